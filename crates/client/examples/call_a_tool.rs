@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             None => println!("{}", json!(response.output)),
             Some(why) => eprintln!("{:?}: {why}", response.error_code),
         },
-        Invoked::Waiting { request, .. } => println!("not answered yet; request {request} stands"),
+        Invoked::Waiting { request, .. } => println!("no response yet to request {request}"),
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = std::env::var("RCRT_SERVER")?.parse()?;
     let client = Client::new(server, Credentials::Token(std::env::var("RCRT_TOKEN")?));
 
-    // Everything from now on. A program that keeps the number of the last event it dealt with
-    // passes that one instead.
+    // All events from now on. A program that stores the number of the last processed event passes
+    // it instead.
     let mut events = client.events(None).await?;
     let note: NewBreadcrumb = serde_json::from_value(json!({"title": "a note", "tags": ["guide"]}))?;
     let note = client.create(note, None).await?;

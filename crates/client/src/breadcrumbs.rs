@@ -108,12 +108,12 @@ impl Breadcrumbs for Client {
         request.query.push(("nn", search.nn.to_string()));
         request.query.push(("include_context", search.include_context.to_string()));
         let (items, headers) = self.send_with_headers(request).await?;
-        let told = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let header_text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Ok(Found {
             items,
             // A server that sends no mode only searches text.
-            mode: told("search-mode").and_then(|mode| mode.parse().ok()).unwrap_or(SearchMode::Text),
-            fallback: told("search-fallback").map(str::to_owned),
+            mode: header_text("search-mode").and_then(|mode| mode.parse().ok()).unwrap_or(SearchMode::Text),
+            fallback: header_text("search-fallback").map(str::to_owned),
         })
     }
 

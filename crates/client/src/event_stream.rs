@@ -40,7 +40,7 @@ pub(crate) async fn subscribe(client: Client, options: SubscribeOptions) -> Resu
     let events = futures::stream::unfold(Some(subscription), |subscription| async move {
         let mut subscription = subscription?;
         match subscription.next().await {
-            Ok(told) => Some((Ok(told), Some(subscription))),
+            Ok(item) => Some((Ok(item), Some(subscription))),
             // The last item.
             Err(error) => Some((Err(error), None)),
         }
@@ -83,8 +83,8 @@ impl Subscription {
             match connection.next().await {
                 Ok(message) => {
                     self.failures = 0;
-                    if let Some(told) = self.take(&message)? {
-                        return Ok(told);
+                    if let Some(item) = self.take(&message)? {
+                        return Ok(item);
                     }
                 }
                 Err(why) => {
@@ -120,16 +120,16 @@ impl Subscription {
     fn take(&mut self, message: &Message) -> Result<Option<SubscriptionItem>, StoreError> {
         match read(message) {
             Ok(None) => Ok(None),
-            Ok(Some(told)) => {
+            Ok(Some(item)) => {
                 self.unreadable = 0;
-                let number = match &told {
+                let number = match &item {
                     SubscriptionItem::Event(event) => event.number,
                     SubscriptionItem::Skipped(number) => *number,
                     SubscriptionItem::Missed { first } => EventNumber(first.0 - 1),
                 };
                 let news = Some(number) > self.last;
                 self.last = self.last.max(Some(number));
-                Ok(news.then_some(told))
+                Ok(news.then_some(item))
             }
             Err(why) => {
                 self.connection = None;
@@ -165,7 +165,7 @@ fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
             };
         }
     };
-    let number = message.id.parse().map_err(|_| format!("{:?} is no event number", message.id))?;
+    let number = message.id.parse().map_err(|_| format!("{:?} is not an event number", message.id))?;
     Ok(Some(SubscriptionItem::Event(Event { number: EventNumber(number), ..event })))
 }
 

@@ -263,7 +263,7 @@ struct SubscriberStream {
     /// Every event up to this number was sent, or is not for this subscriber.
     passed: EventNumber,
     /// The last number that was sent to the subscriber.
-    told: EventNumber,
+    sent: EventNumber,
     new_as_updated: bool,
     ping: Interval,
     /// Notifies when this server changes an agent or a tenant.
@@ -290,7 +290,7 @@ impl SubscriberStream {
         let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
         // Some clocks cannot represent a time that is years away.
         let ends = (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)));
-        let (passed, told) = (start, start);
+        let (passed, sent) = (start, start);
         let changes = state.agent_cache.changes();
         let start = Some(start);
         Self {
@@ -299,7 +299,7 @@ impl SubscriberStream {
             followed,
             start,
             passed,
-            told,
+            sent,
             new_as_updated,
             ping,
             changes,
@@ -344,11 +344,11 @@ impl SubscriberStream {
                     if !is_still_authorized(&self.state, &self.caller).await {
                         return None;
                     }
-                    if self.passed == self.told {
+                    if self.passed == self.sent {
                         return Some(ping());
                     }
                     self.mark_sent(self.passed);
-                    return Some(ping().id(self.told.to_string()));
+                    return Some(ping().id(self.sent.to_string()));
                 }
             }
         }
@@ -356,13 +356,13 @@ impl SubscriberStream {
 
     fn mark_sent(&mut self, number: EventNumber) {
         self.passed = number;
-        self.told = number;
+        self.sent = number;
     }
 
     fn missed(&mut self, first: EventNumber) -> Message {
         let after = self.passed;
         self.mark_sent(EventNumber(first.0 - 1));
-        Message::default().id(self.told.to_string()).data(json!(Missed { kind: "missed", after, first }).to_string())
+        Message::default().id(self.sent.to_string()).data(json!(Missed { kind: "missed", after, first }).to_string())
     }
 }
 

@@ -170,8 +170,9 @@ impl ServerState {
             .response_waiters
             .answer(listener, caller.identity.owner_id, &self.tenant_store(caller), created, request_id)
             .await;
-        let told = |error: &_| tracing::warn!(request = %created.id, %error, "waiting for a caller's response failed");
-        answer.inspect_err(told).ok()
+        let log_error =
+            |error: &_| tracing::warn!(request = %created.id, %error, "waiting for a caller's response failed");
+        answer.inspect_err(log_error).ok()
     }
 }
 

@@ -49,7 +49,7 @@ struct Registry {
     /// The callers' own ids of the latest requests with a response, newest last.
     answered: VecDeque<String>,
     /// The number of responses that were received.
-    heard: u64,
+    received: u64,
 }
 
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl ResponseWaiters {
         });
         let mut registry = locked(&tenant.registry);
         registry.listeners += 1;
-        Listener { tenant: tenant.clone(), since: registry.heard }
+        Listener { tenant: tenant.clone(), since: registry.received }
     }
 
     /// The response (its context) to a request that was written under `listener`. Waits without a
@@ -146,7 +146,7 @@ impl Listener {
         let waiter = Arc::new(Waiter { request, wakeup: Mutex::default(), notify: Notify::new() });
         let mut registry = locked(&self.tenant.registry);
         registry.waiters.entry(request_id.to_owned()).or_default().push(waiter.clone());
-        let missed = usize::try_from(registry.heard - self.since).unwrap_or(usize::MAX);
+        let missed = usize::try_from(registry.received - self.since).unwrap_or(usize::MAX);
         let may_be_answered = missed > registry.answered.len()
             || registry.answered.iter().rev().take(missed).any(|answered| answered == request_id);
         drop(registry);
@@ -289,7 +289,7 @@ impl Follower {
         let Some(request_id) = context.get("request_id").and_then(Value::as_str).map(str::to_owned) else { return };
         let mut registry = locked(&self.tenant.registry);
         let waiters = registry.waiters.get(&request_id).cloned().unwrap_or_default();
-        registry.heard += 1;
+        registry.received += 1;
         registry.answered.push_back(request_id);
         if registry.answered.len() > REMEMBERED {
             registry.answered.pop_front();

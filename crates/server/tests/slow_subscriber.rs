@@ -1,5 +1,5 @@
-//! A subscriber that stops reading while very much happens: it takes no memory, and later gets
-//! everything, or is told what it missed. Alone in its process, whose memory is measured.
+//! A subscriber that stops reading during very many events: it uses no memory, and later gets all
+//! of them, or a notice of what it missed. Runs alone in its process, whose memory is measured.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 const EVENTS: i64 = 50_000;
-/// Bytes of each context: in all far more than the bound.
+/// Bytes of each context. In total they are far above the memory limit.
 const EACH: usize = 1024;
 const MOST_GROWTH: usize = 48 * 1024 * 1024;
 
-/// What this process holds in memory, in bytes.
+/// The resident memory of this process, in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Writes events as fast as the database can, and wakes the server by one more of its own.
+/// Writes events as fast as the database can, and wakes the server with one more.
 async fn flood(admin: &mut PgConnection, store: &dyn Breadcrumbs, tenant: Uuid) {
     for first in (0..EVENTS).step_by(4000) {
         let last = (first + 4000).min(EVENTS) - 1;
@@ -63,8 +63,8 @@ async fn flood(admin: &mut PgConnection, store: &dyn Breadcrumbs, tenant: Uuid) 
     store.create(NewBreadcrumb { title: "end".into(), ..NewBreadcrumb::default() }, None).await.unwrap();
 }
 
-/// A reader of the wire itself, which reads nothing ahead: its socket holds a small part of what
-/// happens.
+/// Reads the socket directly, without read-ahead, so that only a small part of the events is
+/// buffered.
 struct Reader {
     socket: TcpStream,
     text: String,
@@ -79,8 +79,8 @@ impl Reader {
         Self { socket, text: String::new() }
     }
 
-    /// The next message's data. (Chunk headers stand on lines of their own; a long message may be
-    /// cut by one.)
+    /// The next message's data. (Chunk headers are on separate lines; a long message can be split
+    /// by one.)
     async fn next(&mut self) -> Value {
         loop {
             while let Some((line, rest)) = self.text.split_once("\n\n") {
@@ -93,7 +93,7 @@ impl Reader {
             }
             let mut bytes = vec![0; 64 * 1024];
             let read = tokio::time::timeout(Duration::from_mins(1), self.socket.read(&mut bytes)).await;
-            let read = read.expect("something in time").unwrap();
+            let read = read.expect("data in time").unwrap();
             assert_ne!(read, 0, "the stream ended");
             self.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
         }
@@ -101,7 +101,7 @@ impl Reader {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsaid() {
+async fn a_stopped_subscriber_uses_no_memory_and_is_notified_of_missed_events() {
     let database = TestDatabase::new().await;
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
@@ -118,7 +118,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     let address = listener.local_addr().unwrap();
     let token_key = TokenKey::from_bytes(&[7; 32]).unwrap();
     let token = token_key.issue(&identity, Duration::from_mins(10)).unwrap();
-    // It stops reading for as long as the flood takes.
+    // It does not read until all events are written.
     let limits = ServerLimits { write_time: Duration::from_hours(1), ..ServerLimits::default() };
     let streams = StreamOptions::default();
     let options = ServerOptions { limits, streams, ..ServerOptions::new(listener, AuthMode::Keys, token_key) };
@@ -126,7 +126,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     let serving = tokio::spawn(Server::new(options, store.clone()).unwrap().run(shutdown.clone()));
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
 
-    // Five that stop reading, and one that reads along.
+    // Five that stop reading, and one that keeps reading.
     let mut stopped = Vec::new();
     for _ in 0..5 {
         let mut reader = Reader::open(address, &token).await;
@@ -145,11 +145,11 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
         },
         flood(&mut admin, &*hand, tenant)
     );
-    assert_eq!(seen, EVENTS, "who reads is held up by nobody");
+    assert_eq!(seen, EVENTS, "the reading subscriber is not blocked");
     let grown = resident().saturating_sub(before);
     assert!(grown < MOST_GROWTH, "grew by {grown} bytes for {} bytes of events", EVENTS as usize * EACH);
 
-    // Everything, in order.
+    // All events, in order.
     let mut reader = stopped.pop().unwrap();
     for n in 0..EVENTS {
         let event = loop {
@@ -162,7 +162,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     }
     drop(reader);
 
-    // Or, past the time for which events are kept, some, then the notice, then what is there.
+    // After the events expire: some events, then the notice, then the remaining events.
     sqlx::query("UPDATE events SET at = at - interval '8 days'").execute(&mut admin).await.unwrap();
     while store.prune().await.unwrap() > 0 {}
     hand.create(NewBreadcrumb { title: "kept".into(), ..NewBreadcrumb::default() }, None).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
             (_, None) => break,
         }
     }
-    assert!(next < EVENTS, "it did read on");
+    assert!(next < EVENTS, "it did read further");
     let missed = missed.expect("a notice");
     assert!(missed["first"].as_i64().unwrap() > missed["after"].as_i64().unwrap(), "{missed}");
     shutdown.cancel();

@@ -1,4 +1,4 @@
-//! Addresses at which no RCRT server is.
+//! Addresses without an RCRT server.
 
 use breadcrumb::{Breadcrumbs, StoreError};
 use client::{Client, Credentials};
@@ -12,7 +12,7 @@ fn client(url: &str) -> Client {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_http_is_named() {
+async fn an_address_that_is_not_http_is_refused() {
     for url in ["ftp://localhost", "data:x", "unix:/run/x"] {
         let refused = client(url).secrets().await.err();
         let Some(StoreError::Invalid(found)) = refused else { panic!("{url}: {refused:?}") };
@@ -21,7 +21,7 @@ async fn an_address_that_is_not_http_is_named() {
 }
 
 #[tokio::test]
-async fn another_program_at_the_address_is_told_apart() {
+async fn another_program_at_the_address_is_recognized() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! An error over the wire is the error that the store gave.
+//! An error arrives over HTTP as the error that the store returned.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::harness::{ClientHarness, note, response};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_error_comes_back_as_it_was() {
+async fn each_error_arrives_unchanged() {
     let harness = ClientHarness::start().await;
     let (client, store, _proxy) = harness.behind_proxy().await;
     let id = store.create(note("a"), Some("key")).await.unwrap().id;
@@ -75,7 +75,7 @@ async fn each_error_comes_back_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_is_gone_is_unavailable() {
+async fn a_stopped_server_is_unavailable() {
     let harness = ClientHarness::start().await;
     let (client, _store, _proxy) = harness.behind_proxy().await;
     client.secrets().await.unwrap();
@@ -179,7 +179,7 @@ impl Tenancy for Refusing {
     }
 
     fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("nobody asks for webhooks here")
+        unreachable!("this test uses no webhooks")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -188,7 +188,7 @@ impl Tenancy for Refusing {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_kind_of_error_survives_the_wire() {
+async fn every_kind_of_error_survives_http() {
     let harness = ClientHarness::start().await;
     let agent = harness.new_agent(conformance::Harness::tenant(&harness).await, &[Role::Curator]).await;
     let refusing = Arc::new(Refusing { store: harness.store.clone(), reason: Mutex::new(StoreError::Full) });
@@ -222,7 +222,7 @@ async fn every_kind_of_error_survives_the_wire() {
         *refusing.reason.lock().unwrap() = error.clone();
         assert_eq!(client.agents().await, Err(error));
     }
-    // Of these only the kind: their texts are the server's own business.
+    // Only the kind of these is sent: their texts are internal to the server.
     for error in [StoreError::Internal("db text".into()), StoreError::Unavailable("db text".into())] {
         *refusing.reason.lock().unwrap() = error.clone();
         let arrived = client.agents().await.unwrap_err();

@@ -1,5 +1,5 @@
-//! A store, a server in front of it that can be stopped and started, and a proxy that can misbehave
-//! between.
+//! A store, a server that can be stopped and started, and a proxy between client and server that
+//! can misbehave.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -81,8 +81,7 @@ impl ClientHarness {
         Client::new(format!("http://{address}").parse().unwrap(), by_key(agent))
     }
 
-    /// An agent with every role, as a client sees it through a proxy, and as the store itself sees
-    /// it.
+    /// A client for an agent with every role, through a proxy; and the store as this agent sees it.
     pub async fn behind_proxy(&self) -> (Client, Arc<dyn Breadcrumbs>, Proxy) {
         let agent = self.new_agent(self.tenant().await, &Role::ALL).await;
         let proxy = Proxy::start(self.address).await;

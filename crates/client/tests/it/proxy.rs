@@ -1,4 +1,4 @@
-//! A network that misbehaves when it is told to.
+//! A network that misbehaves on request.
 
 use std::{
     net::SocketAddr,
@@ -45,12 +45,12 @@ impl Proxy {
         Self { address, lose, cut, serving }
     }
 
-    /// The next so many answers are swallowed, and their connections closed.
+    /// Drops the next `count` responses and closes their connections.
     pub fn lose_answers(&self, count: usize) {
         self.lose.store(count, Ordering::SeqCst);
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub fn cut(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
     }

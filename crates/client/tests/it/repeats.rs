@@ -1,4 +1,4 @@
-//! Answers that are lost on their way.
+//! Responses that are lost.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn claimed(client: &Client) -> Lease {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_may_be_repeated_is_done_once() {
+async fn safe_requests_are_repeated_and_processed_once() {
     let harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     client.secrets().await.unwrap();
@@ -36,7 +36,7 @@ async fn what_may_be_repeated_is_done_once() {
     proxy.lose_answers(1);
     client.delete(created.id, Some(1)).await.unwrap();
     assert!(matches!(store.get(created.id).await, Err(StoreError::NotFound { .. })));
-    // Without a lost answer, what is not there is not there.
+    // Without a lost response, a missing record is an error.
     assert!(matches!(client.delete(created.id, None).await, Err(StoreError::NotFound { .. })));
 
     let lease = claimed(&client).await;
@@ -56,7 +56,7 @@ async fn what_may_be_repeated_is_done_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_elses_answer_is_not_taken_for_ones_own() {
+async fn a_response_of_another_runner_is_not_taken_for_ours() {
     let harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     let lease = claimed(&client).await;
@@ -68,7 +68,7 @@ async fn somebody_elses_answer_is_not_taken_for_ones_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_may_not_be_repeated_is_not() {
+async fn unsafe_requests_are_not_repeated() {
     let harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     let id = client.create(note("a"), None).await.unwrap().id;
@@ -76,7 +76,7 @@ async fn what_may_not_be_repeated_is_not() {
     let changes = BreadcrumbChanges { title: Some("b".into()), ..BreadcrumbChanges::default() };
     let unsure = client.update(id, 1, changes).await;
     assert!(matches!(unsure, Err(StoreError::Unavailable(_))), "{unsure:?}");
-    // It was done, once.
+    // It was processed once.
     assert_eq!(store.get(id).await.unwrap().version, 2);
     proxy.lose_answers(1);
     let unsure = client.create_secret(NewSecret::new("A", "a long value")).await;
@@ -85,19 +85,19 @@ async fn what_may_not_be_repeated_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_comes_back_in_time_is_waited_for() {
+async fn requests_wait_for_a_restart_of_the_server() {
     let mut harness = ClientHarness::start().await;
     let (client, _store, _proxy) = harness.behind_proxy().await;
     let id = client.create(note("a"), None).await.unwrap().id;
     let direct = {
         let agent = harness.new_agent(store_owner(&client, id).await, &breadcrumb::Role::ALL).await;
         let token = Credentials::Token(harness.token(&agent, Duration::from_mins(10)));
-        // It has no connection yet: one that ends under a change leaves open whether the change was
-        // made.
+        // It has no connection yet. With one that breaks during an update, it would be unknown
+        // whether the update was made.
         Client::new(format!("http://{}", harness.address).parse().unwrap(), token)
     };
     harness.stop_server().await;
-    // A change as well: a connection that was refused changed nothing.
+    // Also an update, because a refused connection changed nothing.
     let changing = tokio::spawn({
         let direct = direct.clone();
         async move { direct.update(id, 1, BreadcrumbChanges::default()).await }

@@ -1,4 +1,4 @@
-//! Streams that outlive their connections.
+//! Streams that survive their connections.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ async fn nothing_is_lost_before_the_first_event() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_event_comes_once_in_order_over_cuts_and_restarts() {
+async fn each_event_arrives_once_in_order_across_restarts() {
     let mut harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     let mut stream = client.events(None).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_stream_starts_after_any_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_whose_token_cannot_be_renewed_ends_with_the_reason() {
+async fn a_stream_whose_token_cannot_be_renewed_fails_with_the_reason() {
     let harness = ClientHarness::start().await;
     let agent = harness.new_agent(harness.tenant().await, &[Role::Subscriber]).await;
     let token = harness.token(&agent, Duration::from_secs(2));
@@ -94,12 +94,12 @@ async fn a_stream_whose_token_cannot_be_renewed_ends_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_with_an_agents_key_gets_itself_a_new_token() {
+async fn a_stream_with_an_agents_key_fetches_a_new_token() {
     let mut harness = ClientHarness::start().await;
     let (client, store, _proxy) = harness.behind_proxy().await;
     let mut stream = client.events(None).await.unwrap();
     harness.stop_server().await;
-    // Every token given so far is worth nothing now.
+    // All tokens issued so far are invalid now.
     harness.key = TokenKey::from_bytes(&[2; 32]).unwrap();
     harness.start_server().await;
     store.create(note("after"), None).await.unwrap();

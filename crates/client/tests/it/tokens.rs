@@ -1,4 +1,4 @@
-//! Tokens: fetched, renewed before their end, and renewed when they are refused.
+//! Tokens: fetched, renewed before they expire, and renewed after a refusal.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::harness::{ClientHarness, by_key};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agents_key_is_enough_and_a_refused_token_is_renewed() {
+async fn an_agents_key_gets_tokens_and_a_refused_one_is_renewed() {
     let mut harness = ClientHarness::start().await;
     let agent = harness.new_agent(harness.tenant().await, &Role::ALL).await;
     let client = harness.client_at(harness.address, &agent);
@@ -34,7 +34,7 @@ async fn an_agents_key_is_enough_and_a_refused_token_is_renewed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_key_a_forged_token_and_a_missing_role_say_so() {
+async fn a_wrong_key_a_forged_token_and_a_missing_role_are_distinct_errors() {
     let harness = ClientHarness::start().await;
     let mut agent = harness.new_agent(harness.tenant().await, &[Role::Subscriber]).await;
     let reader = harness.client_at(harness.address, &agent);
@@ -52,7 +52,7 @@ async fn a_wrong_key_a_forged_token_and_a_missing_role_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agents_are_made_listed_and_ended_over_http() {
+async fn agents_are_created_listed_and_deleted_over_http() {
     let harness = ClientHarness::start().await;
     let curator = harness.new_agent(harness.tenant().await, &[Role::Curator]).await;
     let client = harness.client_at(harness.address, &curator);
@@ -82,10 +82,10 @@ async fn agents_are_made_listed_and_ended_over_http() {
     harness.close().await;
 }
 
-/// A door that gives tokens which end at once; the only thing here that is no real server, because
-/// a real one gives an hour.
+/// Uses a route that issues tokens which expire at once. Not a real server, because that would give
+/// them an hour.
 #[tokio::test]
-async fn a_token_near_its_end_is_renewed_before_it_is_refused() {
+async fn a_token_is_renewed_before_it_expires() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let given = Arc::new(AtomicUsize::new(0));

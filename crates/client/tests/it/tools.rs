@@ -53,7 +53,7 @@ async fn the_catalog_is_read_in_every_format_and_one_tool_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_is_answered_although_connections_break() {
+async fn a_call_gets_its_response_despite_broken_connections() {
     let harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     let invocation = Invocation { input: json!({"say": "hi"}), workspace: Some("one".into()), ..Invocation::default() };
@@ -69,15 +69,15 @@ async fn a_call_is_answered_although_connections_break() {
     let claim = store.claim(&claim_of(1)).await.unwrap().remove(0);
     assert_eq!(claim.request.workspace(), Some("workspace:one"));
     store.complete(claim.lease, answer_to(&claim, json!({"said": "hi"}))).await.unwrap();
-    let Invoked::Answered(answer) = calling.await.unwrap().unwrap() else { panic!("not answered") };
+    let Invoked::Answered(answer) = calling.await.unwrap().unwrap() else { panic!("no response") };
     assert_eq!(answer.output, Some(json!({"said": "hi"})));
     let requests = store.list(&BreadcrumbQuery::of_schema("tool.request.v1")).await.unwrap();
-    assert_eq!(requests.len(), 1, "a lost answer makes no second request");
+    assert_eq!(requests.len(), 1, "a lost response causes no second request");
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_wait_learns_where_the_request_stands_and_may_wait_on() {
+async fn a_caller_that_does_not_wait_can_wait_later() {
     let harness = ClientHarness::start().await;
     let (client, store, _proxy) = harness.behind_proxy().await;
     let invocation = Invocation {
@@ -91,7 +91,7 @@ async fn who_does_not_wait_learns_where_the_request_stands_and_may_wait_on() {
     };
     let invoke =
         async |wait| client.invoke("echo", &invocation, Duration::from_secs(wait), Some("once")).await.unwrap();
-    let Invoked::Waiting { request, request_id } = invoke(0).await else { panic!("answered by nobody") };
+    let Invoked::Waiting { request, request_id } = invoke(0).await else { panic!("no runner is running") };
     assert_eq!(request_id, "mine");
     assert_eq!(
         json!(store.get(request).await.unwrap().context),
@@ -101,7 +101,7 @@ async fn who_does_not_wait_learns_where_the_request_stands_and_may_wait_on() {
     );
     let claim = store.claim(&claim_of(1)).await.unwrap().remove(0);
     store.complete(claim.lease, answer_to(&claim, json!(7))).await.unwrap();
-    let Invoked::Answered(answer) = invoke(60).await else { panic!("not answered") };
+    let Invoked::Answered(answer) = invoke(60).await else { panic!("no response") };
     assert_eq!((answer.request_id.as_str(), answer.output), ("mine", Some(json!(7))));
     let wrong = Invocation { deadline_ms: Some(0), ..Invocation::default() };
     let refused = client.invoke("echo", &wrong, Duration::ZERO, None).await;
@@ -110,7 +110,7 @@ async fn who_does_not_wait_learns_where_the_request_stands_and_may_wait_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_of_another_profile_sees_what_that_profile_sees() {
+async fn a_token_sees_the_tools_of_its_profile() {
     let harness = ClientHarness::start().await;
     let curator = harness.agent(harness.tenant().await).await;
     for record in catalog().records() {

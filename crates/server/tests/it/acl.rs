@@ -1,4 +1,5 @@
-//! Grants, in the shapes of RCRT's clients: what they open by each route, and close again.
+//! Grants, in the shapes that RCRT's clients send: what they allow on each route, until they are
+//! revoked.
 
 use breadcrumb::Role::{Curator, Emitter, Runner, Subscriber};
 use serde_json::{Value, json};
@@ -12,8 +13,8 @@ fn private() -> Value {
     record
 }
 
-/// What the caller gets by each way to a record: GET, /full, /history, PATCH and DELETE. It must be
-/// at version 1.
+/// The statuses of each request for a record: GET, /full, /history, PATCH and DELETE. It must be at
+/// version 1.
 async fn statuses(world: &World, id: Uuid, token: &str) -> Vec<u16> {
     let mut statuses = Vec::new();
     for path in ["", "/full", "/history"] {
@@ -28,7 +29,7 @@ async fn statuses(world: &World, id: Uuid, token: &str) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn each_action_opens_its_routes_to_each_kind_of_grantee() {
+async fn each_action_allows_its_routes_for_each_kind_of_grantee() {
     let world = World::start().await;
     let (tenant, elsewhere) = (world.tenant().await, world.tenant().await);
     let (_, author) = world.agent(tenant, &[Emitter]).await;
@@ -47,7 +48,7 @@ async fn each_action_opens_its_routes_to_each_kind_of_grantee() {
             (json!({"grantee_agent_id": stranger.id}), &strangers, &others),
             (json!({"grantee_owner_id": elsewhere}), &others, &colleagues),
         ];
-        for (grantee, theirs, nobodys) in grantees {
+        for (grantee, theirs, others_token) in grantees {
             let id = world.create(&author, private()).await;
             let mut change = json!({"breadcrumb_id": id, "action": action});
             change.as_object_mut().unwrap().extend(grantee.as_object().unwrap().clone());
@@ -61,7 +62,7 @@ async fn each_action_opens_its_routes_to_each_kind_of_grantee() {
             assert_eq!(entry["grantee_owner_id"], grantee["grantee_owner_id"]);
             assert!(entry["created_at"].is_string());
 
-            assert_eq!(statuses(&world, id, nobodys).await, [404; 5], "{action}");
+            assert_eq!(statuses(&world, id, others_token).await, [404; 5], "{action}");
             assert_eq!(world.post("/acl/revoke", &author, change.clone()).await.ok().json(), json!({"rows": 1}));
             assert_eq!(statuses(&world, id, theirs).await, [404; 5], "{action} after its end");
             assert_eq!(world.post("/acl/revoke", &author, change.clone()).await.ok().json(), json!({"rows": 0}));
@@ -69,18 +70,18 @@ async fn each_action_opens_its_routes_to_each_kind_of_grantee() {
             assert_eq!(statuses(&world, id, theirs).await, open, "{action} {grantee}");
         }
     }
-    // Without any grant: the curator's and the runner's.
+    // The curator and the runner need no grant.
     for role in [Curator, Runner] {
         let id = world.create(&author, private()).await;
         let (_, token) = world.agent(tenant, &[role]).await;
-        // The last one finds the version that the one before it made.
+        // The last request gets the version that the previous one made.
         assert_eq!(statuses(&world, id, &token).await, [200, 200, 200, 200, 412], "{role:?}");
     }
     world.close().await;
 }
 
 #[tokio::test]
-async fn who_may_not_say_who_sees_a_record_changes_nothing() {
+async fn grants_without_the_right_are_refused_and_change_nothing() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (author, authors) = world.agent(tenant, &[Emitter]).await;
@@ -121,7 +122,7 @@ async fn who_may_not_say_who_sees_a_record_changes_nothing() {
 }
 
 #[tokio::test]
-async fn only_a_runner_acts_in_anothers_name() {
+async fn only_a_runner_can_act_on_behalf_of_another_agent() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (author, authors) = world.agent(tenant, &[Emitter]).await;

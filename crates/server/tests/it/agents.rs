@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::harness::{World, answer};
 
 #[tokio::test]
-async fn an_agent_gets_a_key_a_token_and_an_end() {
+async fn an_agent_is_created_gets_a_token_and_is_deleted() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -28,7 +28,7 @@ async fn an_agent_gets_a_key_a_token_and_an_end() {
 }
 
 #[tokio::test]
-async fn an_agent_makes_no_other_that_may_more() {
+async fn an_agent_cannot_create_one_with_more_rights() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, main) = world.agent(tenant, &[Role::Curator]).await;
@@ -56,7 +56,7 @@ async fn an_agent_makes_no_other_that_may_more() {
 }
 
 #[tokio::test]
-async fn an_agent_is_registered_under_an_id_of_the_callers_choice_and_changed() {
+async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -75,7 +75,7 @@ async fn an_agent_is_registered_under_an_id_of_the_callers_choice_and_changed() 
     world.get("/events/latest", &token).await.ok();
     let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
     assert_eq!(stream.status(), 200);
-    // The same again changes the roles, for tokens and streams that are there too; the key stays.
+    // Repeating the request changes the roles, also for existing tokens and streams; the key stays.
     let changed = put(id, &curator, json!({"roles": ["emitter"], "name": "helper"})).await.ok().json();
     assert_eq!(changed, json!({"ok": true, "created": false}));
     world.get("/events/latest", &token).await.problem(403, "forbidden");
@@ -84,9 +84,9 @@ async fn an_agent_is_registered_under_an_id_of_the_callers_choice_and_changed() 
     assert_eq!(world.post("/auth/token", "", ask).await.ok().json()["roles"], json!(["emitter"]));
     assert_eq!(world.get(&format!("/agents/{id}"), &curator).await.ok().json()["name"], "helper");
 
-    // Nobody raises itself.
+    // No agent can give itself roles.
     put(own.id, &emitter, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
-    // What cannot be.
+    // Invalid input.
     put(id, &curator, json!({"roles": []})).await.violation("roles");
     put(id, &curator, json!({"roles": ["king"]})).await.violation("roles[0]");
     put(id, &curator, json!({"roles": ["emitter"], "name": ""})).await.violation("name");
@@ -98,7 +98,7 @@ async fn an_agent_is_registered_under_an_id_of_the_callers_choice_and_changed() 
     put(theirs.id, &curator, json!({"roles": ["emitter"]})).await.violation("id");
     answer(world.request("DELETE", &format!("/agents/{id}"), &curator)).await.ok();
     put(id, &curator, json!({"roles": ["emitter"]})).await.violation("id");
-    // A profile makes and changes its like alone.
+    // An agent can only create and change agents of its own profile.
     let (_, subagent) = world.agent_of(tenant, &[Role::Curator], Profile::Subagent).await;
     put(own.id, &subagent, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
     put(uuid::Uuid::new_v4(), &subagent, json!({"roles": ["emitter"]})).await.problem(403, "forbidden");

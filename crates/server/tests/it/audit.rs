@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::harness::World;
 
-/// Not older than the log keeps: the server deletes older entries while it runs.
+/// Recent enough that the server does not delete the entries while it runs.
 static YESTERDAY: LazyLock<NaiveDate> = LazyLock::new(|| Utc::now().date_naive() - Days::new(1));
 
 fn at(minute: u32) -> String {
@@ -68,7 +68,7 @@ async fn a_runner_writes_and_a_curator_reads_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn invalid_fields_are_named() {
     let world = World::start().await;
     let token = world.token(&[Role::Curator]).await;
     for (query, field) in [

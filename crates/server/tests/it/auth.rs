@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::harness::{World, answer, key};
 
 #[tokio::test]
-async fn a_token_is_given_for_a_key_with_a_subset_of_the_roles() {
+async fn a_token_is_issued_for_a_key_with_a_subset_of_the_roles() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let agent = NewAgent { name: "a".into(), roles: vec![Role::Emitter, Role::Subscriber], profile: Profile::Main };
@@ -60,15 +60,15 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
     assert_eq!(refused(&past).await, "the token has expired");
     let other = TokenKey::from_bytes(&[8; 32]).unwrap().issue(&identity, Duration::from_mins(1)).unwrap();
     refused(&other).await;
-    // A token whose words were changed, and one that asks for no signature at all.
+    // A token with changed content, and one without a signature.
     let (head, rest) = good.split_once('.').unwrap();
     let (_, signature) = rest.split_once('.').unwrap();
     refused(&format!("{head}.{}.{signature}", other.split('.').nth(1).unwrap())).await;
     refused(&format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{}.", rest.split_once('.').unwrap().0)).await;
     refused("x").await;
-    let nobody = Identity { agent_id: Uuid::new_v4(), ..identity.clone() };
-    refused(&key().issue(&nobody, Duration::from_mins(1)).unwrap()).await;
-    // Roles that the agent does not have do nothing.
+    let unknown_agent = Identity { agent_id: Uuid::new_v4(), ..identity.clone() };
+    refused(&key().issue(&unknown_agent, Duration::from_mins(1)).unwrap()).await;
+    // Roles that the agent does not have give no access.
     let greedy = Identity { roles: Role::ALL.to_vec(), ..identity };
     let greedy = key().issue(&greedy, Duration::from_mins(1)).unwrap();
     world.get("/agents", &greedy).await.problem(403, "forbidden");
@@ -81,7 +81,7 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
     world.close().await;
 }
 
-/// A token that ended an hour ago, signed with the right key.
+/// A token that expired an hour ago, signed with the right key.
 pub fn expired(identity: &Identity) -> String {
     let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": identity.roles,
         "exp": jsonwebtoken::get_current_timestamp() - 3600, "iat": 0, "jti": Uuid::new_v4()});
@@ -90,33 +90,32 @@ pub fn expired(identity: &Identity) -> String {
 }
 
 #[tokio::test]
-async fn open_mode_gives_tokens_without_a_key() {
+async fn open_mode_issues_tokens_without_a_key() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json();
     world.post("/breadcrumbs", token["token"].as_str().unwrap(), json!({"title": "x"})).await.ok();
-    // The same tenant again, and an agent that was never made: it is registered, with more than
-    // this token has.
+    // The same tenant, and an unknown agent: it is registered, with more roles than this token has.
     let agent = Uuid::new_v4();
     let ask = json!({"owner_id": token["owner_id"], "agent_id": agent, "roles": ["subscriber"]});
     let second = world.post("/auth/token", "", ask).await.ok().json();
     assert_eq!((&second["agent_id"], &second["roles"]), (&json!(agent), &json!(["subscriber"])));
     let registered = world.get(&format!("/agents/{agent}"), token["token"].as_str().unwrap()).await.ok().json();
     assert_eq!(registered["roles"], json!(Role::ALL));
-    // An agent without an id of its own choice is not.
+    // An agent whose id the caller did not choose is not registered.
     let unnamed = format!("/agents/{}", token["agent_id"].as_str().unwrap());
     world.get(&unnamed, token["token"].as_str().unwrap()).await.problem(404, "not_found");
-    // Another tenant has an agent of this id: a token is given all the same.
+    // Another tenant has an agent with this id: a token is issued anyway.
     let other = world.tenant().await;
     let taken = world.post("/auth/token", "", json!({"owner_id": other, "agent_id": agent})).await.ok().json();
     assert_eq!((&taken["owner_id"], &taken["agent_id"]), (&json!(other), &json!(agent)));
     let listed = world.get("/breadcrumbs", second["token"].as_str().unwrap()).await.ok().json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     world.post("/auth/token", "", json!({"owner_id": Uuid::new_v4()})).await.violation("owner_id");
-    // RCRT's clients as they are: the owner and the agent of its examples.
+    // Unmodified clients of RCRT: the owner and the agent of its examples.
     let rcrt = json!({"owner_id": "00000000-0000-0000-0000-000000000001", "agent_id": "00000000-0000-0000-0000-0000000000aa",
         "roles": ["curator", "emitter", "subscriber"]});
     assert_eq!(world.post("/auth/token", "", rcrt).await.ok().json()["owner_id"], token["owner_id"]);
-    // A web site's name that points at this machine.
+    // The name of a web site, with this machine's address.
     let rebound = world.request("POST", "/auth/token", "").header("Host", "evil.example").json(&json!({}));
     answer(rebound).await.problem(421, "foreign_host");
     world.close().await;
@@ -135,7 +134,7 @@ async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
 }
 
 #[tokio::test]
-async fn open_mode_is_reached_by_the_names_that_are_allowed() {
+async fn open_mode_accepts_the_allowed_host_names() {
     async fn asked(world: &World, base: &str, host: &str) -> crate::harness::Answer {
         answer(world.http.post(format!("{base}/auth/token")).header("Host", host).json(&json!({}))).await
     }
@@ -149,7 +148,7 @@ async fn open_mode_is_reached_by_the_names_that_are_allowed() {
     };
     for (listen, hosts, rcrt_compat, taken, refused) in [
         ("127.0.0.1:0", &["rcrt.internal"][..], false, &["rcrt.internal:8080", "localhost"][..], "rcrt"),
-        // Whoever has the network's DNS could rebind a name without a dot to this machine.
+        // The owner of the network's DNS could rebind a name without a dot to this machine.
         ("127.0.0.1:0", &[], true, &["localhost"], "rcrt"),
         ("0.0.0.0:0", &["rcrt"], false, &["rcrt:8080", "RCRT"], "other"),
         ("0.0.0.0:0", &[], true, &["rcrt:8080", "tools-runner", "127.0.0.1"], "rcrt.evil.example"),
@@ -164,7 +163,7 @@ async fn open_mode_is_reached_by_the_names_that_are_allowed() {
 }
 
 #[tokio::test]
-async fn a_token_has_a_profile_and_only_main_may_choose() {
+async fn a_token_has_a_profile_and_only_main_can_choose_it() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let ask = async |own: Profile, wanted: Option<&str>| {
@@ -196,7 +195,7 @@ async fn a_token_has_a_profile_and_only_main_may_choose() {
 }
 
 #[tokio::test]
-async fn what_a_token_writes_is_called_under_its_profile() {
+async fn requests_get_the_profile_of_the_token() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
@@ -209,7 +208,7 @@ async fn what_a_token_writes_is_called_under_its_profile() {
 }
 
 #[tokio::test]
-async fn open_mode_gives_any_profile_but_not_another_than_a_known_agents_own() {
+async fn open_mode_issues_any_profile_except_for_a_known_agent() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({"profile": "scheduled"})).await.ok().json();
     assert_eq!(token["profile"], "scheduled");
@@ -227,7 +226,7 @@ async fn open_mode_gives_any_profile_but_not_another_than_a_known_agents_own() {
 }
 
 #[tokio::test]
-async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
+async fn old_tokens_stay_valid_until_their_key_is_removed() {
     let (old, new) = (vec![1; 32], vec![2; 32]);
     let identity = Identity {
         owner_id: Uuid::new_v4(),
@@ -248,7 +247,7 @@ async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
     assert_eq!(only_new.verify(&token), Err(TokenError::Forged));
     assert_eq!(both.verify("no.token.at all"), Err(TokenError::Forged));
 
-    // Made before keys had ids, by either key.
+    // Issued before keys had ids, with either key.
     let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": ["emitter"],
         "exp": u64::from(u32::MAX), "iat": 0, "jti": Uuid::new_v4()});
     for key in [&old, &new] {
@@ -266,7 +265,7 @@ async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
 }
 
 #[test]
-fn a_token_of_a_key_that_just_came_is_known_at_once() {
+fn a_token_of_a_new_key_is_accepted_at_once() {
     let (old, new) = (vec![1; 32], vec![2; 32]);
     let identity = Identity {
         owner_id: Uuid::new_v4(),
@@ -281,7 +280,7 @@ fn a_token_of_a_key_that_just_came_is_known_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_takes_the_keys_that_come_while_it_runs() {
+async fn a_running_server_uses_new_keys() {
     let later = std::sync::Mutex::new(Some(vec![vec![2; 32]]));
     let keys = TokenKey::renewed_by(&[vec![1; 32]], move || later.lock().unwrap().take()).unwrap();
     let first = keys.newest_id();
@@ -290,6 +289,6 @@ async fn a_server_takes_the_keys_that_come_while_it_runs() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), exchanged).await.expect("it asks every second");
+    tokio::time::timeout(Duration::from_secs(30), exchanged).await.expect("the new key is known after a second");
     assert_eq!(keys.newest_id(), TokenKey::from_bytes(&[2; 32]).unwrap().newest_id());
 }

@@ -1,4 +1,4 @@
-//! Bad input on every door, and what comes back.
+//! Bad input on every route that has a body, and the refusals.
 
 use breadcrumb::Role;
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use tokio::{
 
 use crate::harness::{World, answer, note};
 
-/// Every door that takes a body.
-fn doors() -> Vec<(&'static str, String)> {
+/// Every route that accepts a body.
+fn routes() -> Vec<(&'static str, String)> {
     let id = uuid::Uuid::new_v4();
     vec![
         ("POST", "/auth/token".into()),
@@ -30,10 +30,10 @@ fn doors() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn every_body_is_read_with_care() {
+async fn every_body_is_validated() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
-    for (method, path) in doors() {
+    for (method, path) in routes() {
         let send = |body: &'static str, media: &'static str| {
             answer(
                 world.request(method, &path, &token).header("If-Match", "1").header("content-type", media).body(body),
@@ -52,7 +52,7 @@ async fn every_body_is_read_with_care() {
 }
 
 #[tokio::test]
-async fn fields_are_named_where_they_are_wrong() {
+async fn invalid_fields_are_named() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let post = |body: Value| world.post("/breadcrumbs", &token, body);
@@ -66,7 +66,7 @@ async fn fields_are_named_where_they_are_wrong() {
         post(json!({"title": "x", "context": {"a": {"b": "\u{0}"}}})).await.violation("context.a.b").contains("NUL")
     );
     post(json!({"title": "x", "schema_name": "tool.request.v1"})).await.violation("context.tool");
-    // All of them at once.
+    // All errors in one response.
     let several = post(json!({"title": "", "tags": [""], "ttl_type": "datetime"})).await.problem(400, "invalid");
     assert_eq!(several["violations"].as_array().unwrap().len(), 3, "{several}");
     let lease = json!({"request": uuid::Uuid::new_v4(), "fence": "x"});
@@ -109,7 +109,7 @@ async fn fields_are_named_where_they_are_wrong() {
 }
 
 #[tokio::test]
-async fn queries_and_paths_are_read_with_care() {
+async fn queries_and_paths_are_validated() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     for (path, field) in [
@@ -135,7 +135,7 @@ async fn queries_and_paths_are_read_with_care() {
         ("/breadcrumbs/search?qvec=[1,two]", "qvec"),
         ("/breadcrumbs/search?qvec=[1,NaN]", "qvec[1]"),
         ("/breadcrumbs/search?qvec=0,0", "qvec"),
-        // Right in itself; search by meaning is off in these tests.
+        // Valid in general, but search by meaning is off in these tests.
         ("/breadcrumbs/search?qvec=0.5,1", "qvec"),
         ("/breadcrumbs/search?q=x&mode=vector", "mode"),
         ("/breadcrumbs/search?q=x&mode=sideways", "mode"),
@@ -167,7 +167,7 @@ async fn queries_and_paths_are_read_with_care() {
 }
 
 #[tokio::test]
-async fn headers_are_read_with_care() {
+async fn headers_are_validated() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let id = world.create(&token, note("a")).await;
@@ -193,7 +193,7 @@ async fn headers_are_read_with_care() {
 }
 
 #[tokio::test]
-async fn twenty_megabytes_are_refused_with_an_answer() {
+async fn a_body_of_twenty_megabytes_gets_a_response() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let big = json!({"title": "big", "context": {"text": "x".repeat(20 * 1024 * 1024)}}).to_string();
@@ -203,19 +203,19 @@ async fn twenty_megabytes_are_refused_with_an_answer() {
         let problem = answer(sent).await.problem(413, "too_large");
         assert_eq!(problem["limit"], json!(server::MAX_BODY_BYTES));
     }
-    // Neither does a refusal before the body is read reset the connection.
+    // A refusal before the body is read does not reset the connection either.
     for _ in 0..3 {
         let sent = world.request("POST", "/breadcrumbs", "forged").header("content-type", "application/json");
         answer(sent.body(big.clone())).await.problem(401, "unauthorized");
     }
-    // A record beyond the limit in a body within it.
+    // A record above the limit in a body below it.
     let over = json!({"title": "big", "context": {"text": "x".repeat(breadcrumb::MAX_RECORD_BYTES)}});
     world.post("/breadcrumbs", &token, over).await.violation("context");
     world.close().await;
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_http_harm_nobody() {
+async fn bytes_that_are_not_http_do_no_harm() {
     let world = World::start().await;
     let address = world.base.trim_start_matches("http://");
     for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00"[..], b"GET\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"]

@@ -1,5 +1,5 @@
-//! Hostile bodies and heads, at every door that takes a body: a clear refusal each, and nothing is
-//! lost by it.
+//! Hostile bodies and heads on every route that accepts a body. Each is refused clearly and does no
+//! damage.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     routes::fixtures::{FIXTURES, Fixture},
 };
 
-fn doors() -> impl Iterator<Item = &'static Fixture> {
+fn routes_with_a_body() -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().filter(|fixture| !fixture.body.is_empty())
 }
 
@@ -33,7 +33,7 @@ fn nested(open: &str, close: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_door_that_takes_a_body_is_tried_here() {
+async fn every_route_with_a_body_is_tested_here() {
     let world = World::start().await;
     let document = world.get("/openapi.json", "").await.ok().json();
     let mut described = BTreeSet::new();
@@ -44,12 +44,12 @@ async fn a_door_that_takes_a_body_is_tried_here() {
             }
         }
     }
-    assert_eq!(doors().map(|door| door.route.to_owned()).collect::<BTreeSet<_>>(), described);
+    assert_eq!(routes_with_a_body().map(|door| door.route.to_owned()).collect::<BTreeSet<_>>(), described);
     world.close().await;
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_with_its_place() {
+async fn invalid_json_is_refused_with_its_position() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let mut digits = b"{\"n\": 1".to_vec();
@@ -71,30 +71,30 @@ async fn what_is_no_json_is_refused_with_its_place() {
         ("a trailing comma", b"{\"a\": 1,}".to_vec()),
         ("nothing but spaces", b" \t\r\n".to_vec()),
     ];
-    for door in doors() {
+    for door in routes_with_a_body() {
         for (what, body) in &bodies {
             let answer = send(&world, door, &token, &["application/json"], body.clone()).await;
             let place = format!("{what} at {}", door.route);
             assert_eq!(answer.status.as_u16(), 400, "{place}: {}", answer.text);
             let problem = answer.json();
-            // What the reader passes over as unknown is refused by its name.
+            // Invalid JSON in an unknown field is refused because the field is unknown.
             assert!(matches!(problem["code"].as_str(), Some("malformed_json" | "invalid")), "{place}: {problem}");
-            assert!(answer.text.len() < 2000, "{place}: an answer of {} bytes", answer.text.len());
+            assert!(answer.text.len() < 2000, "{place}: a response of {} bytes", answer.text.len());
         }
     }
     world.close().await;
 }
 
 #[tokio::test]
-async fn json_that_is_no_good_input_is_refused_by_its_field() {
+async fn invalid_input_is_refused_with_its_field() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
-    for door in doors() {
+    for door in routes_with_a_body() {
         for body in ["null", "true", "1", "\"text\"", "[]", "[{}]"] {
             let answer = send(&world, door, &token, &["application/json"], body.into()).await;
             assert!(answer.violation("").contains("object"), "{body} at {}", door.route);
         }
-        // Each field twice: which one counts would be anybody's guess.
+        // Each field twice: it would be unclear which one counts.
         let good: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&door.body.replace("{lease}", "{}")).unwrap();
         for (field, value) in &good {
@@ -106,7 +106,7 @@ async fn json_that_is_no_good_input_is_refused_by_its_field() {
             let body = format!("{{\"{field}\": {value}}}");
             send(&world, door, &token, &["application/json"], body.into_bytes()).await.problem(400, "invalid");
         }
-        // What the refusal quotes is short.
+        // The refusal quotes only a part of the value.
         for (field, value) in &good {
             let long = format!(
                 "{{\"{field}\": {}}}",
@@ -116,12 +116,12 @@ async fn json_that_is_no_good_input_is_refused_by_its_field() {
                 })
             );
             let answer = send(&world, door, &token, &["application/json"], long.into_bytes()).await;
-            assert!(answer.text.len() < 4000, "{field} of {}: an answer of {} bytes", door.route, answer.text.len());
+            assert!(answer.text.len() < 4000, "{field} of {}: a response of {} bytes", door.route, answer.text.len());
         }
         let field = "f".repeat(100_000);
         let answer = send(&world, door, &token, &["application/json"], format!("{{\"{field}\": 1}}").into()).await;
         answer.problem(400, "invalid");
-        assert!(answer.text.len() < 4000, "{}: an answer of {} bytes", door.route, answer.text.len());
+        assert!(answer.text.len() < 4000, "{}: a response of {} bytes", door.route, answer.text.len());
     }
     world.close().await;
 }
@@ -140,7 +140,7 @@ async fn another_media_type_is_refused() {
         &["application/json", "text/plain"],
         &["application/json-seq"],
     ];
-    for door in doors() {
+    for door in routes_with_a_body() {
         for media in media {
             let answer = send(&world, door, &token, media, b"{}".to_vec()).await;
             answer.problem(415, "unsupported_media_type");
@@ -150,7 +150,7 @@ async fn another_media_type_is_refused() {
 }
 
 #[tokio::test]
-async fn values_that_cannot_be_stored_are_refused_where_they_stand() {
+async fn values_that_cannot_be_stored_are_refused_with_their_field() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let post = async |context: String| {
@@ -163,13 +163,13 @@ async fn values_that_cannot_be_stored_are_refused_where_they_stand() {
     for number in ["1e309", "-1e309", "1e999999999"] {
         post(format!("{{\"n\": {number}}}")).await.problem(400, "malformed_json");
     }
-    // Deeper than is stored, and not so deep that the reader gives up.
+    // Deeper than the store accepts, but not too deep for the parser.
     for depth in [120, 126, 127, 128, 129, 500, 100_000] {
         let status = post(format!("{{\"a\": {}{}}}", "[".repeat(depth), "]".repeat(depth))).await.status.as_u16();
         assert!(matches!(status, 201 | 400), "{depth}: {status}");
         assert_eq!(status == 201, depth < 126, "{depth}: {status}");
     }
-    // What can be stored comes back as it was.
+    // Values that can be stored come back unchanged.
     for number in
         ["1e308", "-0.0", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "5e-324", "0.1"]
     {
@@ -191,10 +191,10 @@ async fn values_that_cannot_be_stored_are_refused_where_they_stand() {
     world.close().await;
 }
 
-/// Two million bytes of a key above two hundred thousand wrong values: told in full that would be
+/// Two million bytes of a key above two hundred thousand invalid values: complete paths would be
 /// four hundred gigabytes.
 #[tokio::test]
-async fn what_is_told_of_a_bad_body_is_bounded() {
+async fn the_size_of_a_refusal_is_bounded() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     let wrong = vec!["\u{0}"; 200_000];
@@ -208,17 +208,17 @@ async fn what_is_told_of_a_bad_body_is_bounded() {
 }
 
 #[tokio::test]
-async fn bodies_far_too_large_are_refused_at_every_door() {
+async fn bodies_far_too_large_are_refused_on_every_route() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let part = bytes::Bytes::from(vec![b' '; 256 * 1024]);
-    for door in doors() {
+    for door in routes_with_a_body() {
         let (method, _) = door.method_and_template();
         let request = || {
             let request = world.request(method, &door.path_of_nothing(), &token).header("If-Match", "1");
             request.header("content-type", "application/json")
         };
-        // In chunks that never end.
+        // An endless body in chunks.
         let endless = futures::stream::repeat_with({
             let part = part.clone();
             move || Ok::<_, std::io::Error>(part.clone())
@@ -226,7 +226,7 @@ async fn bodies_far_too_large_are_refused_at_every_door() {
         let answer = answer(request().body(reqwest::Body::wrap_stream(endless))).await;
         assert_eq!(answer.problem(413, "too_large")["limit"], server::MAX_BODY_BYTES, "{}", door.route);
     }
-    // A hundred megabytes, announced.
+    // A body with an announced length of a hundred megabytes.
     let announced = world.request("POST", "/breadcrumbs", &token).header("content-type", "application/json");
     answer(announced.body(vec![b' '; 100 * 1024 * 1024])).await.problem(413, "too_large");
     world.get("/health", "").await.ok();
@@ -249,7 +249,7 @@ async fn a_flood_of_headers_is_refused_and_the_next_caller_is_served() {
     ];
     for head in heads {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // The server may have enough before all is sent.
+        // The server can refuse it before all is sent.
         let _ = stream.write_all(head.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::harness::{World, answer, note};
 
 #[tokio::test]
-async fn a_record_lives_through_its_versions() {
+async fn a_record_is_created_updated_and_deleted() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     let created = world.post("/breadcrumbs", &token, note("first")).await;
@@ -45,7 +45,7 @@ async fn a_record_lives_through_its_versions() {
 }
 
 #[tokio::test]
-async fn the_same_idempotency_key_gets_the_first_answer_again() {
+async fn the_same_idempotency_key_gets_the_first_response_again() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     let send = |body: Value| {
@@ -93,7 +93,7 @@ async fn lists_select_by_tag_schema_and_context() {
 }
 
 #[tokio::test]
-async fn a_selectors_own_names_are_taken_in_a_query() {
+async fn a_query_accepts_the_field_names_of_a_selector() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     for (title, tags) in [("both", json!(["a", "b"])), ("one", json!(["a"])), ("other", json!(["c"]))] {
@@ -117,7 +117,7 @@ async fn a_selectors_own_names_are_taken_in_a_query() {
 }
 
 #[tokio::test]
-async fn a_list_and_a_search_give_what_they_can_where_more_is_asked_for() {
+async fn a_list_and_a_search_reduce_a_limit_that_is_too_large() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     for title in ["one", "two", "three"] {

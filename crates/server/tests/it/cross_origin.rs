@@ -1,4 +1,4 @@
-//! What a browser lets a page of another origin do here.
+//! What a browser allows a page of another origin to do.
 
 use breadcrumb::Role;
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn preflight(world: &World, origin: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_page_is_answered_where_every_origin_may_ask() {
+async fn any_page_can_read_responses_if_all_origins_are_allowed() {
     let world = World::start_for(AuthMode::Keys, AllowedOrigins::new(&["*"]).unwrap()).await;
     let token = world.token(&[Role::Emitter]).await;
     let asked = preflight(&world, PAGE).await;
@@ -33,12 +33,12 @@ async fn a_page_is_answered_where_every_origin_may_ask() {
         answer(world.request("POST", "/breadcrumbs", &token).header("Origin", PAGE).json(&note("a"))).await.ok();
     assert_eq!(written.header("access-control-allow-origin"), "*");
     assert!(written.header("access-control-expose-headers").contains("ETag"));
-    // A page must be able to read why it was refused.
+    // A page must be able to read the reason of a refusal.
     let refused = answer(world.request("GET", "/breadcrumbs", "").header("Origin", PAGE)).await;
     refused.problem(401, "unauthorized");
     assert_eq!(refused.header("access-control-allow-origin"), "*");
-    // A program that is no browser gets nothing of this, and OPTIONS by itself is no method of a
-    // record.
+    // A program that is not a browser gets none of these headers, and OPTIONS alone is not a method
+    // of a record.
     assert!(world.get("/health", "").await.headers.get("access-control-allow-origin").is_none());
     answer(world.request("OPTIONS", "/breadcrumbs", "").header("Origin", PAGE))
         .await
@@ -47,7 +47,7 @@ async fn a_page_is_answered_where_every_origin_may_ask() {
 }
 
 #[tokio::test]
-async fn only_pages_of_the_named_origins_are_answered() {
+async fn only_pages_of_the_listed_origins_can_read_responses() {
     let named = ["http://localhost:8082", "chrome-extension://abcdef"];
     let world = World::start_for(AuthMode::Open, AllowedOrigins::new(&named).unwrap()).await;
     for origin in named {
@@ -63,14 +63,14 @@ async fn only_pages_of_the_named_origins_are_answered() {
 }
 
 #[tokio::test]
-async fn nobodys_page_is_answered_unless_it_is_said() {
+async fn no_page_can_read_responses_by_default() {
     let world = World::start().await;
     assert!(preflight(&world, PAGE).await.headers.get("access-control-allow-origin").is_none());
     world.close().await;
 }
 
 #[tokio::test]
-async fn open_auth_and_every_origin_do_not_go_together() {
+async fn open_auth_refuses_the_wildcard_origin() {
     let world = World::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origins = AllowedOrigins::new(&["*"]).unwrap();
@@ -81,7 +81,7 @@ async fn open_auth_and_every_origin_do_not_go_together() {
 }
 
 #[test]
-fn an_origin_that_no_browser_would_send_is_refused_with_the_right_one() {
+fn an_invalid_origin_is_refused_with_an_example() {
     for (text, right) in [
         ("https://app.example.com/", "https://app.example.com"),
         ("https://App.example.com", "https://app.example.com"),
@@ -91,7 +91,7 @@ fn an_origin_that_no_browser_would_send_is_refused_with_the_right_one() {
         ("chrome-extension://abc/page", "chrome-extension://abc"),
         ("", "https://app.example.com"),
     ] {
-        let told = AllowedOrigins::new(&[text]).unwrap_err();
-        assert!(matches!(&told, ServerError::NoOrigin { right: said, .. } if said == right), "{text}: {told}");
+        let error = AllowedOrigins::new(&[text]).unwrap_err();
+        assert!(matches!(&error, ServerError::NoOrigin { right: said, .. } if said == right), "{text}: {error}");
     }
 }

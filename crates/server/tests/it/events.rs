@@ -11,7 +11,7 @@ use crate::{
     tickets::{brief_stream, ticket},
 };
 
-/// The messages of a stream, as they stand on the wire.
+/// The messages of a stream, as sent on the wire.
 pub struct Wire {
     response: reqwest::Response,
     text: String,
@@ -36,7 +36,7 @@ impl Wire {
                     message.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
                 };
                 let found = (field("id:"), serde_json::from_str(&field("data:")).unwrap());
-                assert!(!message.contains("event:"), "browsers hear only unnamed events: {message}");
+                assert!(!message.contains("event:"), "browsers receive only unnamed events: {message}");
                 self.text = rest.to_string();
                 return Some(found);
             }
@@ -46,7 +46,7 @@ impl Wire {
 }
 
 #[tokio::test]
-async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() {
+async fn each_change_is_one_numbered_event_and_a_broken_stream_resumes() {
     let world = World::start().await;
     let token = world.token(&[Role::Curator]).await;
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
@@ -69,11 +69,11 @@ async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() 
     for resumed in [
         world.request("GET", "/events/stream", &token).header("Last-Event-ID", &created),
         world.request("GET", &format!("/events/stream?last_event_id={created}"), &token),
-        // A browser repeats its old query: the header goes before it.
+        // A browser repeats its old query: the header has precedence.
         world
             .request("GET", &format!("/events/stream?last_event_id={start}"), &token)
             .header("Last-Event-ID", &created),
-        // And cannot send an Authorization header.
+        // It cannot send an Authorization header.
         world.request(
             "GET",
             &format!("/events/stream?last_event_id={created}&ticket={}", ticket(&world, &token).await),
@@ -94,7 +94,7 @@ async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() 
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_token() {
+async fn a_stream_closes_when_its_token_expires() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -105,7 +105,7 @@ async fn a_stream_ends_with_its_token() {
 }
 
 #[tokio::test]
-async fn other_tenants_events_are_not_heard() {
+async fn events_of_other_tenants_are_not_sent() {
     let world = World::start().await;
     let (mine, theirs) = (world.token(&Role::ALL).await, world.token(&Role::ALL).await);
     let mut wire = Wire::open(world.request("GET", "/events/stream", &mine)).await;
@@ -124,7 +124,7 @@ async fn a_subscriber_that_does_not_read_gets_everything_later() {
     let (agent, token) = world.agent(tenant, &Role::ALL).await;
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
     wire.next().await.unwrap();
-    // 32 MB: far more than the sockets hold.
+    // 32 MB: far more than the sockets can buffer.
     let store = world.store.acting_as(Identity {
         owner_id: tenant,
         agent_id: agent.id,
@@ -151,7 +151,7 @@ async fn a_subscriber_that_does_not_read_gets_everything_later() {
 }
 
 /// The id of the next event's record.
-async fn heard(wire: &mut Wire) -> String {
+async fn next_record(wire: &mut Wire) -> String {
     loop {
         let (_, message) = wire.next().await.unwrap();
         if message["type"] != "ping" {
@@ -161,7 +161,7 @@ async fn heard(wire: &mut Wire) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
+async fn a_stream_has_the_events_that_selectors_and_filters_match() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -178,7 +178,7 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
     let cases: [(&str, &str, &[usize]); 8] = [
         ("", &token, &[0, 1]),
         (&own, &token, &[0, 1]),
-        // As that agent hears it.
+        // The stream of that agent.
         (&own, &curator, &[0, 1]),
         ("", &curator, &[0, 1, 2]),
         ("?all=true", &token, &[0, 1, 2]),
@@ -195,13 +195,13 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
         let record = json!({"title": "x", "tags": tags, "schema_name": "note.v1", "context": {"text": text}});
         ids.push(world.create(&curator, record).await.to_string());
         if tags[1] == "c" {
-            // Changed selectors count for streams that are open.
+            // Changed selectors apply to open streams.
             let path = format!("/subscriptions/selectors/{}", selector["id"].as_str().unwrap());
-            // The last of the first three may be read by then or not; all that follows is read
-            // after.
+            // The last of the first three may be read before the change or not; all later ones are
+            // read after it.
             for ((_, _, expected), wire) in cases.iter().zip(&mut wires) {
                 for index in *expected {
-                    assert_eq!(heard(wire).await, ids[*index]);
+                    assert_eq!(next_record(wire).await, ids[*index]);
                 }
             }
             answer(world.request("PUT", &path, &token).json(&json!({"all_tags": ["end"]}))).await.ok();
@@ -209,7 +209,7 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
     }
     for ((query, ..), wire) in cases.iter().zip(&mut wires) {
         if !query.contains("any_tags") {
-            assert_eq!(heard(wire).await, ids[3], "{query}");
+            assert_eq!(next_record(wire).await, ids[3], "{query}");
         }
     }
     let refused = world.get(&format!("/events/stream{own}"), &colleague).await;
@@ -220,7 +220,7 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
 }
 
 #[tokio::test]
-async fn what_a_stream_is_asked_for_is_read_to_the_last_word() {
+async fn the_parameters_of_a_stream_are_validated() {
     let world = World::start().await;
     let token = world.token(&[Role::Subscriber]).await;
     for (query, field) in [
@@ -247,7 +247,7 @@ async fn what_a_stream_is_asked_for_is_read_to_the_last_word() {
         (json!({"tags": ["a"]}), "tags"),
         (json!({"context_match": [{"path": "$.a", "op": "matches", "value": 1}]}), "context_match[0].op"),
         (json!({"context_match": [{"path": "$.a", "op": "gt", "value": true}]}), "context_match[0].value"),
-        // Against a record of 6,000 numbers this took 11 s, in which nobody else was answered.
+        // Against a record of 6,000 numbers this took 11 s and blocked all other requests.
         (many_values(), "context_match[0].value"),
         (json!({"context_match": [{"path": "$.a", "op": "eq", "value": 1, "not": true}]}), "context_match[0].not"),
     ] {
@@ -257,7 +257,7 @@ async fn what_a_stream_is_asked_for_is_read_to_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_ping_tells_how_far_a_filter_has_looked() {
+async fn a_ping_has_the_number_of_the_last_examined_event() {
     let streams = StreamOptions { ping_every: Duration::from_millis(50), ..StreamOptions::default() };
     let world = World::start_streaming(AuthMode::Keys, streams).await;
     let token = world.token(&[Role::Curator]).await;
@@ -285,16 +285,16 @@ async fn a_ping_tells_how_far_a_filter_has_looked() {
             seen = id;
         }
     }
-    // From there nothing is read twice.
+    // From there no event is read twice.
     let mut resumed =
         Wire::open(world.request("GET", "/events/stream?tag=note", &token).header("Last-Event-ID", seen)).await;
     let id = world.create(&token, note("new")).await;
-    assert_eq!(heard(&mut resumed).await, id.to_string());
+    assert_eq!(next_record(&mut resumed).await, id.to_string());
     world.close().await;
 }
 
 #[tokio::test]
-async fn who_was_away_for_longer_than_events_are_kept_is_told() {
+async fn a_subscriber_that_missed_deleted_events_is_notified() {
     let world = World::start().await;
     let token = world.token(&[Role::Curator]).await;
     let first = world.create(&token, note("first")).await;
@@ -307,7 +307,7 @@ async fn who_was_away_for_longer_than_events_are_kept_is_told() {
     let (mut other, _) = tokio::join!(away, world.create(&token, note("lost")));
     let mut lost = 0;
     for _ in 0..3 {
-        // The ping, the first and the one that is going to be lost.
+        // The ping, the first event, and the one that will be deleted.
         lost = other.next().await.unwrap().0.parse::<i64>().unwrap();
     }
     assert!(lost > seen.parse().unwrap());
@@ -321,16 +321,16 @@ async fn who_was_away_for_longer_than_events_are_kept_is_told() {
     let (id, missed) = wire.next().await.unwrap();
     assert_eq!(missed, json!({"type": "missed", "after": seen.parse::<i64>().unwrap(), "first": lost + 1}));
     assert_eq!(id, lost.to_string());
-    assert_eq!(heard(&mut wire).await, kept.to_string());
+    assert_eq!(next_record(&mut wire).await, kept.to_string());
     drop(wire);
-    // Told once: with the number of the notice nothing is missing.
+    // Only one notice: after its number nothing is missing.
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token).header("Last-Event-ID", id)).await;
-    assert_eq!(heard(&mut wire).await, kept.to_string());
+    assert_eq!(next_record(&mut wire).await, kept.to_string());
     world.close().await;
 }
 
 #[tokio::test]
-async fn streams_have_a_bound_for_each_agent_and_for_each_tenant() {
+async fn streams_are_limited_per_agent_and_per_tenant() {
     let streams = StreamOptions { most_per_agent: 2, most_per_tenant: 3, ..StreamOptions::default() };
     let world = World::start_streaming(AuthMode::Keys, streams).await;
     let tenant = world.tenant().await;
@@ -354,7 +354,7 @@ async fn streams_have_a_bound_for_each_agent_and_for_each_tenant() {
     let _third = open(&two).await;
     refused(&two, "tenant").await;
     let _theirs = open(&stranger).await;
-    // A place is free again when its stream is closed: the server sees that when it next writes.
+    // The permit is free after the stream is closed, which the server sees at its next write.
     drop(first);
     world.create(&world.agent(tenant, &[Role::Emitter]).await.1, note("wakes")).await;
     while world.request("GET", "/events/stream", &two).send().await.unwrap().status() == 429 {
@@ -364,7 +364,7 @@ async fn streams_have_a_bound_for_each_agent_and_for_each_tenant() {
 }
 
 #[tokio::test]
-async fn a_new_record_is_told_as_rcrts_clients_expect_it_where_the_server_is_told_to() {
+async fn new_as_updated_sends_new_records_as_rcrt_does() {
     let streams = StreamOptions { new_as_updated: true, ..StreamOptions::default() };
     let world = World::start_streaming(AuthMode::Keys, streams).await;
     let token = world.token(&[Role::Curator]).await;

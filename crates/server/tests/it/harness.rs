@@ -1,4 +1,4 @@
-//! A server on a port of its own, and the few words in which tests talk to it.
+//! A server on its own port, and helpers for requests to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The answer's body, when it is a problem of this status and code.
+    /// The body of a problem response with this status and code.
     #[track_caller]
     pub fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -55,7 +55,7 @@ impl Answer {
         problem
     }
 
-    /// The violation at this field.
+    /// The message of the violation of this field.
     #[track_caller]
     pub fn violation(&self, field: &str) -> String {
         let problem = self.problem(400, "invalid");
@@ -83,7 +83,7 @@ impl World {
         Self::start_on(TestDatabase::new().await, auth, |options| options.streams = streams).await
     }
 
-    /// For pages of these origins.
+    /// Allows pages of these origins.
     pub async fn start_for(auth: AuthMode, origins: AllowedOrigins) -> Self {
         Self::start_on(TestDatabase::new().await, auth, |options| options.origins = origins).await
     }
@@ -93,12 +93,12 @@ impl World {
         Self::start_on(TestDatabase::new().await, auth, |options| options.limits = limits).await
     }
 
-    /// For RCRT's clients as they are.
+    /// With `rcrt_compat`.
     pub async fn start_for_rcrt(auth: AuthMode) -> Self {
         Self::start_on(TestDatabase::new().await, auth, |options| options.rcrt_compat = true).await
     }
 
-    /// A second server, with a store of its own, on the same database. It takes the same tokens.
+    /// A second server with its own store on the same database. It accepts the same tokens.
     pub async fn beside(&self) -> Self {
         self.beside_as(|_| {}).await
     }
@@ -113,7 +113,7 @@ impl World {
         Self::start_on(TestDatabase::new().await, AuthMode::Keys, set).await
     }
 
-    /// On another address than 127.0.0.1; it is asked there.
+    /// Listens on another address than 127.0.0.1; requests go there.
     pub async fn start_listening(listen: &str, auth: AuthMode, set: impl FnOnce(&mut ServerOptions)) -> Self {
         Self::start_at(listen, TestDatabase::new().await, auth, set).await
     }
@@ -156,7 +156,7 @@ impl World {
         self.agent_of(tenant, roles, Profile::Main).await
     }
 
-    /// The same, of another profile.
+    /// The same, with another profile.
     pub async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> (AgentInfo, String) {
         let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile };
         let agent = self.store.create_agent(tenant, agent).await.unwrap().agent;
@@ -165,14 +165,14 @@ impl World {
         (agent, token)
     }
 
-    /// A token of an agent that is there, with one of its roles.
-    #[allow(clippy::unused_self)] // It is this world's.
+    /// A token of an existing agent, with one of its roles.
+    #[allow(clippy::unused_self)] // Reads better at the callers.
     pub fn token_of(&self, tenant: Uuid, agent_id: Uuid, role: Role) -> String {
         let identity = Identity { owner_id: tenant, agent_id, roles: vec![role], profile: Profile::Main };
         key().issue(&identity, Duration::from_mins(10)).unwrap()
     }
 
-    /// A token for the operator, of a new agent with these roles in a new tenant.
+    /// An operator's token of a new agent with these roles, in a new tenant.
     pub async fn operators_token(&self, roles: &[Role]) -> String {
         let tenant = self.tenant().await;
         let (agent, _) = self.agent(tenant, roles).await;
@@ -199,13 +199,13 @@ impl World {
         answer(self.request("POST", path, token).json(&body)).await
     }
 
-    /// Writes a record and gives its id.
+    /// Creates a record and returns its id.
     pub async fn create(&self, token: &str, record: Value) -> Uuid {
         let created = self.post("/breadcrumbs", token, record).await.ok().json();
         created["id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// As if everything so far had happened eight days ago.
+    /// Makes all events eight days older and deletes old ones.
     pub async fn forget_events(&self) {
         let mut admin = sqlx::PgConnection::connect(&self.database.admin_url).await.unwrap();
         sqlx::query("UPDATE events SET at = at - interval '8 days'").execute(&mut admin).await.unwrap();

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::harness::{KEY, World, key, note, request_for};
 
 fn base64(text: &str) -> String {
-    // A token's parts are base64 for URLs: what a signature of these bytes is not needed for.
+    // The parts of a token are base64url. No crate is needed for an invalid signature.
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits: Vec<bool> = text.bytes().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
     bits.chunks(6)
@@ -25,7 +25,7 @@ fn base64(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
+async fn forged_tokens_are_refused_whatever_their_header() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, good) = world.agent(tenant, &[Role::Curator]).await;
@@ -41,7 +41,7 @@ async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
     };
     world.get("/agents", &good).await.ok();
 
-    // Unsigned, or signed in a way that the header alone asks for.
+    // Unsigned, or signed in a way that only the header claims.
     let body = base64(&claims(json!({})).to_string());
     let signature = good.rsplit('.').next().unwrap();
     for algorithm in ["none", "None", "NONE", "nOnE", "", "HS1", "RS256", "ES256", "EdDSA"] {
@@ -57,7 +57,7 @@ async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
     refused("HS384", &signed(Header::new(Algorithm::HS384), &claims(json!({})), &KEY)).await;
     refused("HS512", &signed(Header::new(Algorithm::HS512), &claims(json!({})), &KEY)).await;
     refused("no key", &signed(Header::default(), &claims(json!({})), b"")).await;
-    // Keys that the header names or brings along are not looked at.
+    // Keys that the header names or contains are ignored.
     for kid in ["../../../../dev/null", "/dev/null", "' OR 1=1 --", "", "\u{0}", "a".repeat(100_000).as_str()] {
         for key in [&[9; 32][..], b""] {
             let header = Header { kid: Some(kid.into()), ..Header::default() };
@@ -72,7 +72,7 @@ async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
     };
     refused("a key from elsewhere", &signed(brought, &claims(json!({})), &[9; 32])).await;
 
-    // The right key, and claims that no server makes.
+    // The right key, but claims that no server writes.
     for (what, more) in [
         ("ended", json!({"exp": 1})),
         ("ends before all time", json!({"exp": -1})),
@@ -88,7 +88,7 @@ async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
     ] {
         refused(what, &signed(Header::default(), &claims(more), &KEY)).await;
     }
-    // Roles and rights beyond the agent's own give nothing.
+    // Roles and rights that the agent does not have give no access.
     let (emitter, _) = world.agent(tenant, &[Role::Emitter]).await;
     let greedy = signed(Header::default(), &claims(json!({"agent_id": emitter.id, "operator": true})), &KEY);
     world.get("/agents", &greedy).await.problem(403, "forbidden");
@@ -99,18 +99,18 @@ async fn no_token_but_the_servers_own_is_believed_whatever_its_header_says() {
     world.close().await;
 }
 
-/// What the server answers to these bytes.
+/// The response to these bytes.
 async fn raw(world: &World, bytes: &str) -> String {
     let mut stream = TcpStream::connect(world.base.trim_start_matches("http://")).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A reset after the answer is an end, too.
+    // A reset after the response is also an end.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test]
-async fn no_header_and_no_line_is_smuggled_into_an_answer() {
+async fn no_header_is_smuggled_into_a_response() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let id = world.create(&token, note("one\r\nX-Smuggled: yes")).await;
@@ -137,7 +137,7 @@ async fn no_header_and_no_line_is_smuggled_into_an_answer() {
         assert!(!head.to_lowercase().contains("\nx-smuggled"), "{what}: {head}");
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{what}: {answer}");
     }
-    // Two lengths, or a length and chunks: no second request is found in the body.
+    // Two lengths, or a length and chunks: the body is not read as a second request.
     let hidden = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for lengths in [
         format!("Content-Length: 0\r\nContent-Length: {}", hidden.len()),
@@ -155,7 +155,7 @@ async fn no_header_and_no_line_is_smuggled_into_an_answer() {
 }
 
 #[tokio::test]
-async fn no_path_leads_to_a_file_or_around_a_check() {
+async fn no_path_reaches_a_file_or_bypasses_a_check() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     for path in [
@@ -187,7 +187,7 @@ async fn no_path_leads_to_a_file_or_around_a_check() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_open_calls_of_one_agent_keep_nobody_from_theirs() {
+async fn ten_thousand_open_calls_of_one_agent_do_not_block_others() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (flooder, _) = world.agent(tenant, &[Role::Emitter]).await;
@@ -208,11 +208,11 @@ async fn ten_thousand_open_calls_of_one_agent_keep_nobody_from_theirs() {
     let asked = world.create(&other, request_for("other")).await;
     world.get("/health", "").await.ok();
     world.get("/breadcrumbs?limit=1&tag=note", &other).await.ok();
-    // A runner whose places for the one tool are all taken gets the other's call first.
+    // A runner whose slots for this tool are full gets the call of the other agent first.
     let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000, "except_tools": ["flood"]});
     let claims = world.post("/calls/claim", &runner, claim).await.ok().json();
     assert_eq!(claims[0]["lease"]["request"], json!(asked), "{claims}");
-    // And the flood can be taken back.
+    // The flood of calls can be cancelled.
     let curator = world.agent(tenant, &[Role::Curator]).await.1;
     let cancelled = world.post(&format!("/calls/{last}/cancel"), &curator, json!({})).await.ok().json();
     assert_eq!(cancelled["state"], "finished");

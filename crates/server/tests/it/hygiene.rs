@@ -1,4 +1,4 @@
-//! Ended records and their purging, through the front door.
+//! Expired records and their deletion, over HTTP.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::{World, note};
 
 #[tokio::test]
-async fn a_run_tells_what_it_took_out_and_the_statistics_remember() {
+async fn a_run_returns_its_deletions_and_the_statistics_include_them() {
     let world = World::start().await;
     let (tenant, other) = (world.tenant().await, world.tenant().await);
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -19,14 +19,14 @@ async fn a_run_tells_what_it_took_out_and_the_statistics_remember() {
     for _ in 0..3 {
         world.create(&curator, ended.clone()).await;
     }
-    // The store's own sweep may have been faster: what counts is the sum.
+    // The store's own sweep may have deleted some, so only the sum is tested.
     let run = world.post("/hygiene/run", &curator, json!({})).await.ok().json();
     assert_eq!((run["triggered"].as_bool(), run["is_complete"].as_bool()), (Some(true), Some(true)));
     assert!(run["message"].is_string() && run["health_checks_purged"] == 0, "{run}");
     assert_eq!(run["total_cleaned"], run["expired_breadcrumbs_purged"]);
     let mut stats = world.get("/hygiene/stats", &curator).await.ok().json();
     while stats["total_breadcrumbs_purged"] != 3 {
-        // A sweep that took them counts them when it comes to its end.
+        // A sweep counts its deletions when it finishes.
         tokio::time::sleep(Duration::from_millis(5)).await;
         stats = world.get("/hygiene/stats", &curator).await.ok().json();
     }
@@ -44,7 +44,7 @@ async fn a_run_tells_what_it_took_out_and_the_statistics_remember() {
 }
 
 #[tokio::test]
-async fn the_last_permitted_read_is_a_read_through_either_door() {
+async fn both_views_count_as_reads_and_the_last_permitted_one_succeeds() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter, Role::Subscriber]).await;
     let mut record = note("twice");
@@ -64,7 +64,7 @@ async fn the_last_permitted_read_is_a_read_through_either_door() {
 }
 
 #[tokio::test]
-async fn a_definition_refuses_warns_and_shapes_the_short_view() {
+async fn a_definition_validates_records_and_shapes_the_short_view() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter, Role::Subscriber]).await;
     let mut definition = json!({
@@ -88,7 +88,7 @@ async fn a_definition_refuses_warns_and_shapes_the_short_view() {
     assert_eq!(crate::harness::answer(changed).await.status, StatusCode::OK);
     let created = world.post("/breadcrumbs", &token, note("too long")).await.ok().json();
     assert_eq!(created["warnings"][0]["field"], "context.text");
-    // Of the runtime's own names curators alone decide.
+    // Only curators can define the runtime's own schema names.
     definition["context"]["schema_name"] = json!("tool.request.v1");
     definition["tags"] = json!([]);
     world.post("/breadcrumbs", &token, definition).await.problem(403, "forbidden");

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::harness::{Answer, World, answer};
 
-/// Who answers calls, step by step as a test says.
+/// A runner that a test controls step by step.
 struct Hand {
     store: Arc<dyn Breadcrumbs>,
     events: EventStream,
@@ -28,7 +28,7 @@ impl Hand {
         Self { store, events }
     }
 
-    /// The next call, as soon as there is one.
+    /// The next call, as soon as one is queued.
     async fn claim(&mut self) -> Claim {
         let one = ClaimRequest { runner_id: Uuid::new_v4(), limit: 1, lease_ms: 60_000, except_tools: Vec::new() };
         loop {
@@ -44,7 +44,7 @@ impl Hand {
         self.answer_with(claim, result, Map::new()).await
     }
 
-    /// As runners do it: the answer says which request's it is.
+    /// Like a runner: the response names its request.
     async fn answer_by_name(&self, claim: &Claim, result: Result<Value, ToolFailure>) -> Value {
         let named = Map::from_iter([("request".to_owned(), json!(claim.request.id))]);
         self.answer_with(claim, result, named).await
@@ -95,7 +95,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_call_is_answered_in_one_round_trip() {
+async fn a_call_gets_its_response_in_one_round_trip() {
     let mut scene = Scene::start().await;
     let asking = tokio::spawn(scene.invoke("echo", &[], json!({"input": {"say": "hi"}})));
     let claim = scene.hand.claim().await;
@@ -106,9 +106,9 @@ async fn a_call_is_answered_in_one_round_trip() {
     let given = scene.hand.answer(&claim, Ok(json!({"said": "hi"}))).await;
     let answer = asking.await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.json()), (200, given));
-    assert_eq!(answer.header("preference-applied"), "", "nothing was asked for");
+    assert_eq!(answer.header("preference-applied"), "", "no preference was sent");
 
-    // A tool that fails is an answer like any other; its status says so.
+    // A failure of a tool is a response with status 200; its `status` field says so.
     let asking = tokio::spawn(scene.invoke("echo", &[("Prefer", "wait=60")], json!({})));
     let claim = scene.hand.claim().await;
     assert_eq!(claim.request.context["input"], json!({}));
@@ -121,7 +121,7 @@ async fn a_call_is_answered_in_one_round_trip() {
 }
 
 #[tokio::test]
-async fn the_request_says_what_the_caller_said() {
+async fn the_request_has_the_fields_of_the_invocation() {
     let mut scene = Scene::start().await;
     let place = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let headers = [("Prefer", "respond-async"), ("traceparent", place)];
@@ -161,7 +161,7 @@ async fn the_request_says_what_the_caller_said() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_is_told_where_the_request_stands() {
+async fn a_caller_that_does_not_wait_gets_the_location_of_the_request() {
     let mut scene = Scene::start().await;
     for (prefer, applied) in [
         ("respond-async", "respond-async"),
@@ -181,18 +181,18 @@ async fn who_does_not_wait_is_told_where_the_request_stands() {
 }
 
 #[tokio::test]
-async fn the_same_call_again_waits_on_for_the_first_answer() {
+async fn a_repeated_call_waits_for_the_first_response() {
     let mut scene = Scene::start().await;
     let key = ("Idempotency-Key", "once");
     let body = json!({"input": {"n": 1}});
     let first = scene.invoke("echo", &[key, ("Prefer", "respond-async")], body.clone()).await;
     assert_eq!((first.status.as_u16(), first.header("idempotency-replayed")), (202, ""));
-    // While it runs, and under another step of the caller's trace.
+    // While it runs, and with another span of the caller's trace.
     let step = ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01");
     let second = tokio::spawn(scene.invoke("echo", &[key, step], body.clone()));
     let claim = scene.hand.claim().await;
     let given = scene.hand.answer(&claim, Ok(json!(1))).await;
-    // And when it has been answered before.
+    // After the response was written.
     for answer in [second.await.unwrap(), scene.invoke("echo", &[key], body).await] {
         assert_eq!((answer.status.as_u16(), answer.json()), (200, given.clone()));
         assert_eq!(answer.header("idempotency-replayed"), "true");
@@ -201,10 +201,10 @@ async fn the_same_call_again_waits_on_for_the_first_answer() {
     scene.world.close().await;
 }
 
-/// More callers than the store has connections, answered in another order, some under the same id
-/// of their own.
+/// More callers than the store has connections, answered in another order, some with the same own
+/// id.
 #[tokio::test]
-async fn each_of_many_callers_gets_its_own_answer() {
+async fn each_of_many_callers_gets_its_own_response() {
     let mut scene = Scene::start().await;
     let asking: Vec<_> = (0..40)
         .map(|n| {
@@ -222,7 +222,7 @@ async fn each_of_many_callers_gets_its_own_answer() {
     }
     for (n, claim) in claims.iter().rev().enumerate() {
         let output = Ok(claim.request.context["input"].clone());
-        // Answers that say whose they are, and answers that leave their callers to look.
+        // Responses that name their request, and responses that make their callers query the store.
         if n % 3 == 0 {
             scene.hand.answer(claim, output).await;
         } else {
@@ -237,7 +237,7 @@ async fn each_of_many_callers_gets_its_own_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_names_its_request_is_heard_as_it_was_written() {
+async fn a_response_that_names_its_request_is_returned_unchanged() {
     let mut scene = Scene::start().await;
     let key = ("Idempotency-Key", "named");
     let asking = tokio::spawn(scene.invoke("echo", &[key], json!({"requestId": "mine"})));
@@ -245,18 +245,18 @@ async fn an_answer_that_names_its_request_is_heard_as_it_was_written() {
     let given = scene.hand.answer_by_name(&claim, Ok(json!({"large": "x".repeat(100_000)}))).await;
     assert_eq!(given["metadata"]["request"], json!(claim.request.id));
     assert_eq!(asking.await.unwrap().ok().json(), given);
-    // Whoever asks again, when no event comes any more, looks.
+    // A repeated call after the event queries the store.
     assert_eq!(scene.invoke("echo", &[key], json!({"requestId": "mine"})).await.ok().json(), given);
     scene.world.close().await;
 }
 
 #[tokio::test]
-async fn deleting_the_request_cancels_it_and_the_waiting_caller_hears_it() {
+async fn deleting_the_request_cancels_it_and_its_waiting_caller_gets_the_response() {
     let mut scene = Scene::start().await;
     let delete = async |id: Uuid| {
         answer(scene.world.request("DELETE", &format!("/breadcrumbs/{id}"), &scene.token)).await.ok();
     };
-    // While it waits: the store answers.
+    // While it is queued: the store writes the response.
     let mut events = scene.hand.store.events(None).await.unwrap();
     let asking = tokio::spawn(scene.invoke("echo", &[], json!({})));
     let request = events.next().await.unwrap().unwrap().breadcrumb_id;
@@ -264,7 +264,8 @@ async fn deleting_the_request_cancels_it_and_the_waiting_caller_hears_it() {
     let answer = asking.await.unwrap().ok().json();
     assert_eq!((&answer["status"], &answer["error_code"]), (&json!("error"), &json!("Cancelled")));
 
-    // While it runs: the runner hears it, by the event at once and by its heartbeat, and answers.
+    // While it runs: the runner learns of it by an event and by its heartbeat, and writes the
+    // response.
     let asking = tokio::spawn(scene.invoke("echo", &[], json!({})));
     let claim = scene.hand.claim().await;
     delete(claim.request.id).await;
@@ -281,7 +282,7 @@ async fn deleting_the_request_cancels_it_and_the_waiting_caller_hears_it() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_passes_in_the_queue_is_the_answer() {
+async fn a_deadline_that_passes_in_the_queue_is_the_response() {
     let scene = Scene::start().await;
     let answer = scene.invoke("echo", &[("Prefer", "wait=60")], json!({"deadline_ms": 1})).await.ok().json();
     assert_eq!((&answer["error_code"], &answer["is_retryable"]), (&json!("Timeout"), &json!(true)));
@@ -290,7 +291,7 @@ async fn a_deadline_that_passes_in_the_queue_is_the_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_lets_its_callers_go() {
+async fn a_server_that_stops_releases_its_waiting_callers() {
     let mut scene = Scene::start().await;
     let asking = tokio::spawn(scene.invoke("echo", &[("Prefer", "wait=60")], json!({})));
     let claim = scene.hand.claim().await;
@@ -302,7 +303,7 @@ async fn a_server_that_ends_lets_its_callers_go() {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_takes_nothing_with_it() {
+async fn a_caller_that_disconnects_affects_no_other() {
     let mut scene = Scene::start().await;
     let asking = tokio::spawn(scene.invoke("echo", &[], json!({})));
     let claim = scene.hand.claim().await;
@@ -311,7 +312,7 @@ async fn a_caller_that_leaves_takes_nothing_with_it() {
     scene.hand.answer(&claim, Ok(json!(1))).await;
     let path = format!("/calls/{}", claim.request.id);
     assert_eq!(scene.world.get(&path, &scene.token).await.ok().json()["state"], "finished");
-    // The next one is heard as well.
+    // The next caller still gets its response.
     let asking = tokio::spawn(scene.invoke("echo", &[], json!({})));
     let claim = scene.hand.claim().await;
     let given = scene.hand.answer(&claim, Ok(json!(2))).await;
@@ -320,13 +321,14 @@ async fn a_caller_that_leaves_takes_nothing_with_it() {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_by_the_name_that_a_format_gave_it() {
+async fn a_tool_can_be_called_by_its_name_in_a_format() {
     let mut scene = Scene::start().await;
     crate::tools::offer(&scene.world, scene.tenant).await;
     let prefer = ("Prefer", "respond-async");
     for (called, tool) in [
         (ToolFormat::OpenAi.name("weather.now"), "weather.now"),
-        // What only looks like one is called as it is, and the runner says whether it is there.
+        // Names that only look like it are used unchanged, and the runner says whether the tool
+        // exists.
         ("weather_now_00000000".into(), "weather_now_00000000"),
         ("weather.now".into(), "weather.now"),
     ] {
@@ -337,7 +339,7 @@ async fn a_tool_is_called_by_the_name_that_a_format_gave_it() {
 }
 
 #[tokio::test]
-async fn a_trace_goes_into_a_request_that_has_none() {
+async fn a_trace_context_is_copied_into_a_request_without_one() {
     let scene = Scene::start().await;
     let (ours, theirs) = (
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

@@ -1,4 +1,4 @@
-//! What a server takes at once, and what it says to the rest.
+//! The limits of a server, and what callers above them get.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     harness::{World, note},
 };
 
-/// So many at once, and then none for a long time. As the limits take it.
+/// So many requests at once, and then none for a long time. An option, as in the limits.
 #[allow(clippy::unnecessary_wraps)]
 fn only(burst: u32) -> Option<Rate> {
     Some(Rate::new(0.01, burst).unwrap())
@@ -36,7 +36,7 @@ async fn all_of(mut connection: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn an_agent_that_asks_too_often_hears_when_it_may_again() {
+async fn an_agent_above_its_rate_gets_a_time_to_retry() {
     let world = start(ServerLimits { agent: only(3), ..ServerLimits::default() }).await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
@@ -52,7 +52,7 @@ async fn an_agent_that_asks_too_often_hears_when_it_may_again() {
     let reset: u64 = refused.header("ratelimit-reset").parse().unwrap();
     assert!((1..=300).contains(&reset), "{reset}");
 
-    // Nobody else pays for it, and a stream can still be opened.
+    // Other agents are not affected, and a stream can still be opened.
     let (_, other) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
     world.get("/breadcrumbs", &other).await.ok();
     let (_, follower) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -65,7 +65,7 @@ async fn an_agent_that_asks_too_often_hears_when_it_may_again() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_bounded_as_a_whole_and_its_runners_are_not() {
+async fn a_tenant_has_a_rate_that_does_not_include_its_runners() {
     let limits = ServerLimits { agent: only(100), tenant: only(4), runner: only(5), ..ServerLimits::default() };
     let world = start(limits).await;
     let tenant = world.tenant().await;
@@ -87,7 +87,7 @@ async fn a_tenant_is_bounded_as_a_whole_and_its_runners_are_not() {
 }
 
 #[tokio::test]
-async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
+async fn callers_without_a_token_have_a_rate_per_address() {
     let world = start(ServerLimits { address: only(4), ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     world.get("/breadcrumbs", "").await.problem(401, "unauthorized");
@@ -98,7 +98,7 @@ async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
     assert!(!world.get("/breadcrumbs", "").await.header("retry-after").is_empty());
     world.get("/breadcrumbs", "").await.problem(429, "rate_limited");
     world.post("/auth/token", "", json!({"owner_id": "not one"})).await.problem(429, "rate_limited");
-    // Whoever looks after the server may be behind the same address.
+    // The operator may use the same address.
     for path in ["/health", "/metrics", "/openapi.json", "/docs"] {
         world.get(path, "").await.ok();
     }
@@ -107,7 +107,7 @@ async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_body_may_be_as_long_as_the_operator_says() {
+async fn the_operator_sets_the_limit_of_bodies() {
     let world = start(ServerLimits { max_body_bytes: 1000, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     world.create(&token, note(&"x".repeat(200))).await;
@@ -116,7 +116,7 @@ async fn a_body_may_be_as_long_as_the_operator_says() {
     world.close().await;
 }
 
-/// Sends a whole request and reads the start of its answer.
+/// Sends a complete request and reads the start of its response.
 async fn asked(world: &World, path: &str, token: &str) -> TcpStream {
     let mut connection = connect(world).await;
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
@@ -127,20 +127,20 @@ async fn asked(world: &World, path: &str, token: &str) -> TcpStream {
     connection
 }
 
-/// Begins a request and does not end it.
+/// Sends a part of a request.
 async fn half(world: &World) -> TcpStream {
     let mut connection = connect(world).await;
     connection.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-One: ").await.unwrap();
     connection
 }
 
-/// Sends the head of a request for a token, and keeps its body back.
+/// Sends the head of a token request, but not its body.
 async fn without_its_body(world: &World) -> TcpStream {
     let mut connection = connect(world).await;
     let head = "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                 Expect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     connection.write_all(head.as_bytes()).await.unwrap();
-    // The server asks for the body: the request is under way.
+    // The server asks for the body: the request is in progress.
     let mut asked = [0; 25];
     connection.read_exact(&mut asked).await.unwrap();
     assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
@@ -149,16 +149,16 @@ async fn without_its_body(world: &World) -> TcpStream {
 
 async fn ended(mut connection: TcpStream) {
     let end = async { while connection.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
-    tokio::time::timeout(Duration::from_secs(30), end).await.expect("the connection ends");
+    tokio::time::timeout(Duration::from_secs(30), end).await.expect("the connection closes");
 }
 
 #[tokio::test]
-async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
+async fn half_sent_requests_do_not_block_other_callers() {
     let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
     let mut held = Vec::new();
     for _ in 0..40 {
         held.push(half(&world).await);
-        // Each of the others is served meanwhile.
+        // Meanwhile each other caller is served.
         drop(asked(&world, "/health/live", "").await);
     }
     let last = held.split_off(39);
@@ -170,7 +170,7 @@ async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn whoever_holds_bodies_back_keeps_nobody_out() {
+async fn unsent_bodies_do_not_block_other_callers() {
     let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
@@ -180,7 +180,7 @@ async fn whoever_holds_bodies_back_keeps_nobody_out() {
         drop(asked(&world, "/breadcrumbs", &token).await);
         drop(asked(&world, "/health/live", "").await);
     }
-    // All but those for which there is room.
+    // Close all above the limit.
     held.truncate(30);
     for connection in held {
         ended(connection).await;
@@ -190,7 +190,7 @@ async fn whoever_holds_bodies_back_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
+async fn a_blocked_connection_is_closed_and_an_idle_stream_is_not() {
     let world = World::start_as(|options| {
         options.limits =
             ServerLimits { max_connections: 2, write_time: Duration::from_millis(200), ..ServerLimits::default() };
@@ -202,7 +202,7 @@ async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
     let identity =
         Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Curator], profile: Profile::Main };
     let records = world.store.acting_as(identity);
-    // Far more than the sockets hold.
+    // Far more than the sockets can buffer.
     for _ in 0..24 {
         let record = json!({"title": "large", "context": {"text": "x".repeat(1024 * 1024)}});
         records.create(serde_json::from_value(record).unwrap(), None).await.unwrap();
@@ -218,16 +218,16 @@ async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("the place is free");
+    tokio::time::timeout(Duration::from_secs(30), served).await.expect("the permit is free");
     for _ in 0..3 {
-        assert_eq!(quiet.next().await.expect("the stream goes on").1["type"], "ping");
+        assert_eq!(quiet.next().await.expect("the stream stays open").1["type"], "ping");
     }
     drop(stalled);
     world.close().await;
 }
 
 #[tokio::test]
-async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
+async fn an_idle_connection_is_evicted_and_an_active_one_is_not() {
     let world = start(ServerLimits { max_connections: 3, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
@@ -236,7 +236,7 @@ async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
     ended(half).await;
     let _third = asked(&world, "/events/stream", &token).await;
     ended(idle).await;
-    // All are at work now: there is no room.
+    // All are active now, so none can be evicted.
     let mut late = connect(&world).await;
     late.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let answer = all_of(late).await;
@@ -244,7 +244,7 @@ async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
     assert!(answer.contains("application/problem+json") && answer.contains("its maximum number of connections"));
 
     drop(following);
-    // The server notices the end of that one as soon as it gets to it.
+    // The server notices the closed connection soon.
     let served = async {
         loop {
             let mut next = connect(&world).await;
@@ -254,12 +254,12 @@ async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("there is room again");
+    tokio::time::timeout(Duration::from_secs(30), served).await.expect("a permit is free again");
     world.close().await;
 }
 
 #[tokio::test]
-async fn an_address_has_its_own_bound() {
+async fn connections_are_limited_per_address() {
     let world = start(ServerLimits { max_connections_per_address: 2, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let held = half(&world).await;
@@ -271,7 +271,7 @@ async fn an_address_has_its_own_bound() {
 }
 
 #[tokio::test]
-async fn a_tenant_has_so_many_requests_under_way_and_its_runners_are_served_all_the_same() {
+async fn concurrent_requests_of_a_tenant_are_limited_except_for_runners() {
     let world = start(ServerLimits { max_requests_per_tenant: 2, ..ServerLimits::default() }).await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Subscriber, Role::Emitter]).await;
@@ -286,12 +286,12 @@ async fn a_tenant_has_so_many_requests_under_way_and_its_runners_are_served_all_
     world.get("/breadcrumbs", &world.token(&[Role::Emitter]).await).await.ok();
     drop(first);
     let served = async { while !world.get("/breadcrumbs", &token).await.status.is_success() {} };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("there is room again");
+    tokio::time::timeout(Duration::from_secs(30), served).await.expect("a permit is free again");
     world.close().await;
 }
 
 #[tokio::test]
-async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
+async fn health_checks_have_a_rate_per_address() {
     let world = start(ServerLimits { address: only(4), ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     for path in ["/health", "/health/live", "/metrics", "/docs"] {
@@ -305,7 +305,7 @@ async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
 }
 
 #[tokio::test]
-async fn who_never_ends_its_headers_is_let_go() {
+async fn a_connection_with_unfinished_headers_is_closed() {
     let brief = Duration::from_millis(200);
     for limits in [
         ServerLimits { header_time: brief, ..ServerLimits::default() },
@@ -313,7 +313,7 @@ async fn who_never_ends_its_headers_is_let_go() {
     ] {
         let world = start(limits).await;
         let slow = half(&world).await;
-        let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection ends");
+        let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection closes");
         assert!(ended.is_empty() || ended.starts_with("HTTP/1.1 408"), "{ended}");
         world.close().await;
     }

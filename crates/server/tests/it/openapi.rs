@@ -19,7 +19,7 @@ fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 }
 
 #[tokio::test]
-async fn the_description_is_whole() {
+async fn the_description_is_complete() {
     let world = World::start().await;
     let document = world.get("/openapi.json", "").await.ok().json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -54,7 +54,7 @@ async fn the_description_is_whole() {
     references(&document, &mut found);
     for reference in found {
         let pointer = reference.trim_start_matches('#');
-        assert!(document.pointer(pointer).is_some(), "{reference} points nowhere");
+        assert!(document.pointer(pointer).is_some(), "{reference} does not resolve");
     }
     let codes = document["x-problem-codes"].as_array().unwrap();
     assert!(codes.iter().all(|code| code["advice"].as_str().is_some_and(|advice| !advice.is_empty())));
@@ -62,14 +62,14 @@ async fn the_description_is_whole() {
 }
 
 #[tokio::test]
-async fn every_described_query_parameter_is_taken() {
+async fn every_described_query_parameter_is_accepted() {
     let world = World::start().await;
     let token = world.token(&breadcrumb::Role::ALL).await;
     let document = world.get("/openapi.json", "").await.ok().json();
     for (path, item) in document["paths"].as_object().unwrap() {
         for parameter in item["get"]["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "query") {
             let name = parameter["name"].as_str().unwrap();
-            // A value that is wrong for each of them: an unknown name would be told apart.
+            // An invalid value for each of them; an unknown parameter gets another message.
             let answer = world.request("GET", &format!("{path}?{name}=%00"), &token).send().await.unwrap();
             if answer.status() == 400 {
                 let text = answer.text().await.unwrap();
@@ -81,7 +81,7 @@ async fn every_described_query_parameter_is_taken() {
 }
 
 #[tokio::test]
-async fn the_page_needs_no_outside_host() {
+async fn the_page_uses_no_other_host() {
     let world = World::start().await;
     let page = world.get("/docs", "").await.ok();
     assert!(page.header("content-type").starts_with("text/html"));
@@ -96,17 +96,17 @@ async fn the_page_needs_no_outside_host() {
 }
 
 #[tokio::test]
-async fn the_root_and_the_old_place_lead_to_the_page() {
+async fn the_root_and_the_old_path_redirect_to_the_page() {
     let world = World::start().await;
     for path in ["/", "/swagger"] {
-        // The client follows, so the relative address is right.
+        // The client follows the redirect, so the relative URL is right.
         assert!(world.get(path, "").await.ok().header("content-type").starts_with("text/html"), "{path}");
     }
     world.close().await;
 }
 
 #[test]
-fn the_clients_know_this_description() {
+fn the_committed_description_is_current() {
     let committed = include_str!("../../../../sdk/openapi.json");
-    assert!(committed == server::api_description(), "sdk/openapi.json is old: run build/describe");
+    assert!(committed == server::api_description(), "sdk/openapi.json is outdated: run build/describe");
 }

@@ -17,12 +17,12 @@ use uuid::Uuid;
 use crate::harness::{World, answer, key, note};
 
 #[tokio::test]
-async fn health_asks_the_database() {
+async fn health_checks_the_database() {
     let world = World::start().await;
     assert_eq!(world.get("/health", "").await.ok().json()["status"], "ok");
     world.store.close().await;
-    // An answer may be a second old.
-    let told = async {
+    // A result can be a second old.
+    let failure = async {
         loop {
             let answer = world.get("/health", "").await;
             if !answer.status.is_success() {
@@ -30,14 +30,15 @@ async fn health_asks_the_database() {
             }
         }
     };
-    let answer = tokio::time::timeout(std::time::Duration::from_secs(30), told).await.expect("it is told");
+    let answer =
+        tokio::time::timeout(std::time::Duration::from_secs(30), failure).await.expect("the failure is reported");
     let problem = answer.problem(503, "unavailable");
     assert_eq!(problem["detail"], "the store cannot be reached now; try again");
     world.close().await;
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_the_routes_own_path() {
+async fn requests_are_counted_by_the_path_of_the_route() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     let id = world.create(&token, note("x")).await;
@@ -59,7 +60,7 @@ async fn requests_are_counted_by_the_routes_own_path() {
 }
 
 #[tokio::test]
-async fn who_is_no_operator_sees_no_names_of_tools() {
+async fn only_the_operator_sees_names_of_tools() {
     let world = World::start_as(|options| options.metrics_token = Some("the token of a scraper".into())).await;
     let curator = world.token(&[Role::Curator]).await;
     world.get("/breadcrumbs", &curator).await.ok();
@@ -86,12 +87,12 @@ async fn who_is_no_operator_sees_no_names_of_tools() {
         assert!(all.contains("rcrt_tool_invocations_total{tool=\"secret-plan\",status=\"success\"} 1"), "{all}");
         assert!(all.contains("rcrt_made_up_later_total"), "{all}");
     }
-    // The scraper's token opens nothing else.
+    // The scraper's token allows nothing else.
     world.get("/breadcrumbs", "the token of a scraper").await.problem(401, "unauthorized");
     world.close().await;
 }
 
-/// A store that counts how often it is asked for a sign of life, and answers when it is let.
+/// A store that counts its pings, and responds when the test allows it.
 #[derive(Default)]
 struct Slow {
     asked: AtomicUsize,
@@ -99,7 +100,7 @@ struct Slow {
 }
 
 #[tokio::test]
-async fn however_many_ask_for_the_health_the_store_is_asked_once() {
+async fn concurrent_health_checks_share_one_ping() {
     let slow = Arc::new(Slow::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -114,7 +115,7 @@ async fn however_many_ask_for_the_health_the_store_is_asked_once() {
         while slow.asked.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
-        // Whoever asks whether the process lives does not wait for the store.
+        // The liveness check does not wait for the store.
         ask("/health/live").await.ok();
         slow.answers.notify_waiters();
     };
@@ -127,7 +128,7 @@ async fn however_many_ask_for_the_health_the_store_is_asked_once() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_request_id() {
+async fn every_response_has_a_request_id() {
     let world = World::start().await;
     let own = answer(world.request("GET", "/health", "").header("X-Request-Id", "my-id_1.2")).await;
     assert_eq!(own.header("x-request-id"), "my-id_1.2");
@@ -136,14 +137,14 @@ async fn every_answer_has_a_request_id() {
     world.close().await;
 }
 
-/// A store with a fault.
+/// A store that fails.
 struct Faulty {
     ping: Ping,
 }
 
 enum Ping {
     Panics,
-    /// Tells what nobody outside may read.
+    /// Fails with a text that callers must not see.
     Tells,
     Waits(Arc<Slow>),
 }
@@ -175,7 +176,7 @@ impl Tenancy for Faulty {
     }
 
     fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("nobody asks for webhooks here")
+        unreachable!("this test uses no webhooks")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -254,7 +255,7 @@ impl Tenancy for Faulty {
 }
 
 #[tokio::test]
-async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
+async fn failures_and_panics_get_a_response_without_their_text() {
     for ping in [Ping::Tells, Ping::Panics] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/health", listener.local_addr().unwrap());
@@ -263,7 +264,7 @@ async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        // More than once: the server lives on.
+        // More than once: the server keeps running.
         for _ in 0..2 {
             let answer = answer(http.get(&url)).await;
             answer.problem(500, "internal");

@@ -10,7 +10,7 @@ use crate::harness::{Answer, World, answer, note};
 
 const WRITERS: usize = 50;
 
-/// What each of fifty writers was answered; every second one asks the second server.
+/// The response to each of fifty writers. Every second one uses the second server.
 async fn all_at_once(
     worlds: [&World; 2],
     ask: impl Fn(&World, usize) -> reqwest::RequestBuilder,
@@ -27,7 +27,7 @@ fn of_status(answers: &[(usize, Answer)], status: u16) -> Vec<&(usize, Answer)> 
 }
 
 #[tokio::test]
-async fn of_fifty_changes_to_one_version_one_wins() {
+async fn one_of_fifty_updates_of_a_version_wins() {
     const ROUNDS: i64 = 6;
     let world = World::start().await;
     let second = world.beside().await;
@@ -55,15 +55,15 @@ async fn of_fifty_changes_to_one_version_one_wins() {
         }
     }
     let history = second.get(&format!("{path}/history"), &token).await.ok().json();
-    let told = |field: &str| history.as_array().unwrap().iter().map(|one| one[field].clone()).collect::<Vec<Value>>();
-    assert_eq!(told("version"), (1..=ROUNDS + 1).rev().map(Value::from).collect::<Vec<_>>());
-    assert_eq!(told("context"), written);
+    let values = |field: &str| history.as_array().unwrap().iter().map(|one| one[field].clone()).collect::<Vec<Value>>();
+    assert_eq!(values("version"), (1..=ROUNDS + 1).rev().map(Value::from).collect::<Vec<_>>());
+    assert_eq!(values("context"), written);
     second.close().await;
     world.close().await;
 }
 
 #[tokio::test]
-async fn a_deletion_and_a_change_of_one_version_never_both_happen() {
+async fn a_deletion_and_an_update_of_one_version_never_both_succeed() {
     let world = World::start().await;
     let second = world.beside().await;
     let token = world.token(&[Role::Curator]).await;
@@ -71,7 +71,7 @@ async fn a_deletion_and_a_change_of_one_version_never_both_happen() {
         let id = world.create(&token, note("contended")).await;
         let path = format!("/breadcrumbs/{id}");
         let answers = all_at_once([&world, &second], |world, writer| {
-            // Either kind goes first in every second round.
+            // Deletions go first in every second round.
             let is_deletion = (writer / 2 + round) % 2 == 0;
             let request = world.request(if is_deletion { "DELETE" } else { "PATCH" }, &path, &token);
             let request = request.header("If-Match", "1");
@@ -106,9 +106,9 @@ async fn fifty_creates_with_one_key_are_one_record() {
         })
         .await;
         assert_eq!(of_status(&answers, 201).len(), WRITERS);
-        let told =
+        let values =
             |field: &str| answers.iter().map(|(_, answer)| answer.json()[field].to_string()).collect::<HashSet<_>>();
-        assert_eq!((told("id").len(), told("version").len()), (1, 1));
+        assert_eq!((values("id").len(), values("version").len()), (1, 1));
         for (_, answer) in &answers {
             assert_eq!(answer.json()["replayed"] == json!(true), answer.header("idempotency-replayed") == "true");
         }
@@ -122,7 +122,7 @@ async fn fifty_creates_with_one_key_are_one_record() {
 }
 
 #[tokio::test]
-async fn of_two_bodies_under_one_key_one_is_written_and_the_other_refused() {
+async fn one_of_two_bodies_with_the_same_key_is_refused() {
     let world = World::start().await;
     let second = world.beside().await;
     let token = world.token(&[Role::Emitter]).await;
@@ -146,7 +146,7 @@ async fn of_two_bodies_under_one_key_one_is_written_and_the_other_refused() {
 }
 
 #[tokio::test]
-async fn of_fifty_claims_one_gets_the_call_and_of_fifty_answers_one_is_written() {
+async fn one_of_fifty_claims_and_one_of_fifty_responses_wins() {
     let world = World::start().await;
     let second = world.beside().await;
     let token = world.token(&[Role::Curator, Role::Runner]).await;
@@ -168,8 +168,8 @@ async fn of_fifty_claims_one_gets_the_call_and_of_fifty_answers_one_is_written()
     })
     .await;
     assert!(answers.iter().all(|(_, answer)| matches!(answer.status.as_u16(), 200 | 409)));
-    let told: HashSet<&str> = of_status(&answers, 200).iter().map(|(_, answer)| answer.text.as_str()).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let values: HashSet<&str> = of_status(&answers, 200).iter().map(|(_, answer)| answer.text.as_str()).collect();
+    assert_eq!(values.len(), 1, "{values:?}");
     let responses = world.get("/breadcrumbs?schema_name=tool.response.v1", &token).await.ok().json();
     assert_eq!(responses.as_array().unwrap().len(), 1);
     assert_eq!(world.get(&format!("/calls/{request}"), &token).await.ok().json()["state"], "finished");

@@ -1,4 +1,4 @@
-//! What RCRT's clients send, taken as RCRT takes it; and refused without the switch.
+//! Requests of RCRT's clients: accepted as RCRT does with `rcrt_compat`, and refused without.
 
 use breadcrumb::{Role, Tenancy};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn patch(world: &World, path: &str, token: &str, version: Option<&str>, bo
 }
 
 #[tokio::test]
-async fn records_are_taken_in_rcrts_looser_shapes() {
+async fn records_are_accepted_in_rcrts_looser_forms() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
     let (token, strictly) = (world.token(&Role::ALL).await, strict.token(&Role::ALL).await);
     let whole = json!({"title": "x", "schema_name": "page.v1", "tags": ["t"], "context": {"a": 1}, "visibility": "team", "sensitivity": "low"});
@@ -42,7 +42,8 @@ async fn records_are_taken_in_rcrts_looser_shapes() {
             assert_eq!(&read[field], value, "{given}");
         }
     }
-    // What is known keeps its meaning, and what cannot be mended is refused by its field.
+    // Known fields keep their meaning, and a value that cannot be converted is refused with its
+    // field.
     let secret = json!({"title": "x", "sensitivity": "secret", "visibility": "private", "more": 1});
     let id = world.create(&token, secret).await;
     let read = world.get(&format!("/breadcrumbs/{id}/full"), &token).await.ok().json();
@@ -55,11 +56,11 @@ async fn records_are_taken_in_rcrts_looser_shapes() {
 }
 
 #[tokio::test]
-async fn a_change_says_ok_and_may_overwrite() {
+async fn an_update_returns_ok_and_can_overwrite() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
     let (token, strictly) = (world.token(&Role::ALL).await, strict.token(&Role::ALL).await);
     let path = format!("/breadcrumbs/{}", strict.create(&strictly, note("one")).await);
-    // `ok` beside the record's own fields, whoever asks.
+    // `ok` is next to the record's own fields, for every caller.
     let changed = patch(&strict, &path, &strictly, Some("1"), json!({"title": "two"})).await.ok();
     assert_eq!((changed.header("etag"), changed.json()["ok"].clone()), ("\"2\"", json!(true)));
     assert_eq!((changed.json()["title"].clone(), changed.json()["version"].clone()), (json!("two"), json!(2)));
@@ -69,7 +70,7 @@ async fn a_change_says_ok_and_may_overwrite() {
     let path = format!("/breadcrumbs/{}", world.create(&token, note("one")).await);
     let changed = patch(&world, &path, &token, None, json!({"title": "two", "more": 1})).await.ok().json();
     assert_eq!((&changed["title"], &changed["version"], &changed["ok"]), (&json!("two"), &json!(2), &json!(true)));
-    // A blank title and null leave what is there.
+    // A blank title and null change nothing.
     let blank = json!({"title": " ", "context": null, "visibility": "workspace", "tags": ["kept"]});
     let changed = patch(&world, &path, &token, Some("W/\"2\""), blank).await.ok().json();
     assert_eq!(
@@ -77,7 +78,7 @@ async fn a_change_says_ok_and_may_overwrite() {
         (&json!("two"), &json!({"text": "one"}), &json!(["kept"]))
     );
     assert_eq!(changed["visibility"], "team");
-    // A version that is named still counts.
+    // A version in the request is still checked.
     patch(&world, &path, &token, Some("1"), json!({"title": "x"})).await.problem(412, "version_conflict");
     let absent = format!("/breadcrumbs/{}", uuid::Uuid::new_v4());
     patch(&world, &absent, &token, None, json!({"title": "x"})).await.problem(404, "not_found");
@@ -86,10 +87,10 @@ async fn a_change_says_ok_and_may_overwrite() {
 }
 
 #[tokio::test]
-async fn changes_without_a_version_all_come_through() {
+async fn all_updates_without_a_version_succeed() {
     let world = World::start_for_rcrt(AuthMode::Keys).await;
     let token = world.token(&Role::ALL).await;
-    // One that ends by its reads: a change is none.
+    // A record that expires by its reads: an update is not a read.
     let once = json!({"title": "x", "ttl_type": "usage", "ttl_config": {"max_reads": 1}});
     let path = format!("/breadcrumbs/{}", world.create(&token, once).await);
     let (first, second, third) = tokio::join!(
@@ -119,7 +120,7 @@ async fn unknown_parameters_and_fields_are_ignored_everywhere() {
         assert!(!world.get(path, &token).await.ok().json().as_array().unwrap().is_empty(), "{path}");
         strict.get(path, &strictly).await.problem(400, "invalid");
     }
-    // A parameter that is known is still read with care.
+    // A known parameter is still validated.
     world.get("/breadcrumbs?limit=many&sort=x", &token).await.violation("limit");
     let selector = json!({"any_tags": ["a"], "sensitivity_in": ["low"], "context_match": [{"path": "$.a", "op": "eq", "value": 1, "note": "x"}]});
     strict.post("/subscriptions/selectors", &strictly, selector.clone()).await.problem(400, "invalid");
@@ -133,7 +134,7 @@ async fn unknown_parameters_and_fields_are_ignored_everywhere() {
 }
 
 #[tokio::test]
-async fn a_short_secret_is_readable_and_every_name_fits() {
+async fn a_short_secret_is_readable_and_any_name_is_accepted() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
     let (token, strictly) = (world.token(&[Role::Curator]).await, strict.token(&[Role::Curator]).await);
     let short = |name: &str| json!({"name": name, "value": "1234", "scope_type": "", "scope_id": null});
@@ -163,7 +164,7 @@ async fn rcrts_ids_and_roles_get_a_token_and_an_agent() {
     let token = given["token"].as_str().unwrap();
     let agents = world.get("/agents", token).await.ok().json();
     assert!(agents.as_array().unwrap().iter().any(|agent| agent["id"] == given["agent_id"]), "{agents}");
-    // It may ask for more than it had at first.
+    // It can get more roles than it had at first.
     let more = json!({"owner_id": given["owner_id"], "agent_id": given["agent_id"], "roles": ["curator", "emitter", "subscriber"]});
     assert_eq!(world.post("/auth/token", "", more).await.ok().json()["roles"].as_array().unwrap().len(), 3);
     assert!(!world.store.tenants().await.unwrap().is_empty());
@@ -171,7 +172,7 @@ async fn rcrts_ids_and_roles_get_a_token_and_an_agent() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_curator_chooses_in_a_tools_configuration_is_granted() {
+async fn a_secret_in_a_tools_configuration_is_granted() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
     let code = "export async function execute() { return await fetch('https://api.example.com/v1'); }";
     let tool = json!({"title": "Chat", "schema_name": "tool.code.v1", "tags": ["tool", "tool:chat"],
@@ -202,14 +203,14 @@ async fn a_secret_that_a_curator_chooses_in_a_tools_configuration_is_granted() {
             found
         };
         let bound = |name: &str| (name.to_owned(), json!(["api.example.com"]));
-        // Who may not grant secrets does not grant any by writing a record.
+        // An agent that cannot grant secrets does not grant any by writing a record.
         world.create(&emitter, config("tool_name", &ids[0])).await;
         assert_eq!(granted().await, []);
         let written = world.create(&curator, config("tool_name", &ids[0])).await;
-        // By a change, and in RCRT's second shape.
+        // By an update, and in RCRT's second form.
         let changes = json!({"context": config("toolName", &ids[1])["context"]});
         patch(world, &format!("/breadcrumbs/{written}"), &curator, Some("1"), changes).await.ok();
-        // Nothing of the tenant, and a tool that is not there: the record is written all the same.
+        // An unknown secret, and a tool that does not exist: the record is written anyway.
         world.create(&curator, config("tool_name", &uuid::Uuid::new_v4().to_string())).await;
         let mut absent = config("tool_name", &ids[2]);
         absent["context"]["tool_name"] = json!("absent");

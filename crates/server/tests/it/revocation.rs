@@ -28,7 +28,7 @@ fn is_revoked(answer: &crate::harness::Answer) {
 }
 
 #[tokio::test]
-async fn an_agent_ends_its_own_token_and_what_it_opened_and_no_other() {
+async fn an_agent_revokes_its_own_token_and_only_its_streams_close() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let roles = [Role::Subscriber];
@@ -52,7 +52,7 @@ async fn an_agent_ends_its_own_token_and_what_it_opened_and_no_other() {
     is_revoked(&world.get("/breadcrumbs", &first).await);
     is_revoked(&world.get(&format!("/events/stream?ticket={unused}"), "").await);
     for mut wire in streams {
-        assert!(wire.next().await.is_none(), "its streams end at once");
+        assert!(wire.next().await.is_none(), "its streams close at once");
     }
     world.get("/breadcrumbs", &second).await.ok();
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -62,7 +62,7 @@ async fn an_agent_ends_its_own_token_and_what_it_opened_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_curator_ends_a_token_that_it_holds_or_whose_id_it_knows_and_all_of_an_agent() {
+async fn a_curator_revokes_by_token_by_id_or_all_of_an_agent() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let roles = [Role::Emitter];
@@ -82,7 +82,7 @@ async fn a_curator_ends_a_token_that_it_holds_or_whose_id_it_knows_and_all_of_an
     for token in [&by_id, &held, &third, &fourth] {
         is_revoked(&world.get("/breadcrumbs", token).await);
     }
-    // A token that is issued afterwards is good at once.
+    // A token that is issued later is valid at once.
     world.get("/breadcrumbs", &token_of(tenant, agent.id, &roles)).await.ok();
     world.get("/breadcrumbs", &curator).await.ok();
     let log = world.store.audit_log(tenant, 3).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_curator_ends_a_token_that_it_holds_or_whose_id_it_knows_and_all_of_an
 }
 
 #[tokio::test]
-async fn others_tokens_are_not_for_an_agent_to_end_and_bad_input_is_named() {
+async fn an_agent_cannot_revoke_tokens_of_others_and_bad_input_is_named() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &[Role::Emitter]).await;
@@ -122,23 +122,23 @@ async fn others_tokens_are_not_for_an_agent_to_end_and_bad_input_is_named() {
 }
 
 #[tokio::test]
-async fn another_server_knows_without_being_asked_and_ends_its_streams() {
+async fn another_server_applies_a_revocation_and_closes_its_streams() {
     let world = World::start().await;
-    // A ping would look anyway.
+    // A ping would also find the revocation.
     let beside = world.beside_as(|options| options.streams.ping_every = Duration::from_hours(1)).await;
     let token = world.token(&[Role::Subscriber]).await;
     let mut wire = Wire::open(beside.request("GET", "/events/stream", &token)).await;
     wire.next().await.unwrap();
     world.post("/auth/revoke", &token, json!({})).await.ok();
     let ended = tokio::time::timeout(Duration::from_mins(1), async { while wire.next().await.is_some() {} });
-    ended.await.expect("the stream ends");
+    ended.await.expect("the stream closes");
     is_revoked(&beside.get("/breadcrumbs", &token).await);
     beside.close().await;
     world.close().await;
 }
 
 #[tokio::test]
-async fn with_open_auth_a_token_can_be_ended_too() {
+async fn in_open_mode_a_token_can_be_revoked_too() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json()["token"].as_str().unwrap().to_owned();
     world.get("/breadcrumbs", &token).await.ok();
@@ -148,7 +148,7 @@ async fn with_open_auth_a_token_can_be_ended_too() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_ended_one_by_one_are_bounded() {
+async fn single_revocations_are_bounded() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;
     for _ in 0..1000 {

@@ -1,4 +1,4 @@
-//! Every route, and the roles that may call it. What then comes is tried in `routes`.
+//! Every route, and the roles that can call it. The responses are tested in `routes`.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use breadcrumb::Role::{self, Curator, Emitter, Runner, Subscriber};
 
 use crate::harness::World;
 
-/// `None`: everybody, without a token.
+/// `None`: every caller, without a token.
 pub type Roles = Option<&'static [Role]>;
 
 const ANYONE: Roles = None;
@@ -16,7 +16,7 @@ const FOLLOWERS: Roles = Some(&[Curator, Subscriber, Runner]);
 const RUNNERS: Roles = Some(&[Curator, Runner]);
 const CURATORS: Roles = Some(&[Curator]);
 
-/// What the server must allow, written down a second time on purpose.
+/// The roles of each route, intentionally written a second time.
 pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("POST", "/auth/token", ANYONE),
     ("POST", "/auth/revoke", READERS),
@@ -92,7 +92,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
 ];
 
 #[tokio::test]
-async fn the_list_above_is_the_whole_api() {
+async fn the_list_has_all_routes() {
     let world = World::start().await;
     let document = world.get("/openapi.json", "").await.ok().json();
     let mut described = BTreeSet::new();

@@ -8,7 +8,7 @@ fn tool(name: &str, schema: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_secret_is_kept_rotated_decrypted_and_deleted() {
+async fn a_secret_is_stored_rotated_decrypted_and_deleted() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -40,7 +40,7 @@ async fn a_secret_is_kept_rotated_decrypted_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_scope_is_a_label_to_list_by() {
+async fn secrets_are_listed_by_scope() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -97,7 +97,7 @@ async fn a_secret_is_bound_granted_and_revoked() {
     assert_eq!(grant["granted_by"], json!(who.id));
     assert_eq!(world.post(&grants, &curator, json!({"tool_id": weather})).await.ok().json(), granted);
     assert_eq!(decrypt(&runner, for_weather.clone()).await.ok().json()["value"], "long enough");
-    // Only a curator reads a value for nobody in particular.
+    // Only a curator can read a value without naming a tool.
     decrypt(&runner, json!({"reason": "a look"})).await.problem(403, "forbidden");
     decrypt(&runner, json!({"reason": "a look", "tool_id": null})).await.problem(403, "forbidden");
     assert_eq!(decrypt(&curator, json!({"reason": "a look"})).await.ok().json()["value"], "long enough");
@@ -113,7 +113,7 @@ async fn a_secret_is_bound_granted_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_tool_is_granted_by_name_only_where_one_record_has_it() {
+async fn a_grant_by_name_requires_a_unique_tool() {
     let world = World::start().await;
     let curator = world.token(&[Role::Curator]).await;
     let made = world.post("/secrets", &curator, json!({"name": "KEY", "value": "a long value"})).await.ok().json();
@@ -125,14 +125,14 @@ async fn a_tool_is_granted_by_name_only_where_one_record_has_it() {
     world.post(&grants, &curator, json!({"tool_id": second})).await.ok();
     let note = world.create(&curator, crate::harness::note("weather")).await;
     world.post(&grants, &curator, json!({"tool_id": note})).await.violation("tool_id");
-    let nobody = uuid::Uuid::new_v4();
-    let problem = world.post(&grants, &curator, json!({"tool_id": nobody})).await.problem(404, "not_found");
-    assert_eq!((&problem["what"], &problem["id"]), (&json!("tool"), &json!(nobody)));
+    let unknown = uuid::Uuid::new_v4();
+    let problem = world.post(&grants, &curator, json!({"tool_id": unknown})).await.problem(404, "not_found");
+    assert_eq!((&problem["what"], &problem["id"]), (&json!("tool"), &json!(unknown)));
     world.close().await;
 }
 
 #[tokio::test]
-async fn who_may_not_give_a_secret_may_not_change_what_has_it() {
+async fn only_a_curator_can_change_a_tool_with_a_grant() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -148,7 +148,7 @@ async fn who_may_not_give_a_secret_may_not_change_what_has_it() {
     let problem = change(&emitter).await.problem(403, "forbidden");
     assert!(problem["detail"].as_str().unwrap().contains("KEY"), "{problem}");
     change(&curator).await.ok();
-    // A runner deletes in the name of the tools that it runs.
+    // A runner deletes on behalf of the tools that it runs.
     let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
     let delete = |token: &str| answer(world.request("DELETE", &format!("/breadcrumbs/{weather}"), token));
     for token in [&emitter, &runner] {

@@ -10,13 +10,13 @@ use uuid::Uuid;
 use crate::harness::{World, note, request_for, response};
 
 #[tokio::test]
-async fn streams_end_and_requests_under_way_finish() {
+async fn streams_close_and_requests_in_progress_finish() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
     assert!(stream.chunk().await.unwrap().is_some());
 
-    // A request that is half sent when the shutdown begins.
+    // A request that is sent half when the shutdown begins.
     let mut half = TcpStream::connect(world.base.trim_start_matches("http://")).await.unwrap();
     let body = r#"{"title": "late"}"#;
     let head = format!(
@@ -25,7 +25,7 @@ async fn streams_end_and_requests_under_way_finish() {
         body.len()
     );
     half.write_all(head.as_bytes()).await.unwrap();
-    // The server asks for the body: it is inside the handler.
+    // The server asks for the body, so the request is in its handler.
     let mut asked = [0; 25];
     half.read_exact(&mut asked).await.unwrap();
     assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
@@ -46,7 +46,7 @@ async fn streams_end_and_requests_under_way_finish() {
 }
 
 #[tokio::test]
-async fn a_server_that_drains_says_so_and_brings_to_its_end_what_was_begun() {
+async fn a_draining_server_says_so_and_finishes_running_calls() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
@@ -65,13 +65,13 @@ async fn a_server_that_drains_says_so_and_brings_to_its_end_what_was_begun() {
     world.post("/breadcrumbs", &token, note("new")).await.problem(503, "draining");
     world.get("/breadcrumbs", &token).await.problem(503, "draining");
 
-    // The call that runs is answered, and who follows hears of it.
+    // The running call is completed, and followers get the event.
     let lease = claims[0]["lease"].clone();
     world.post("/calls/start", &runner, json!({"lease": lease, "max_attempts": 1})).await.ok();
     world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
-    let mut heard = String::new();
-    while !heard.contains("tool.response.v1") {
-        heard.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().expect("the stream goes on")).unwrap());
+    let mut received = String::new();
+    while !received.contains("tool.response.v1") {
+        received.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().expect("the stream stays open")).unwrap());
     }
     world.close().await;
     while stream.chunk().await.unwrap().is_some() {}

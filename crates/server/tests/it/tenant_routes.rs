@@ -1,4 +1,4 @@
-//! Tenants by HTTP: the operator's, a curator's own, and nobody else's.
+//! Tenants over HTTP: all for the operator, a curator's own, and none for others.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn send(world: &World, method: Method, tenant: impl std::fmt::Display, tok
 }
 
 #[tokio::test]
-async fn an_operator_makes_renames_and_deletes_tenants() {
+async fn an_operator_creates_renames_and_deletes_tenants() {
     let world = World::start().await;
     let home = world.tenant().await;
     let operator = operator(&world, home).await;
@@ -44,7 +44,7 @@ async fn an_operator_makes_renames_and_deletes_tenants() {
     send(&world, Method::PUT, id, &operator, json!({"title": "x"})).await.violation("title");
     send(&world, Method::PUT, "one", &operator, json!({"name": "x"})).await.violation("id");
 
-    // Its first agent comes in with the key that was shown.
+    // Its first agent gets a token with the key in the response.
     let first = &made["first_agent"];
     let ask = json!({"owner_id": id, "agent_id": first["id"], "agent_key": first["agent_key"]});
     let token = world.post("/auth/token", "", ask.clone()).await.ok().json()["token"].as_str().unwrap().to_owned();
@@ -54,7 +54,7 @@ async fn an_operator_makes_renames_and_deletes_tenants() {
 
     send(&world, Method::DELETE, home, &operator, json!({})).await.violation("id");
     send(&world, Method::DELETE, id, &operator, json!({})).await.ok();
-    // Refused at once, also who is already there.
+    // All requests are refused at once, also with existing tokens.
     world.get("/breadcrumbs", &token).await.problem(401, "unauthorized");
     world.post("/auth/token", "", ask).await.problem(401, "unauthorized");
     while stream.chunk().await.unwrap().is_some() {}
@@ -64,7 +64,7 @@ async fn an_operator_makes_renames_and_deletes_tenants() {
 }
 
 #[tokio::test]
-async fn a_curator_has_its_own_tenant_and_no_other() {
+async fn a_curator_can_only_rename_its_own_tenant() {
     let world = World::start().await;
     let (own, other) = (world.tenant().await, world.tenant().await);
     let (_, curator) = world.agent(own, &[Role::Curator]).await;
@@ -81,7 +81,7 @@ async fn a_curator_has_its_own_tenant_and_no_other() {
     }
     send(&world, Method::DELETE, own, &curator, json!({})).await.problem(403, "forbidden");
     send(&world, Method::DELETE, other, &curator, json!({})).await.problem(404, "not_found");
-    // The claim is worth what its agent is: no curator, no operator.
+    // The claim in the token requires an agent that is a curator.
     let (agent, _) = world.agent(own, &[Role::Emitter]).await;
     let identity = Identity { owner_id: own, agent_id: agent.id, roles: vec![Role::Curator], profile: Profile::Main };
     let claimed = key().issue_for_operator(&identity, Duration::from_mins(5)).unwrap();
@@ -90,7 +90,7 @@ async fn a_curator_has_its_own_tenant_and_no_other() {
 }
 
 #[tokio::test]
-async fn in_open_mode_everybody_is_the_operator_but_the_default_tenant_stays() {
+async fn in_open_mode_every_caller_is_an_operator_but_the_default_tenant_stays() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json();
     let (default, token) = (token["owner_id"].clone(), token["token"].as_str().unwrap().to_owned());
@@ -103,7 +103,7 @@ async fn in_open_mode_everybody_is_the_operator_but_the_default_tenant_stays() {
     let default = default.as_str().unwrap();
     send(&world, Method::DELETE, default, mine, json!({})).await.violation("id");
     send(&world, Method::PUT, default, mine, json!({"name": "other"})).await.violation("name");
-    // RCRT's own tenant is that one, and its clients may say what they call it.
+    // RCRT's own tenant means that one, and its clients can set its name.
     let rcrt = Uuid::from_u128(1);
     send(&world, Method::PUT, rcrt, &token, json!({"name": "RCRT"})).await.ok();
     let meant = world.get(&format!("/tenants/{rcrt}"), &token).await.ok().json();
@@ -116,7 +116,7 @@ async fn in_open_mode_everybody_is_the_operator_but_the_default_tenant_stays() {
 }
 
 #[tokio::test]
-async fn an_operator_bounds_what_a_tenant_keeps() {
+async fn an_operator_sets_quotas() {
     let world = World::start().await;
     let home = world.tenant().await;
     let operator = operator(&world, home).await;
@@ -138,7 +138,7 @@ async fn an_operator_bounds_what_a_tenant_keeps() {
     let usage = world.get(&path, &curator).await.ok().json()["usage"].clone();
     assert_eq!((&usage["records"], &usage["in_force"]["max_records"]), (&json!(1), &json!(1)), "{usage}");
     assert_eq!(usage["in_force"]["max_bytes"], Value::Null);
-    // A new name alone leaves the bounds; others replace them.
+    // A new name leaves the quotas unchanged; new quotas replace them.
     send(&world, Method::PUT, bounded, &curator, json!({"name": Uuid::new_v4().to_string()})).await.ok();
     world.post("/breadcrumbs", &emitter, note("too many")).await.problem(507, "quota_exceeded");
     send(&world, Method::PUT, bounded, &operator, body(json!({"max_records": null}))).await.ok();
@@ -148,7 +148,7 @@ async fn an_operator_bounds_what_a_tenant_keeps() {
 
 /// The series of a deleted tenant stayed until the server was restarted.
 #[tokio::test]
-async fn metrics_show_the_tenants_that_have_a_quota_and_are_there() {
+async fn metrics_show_existing_tenants_with_a_quota() {
     let world = World::start().await;
     let other = world.beside().await;
     let operator = operator(&world, world.tenant().await).await;
@@ -169,7 +169,7 @@ async fn metrics_show_the_tenants_that_have_a_quota_and_are_there() {
 
     send(&world, Method::DELETE, tenant, &operator, json!({})).await.ok();
     assert!(!world.get("/metrics", &operator).await.ok().text.contains(&tenant.to_string()));
-    // The other server looks every minute.
+    // The other server prunes every minute.
     other.store.prune().await.unwrap();
     assert!(!other.get("/metrics", &operator).await.ok().text.contains(&tenant.to_string()));
     other.close().await;

@@ -1,4 +1,4 @@
-//! Another tenant's things are not there.
+//! The data of another tenant is not found.
 
 use breadcrumb::Role;
 use serde_json::json;
@@ -65,7 +65,7 @@ async fn another_tenants_ids_are_not_found_on_any_route() {
     }
     let claim = json!({"runner_id": agent, "limit": 10, "lease_ms": 5000});
     assert_eq!(world.post("/calls/claim", &mine, claim).await.ok().json(), json!([]));
-    // And nothing of theirs has changed.
+    // Their record is unchanged.
     let still = world.get(&format!("/breadcrumbs/{record}"), &theirs).await.ok().json();
     assert_eq!((&still["title"], &still["version"]), (&json!("theirs"), &json!(1)));
     world.close().await;

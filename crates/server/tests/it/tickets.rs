@@ -1,4 +1,4 @@
-//! One-time tickets for event streams, and what a server for RCRT's clients takes instead.
+//! One-time tickets for event streams, and the tokens in URLs that `rcrt_compat` accepts.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn detail(problem: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_ticket_opens_one_stream_once_on_whichever_server() {
+async fn a_ticket_opens_one_stream_on_any_server() {
     let world = World::start().await;
     let beside = world.beside().await;
     let token = world.token(&[Role::Subscriber, Role::Emitter]).await;
@@ -43,7 +43,7 @@ async fn a_ticket_opens_one_stream_once_on_whichever_server() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_no_token_and_a_token_no_ticket() {
+async fn tickets_and_tokens_are_not_interchangeable() {
     let world = World::start().await;
     let token = world.token(&[Role::Curator]).await;
     let ticket = ticket(&world, &token).await;
@@ -53,18 +53,18 @@ async fn a_ticket_is_no_token_and_a_token_no_ticket() {
     world.get(&format!("/events/stream?ticket={token}"), "").await.problem(401, "unauthorized");
     world.get("/events/stream?ticket=x", "").await.problem(401, "unauthorized");
     world.get(&format!("/events/stream?ticket={ticket}&ticket={ticket}"), "").await.problem(400, "invalid");
-    // None of these has used it up.
+    // None of these requests has used it.
     Wire::open(world.request("GET", &format!("/events/stream?ticket={ticket}"), "")).await;
     world.close().await;
 }
 
 #[tokio::test]
-async fn a_token_in_an_address_is_refused_and_told_of_tickets() {
+async fn a_token_in_a_url_is_refused_with_a_hint_to_tickets() {
     let world = World::start().await;
     let token = world.token(&[Role::Subscriber]).await;
     for name in ["token", "access_token"] {
         let path = format!("/events/stream?{name}={token}");
-        // Beside a header too: it stands in a log all the same.
+        // Also if there is a header: the URL is logged anyway.
         for header in ["", &token] {
             let refused = world.get(&path, header).await.problem(401, "unauthorized");
             assert!(detail(&refused).contains("POST /events/ticket"), "{refused}");
@@ -74,7 +74,7 @@ async fn a_token_in_an_address_is_refused_and_told_of_tickets() {
 }
 
 #[tokio::test]
-async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
+async fn a_stream_with_a_ticket_closes_when_the_token_expires() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -84,8 +84,8 @@ async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
     world.close().await;
 }
 
-/// A token that ends soon, and a stream opened with it or with a ticket for it. A token that ends
-/// before the stream is open is followed by one that lasts twice as long.
+/// A token that expires soon, and a stream opened with it or with a ticket for it. If the token
+/// expires before the stream is open, a token with twice the validity is tried.
 pub async fn brief_stream(world: &World, tenant: Uuid, agent_id: Uuid, by_ticket: bool) -> (String, Wire) {
     let identity = Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
     for seconds in [2, 4, 8, 16, 32] {
@@ -109,7 +109,7 @@ pub async fn brief_stream(world: &World, tenant: Uuid, agent_id: Uuid, by_ticket
 }
 
 #[tokio::test]
-async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outlives_it() {
+async fn rcrt_compat_accepts_a_token_in_a_url_and_keeps_the_stream_open() {
     let world = World::start_as(|options| options.rcrt_compat = true).await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -117,12 +117,12 @@ async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outli
     for (path, header) in [
         (format!("/events/stream?token={token}"), ""),
         (format!("/events/stream?access_token={token}"), ""),
-        // RCRT's does both, where it can.
+        // RCRT's clients send both if they can.
         (format!("/events/stream?access_token={token}"), &*token),
     ] {
         Wire::open(world.request("GET", &path, header)).await.next().await.unwrap();
     }
-    // Nowhere else.
+    // Only on this route.
     world.get(&format!("/breadcrumbs?token={token}"), "").await.problem(401, "unauthorized");
 
     let (brief, mut wire) = brief_stream(&world, tenant, agent.id, false).await;
@@ -132,7 +132,7 @@ async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outli
     }
     world.create(&emitter, note("after its end")).await;
     assert_eq!(wire.next().await.unwrap().1["context"]["text"], "after its end");
-    // But not its agent.
+    // But not after the deletion of its agent.
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
     answer(world.request("DELETE", &format!("/agents/{}", agent.id), &curator)).await.ok();
     assert!(wire.next().await.is_none());

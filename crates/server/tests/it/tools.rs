@@ -44,7 +44,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_catalog_is_there_in_every_format_as_each_profile_sees_it() {
+async fn the_catalog_has_every_format_filtered_by_profile() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -62,7 +62,7 @@ async fn the_catalog_is_there_in_every_format_as_each_profile_sees_it() {
     world.get("/tools?profile=king", &token).await.violation("profile");
     world.get("/tools?page=2", &token).await.violation("page");
 
-    // A profile comes with the token, or narrows what is asked for; it opens nothing.
+    // The profile of the token applies; a parameter can only narrow it.
     let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
     for (path, token) in
         [("/tools", &subagent), ("/tools?profile=main", &subagent), ("/tools?profile=subagent", &token)]
@@ -70,14 +70,14 @@ async fn the_catalog_is_there_in_every_format_as_each_profile_sees_it() {
         let seen = world.get(path, token).await.ok().json();
         assert_eq!(names(&seen["tools"]), ["echo", "say", "weather.now"], "{path}");
     }
-    // Another tenant has its own.
+    // Another tenant has its own catalog.
     let stranger = world.token(&[Role::Emitter]).await;
     assert_eq!(world.get("/tools", &stranger).await.ok().json(), json!({"tools": [], "waiting": []}));
     world.close().await;
 }
 
 #[tokio::test]
-async fn one_tool_is_read_by_its_name_or_by_that_of_a_format() {
+async fn a_tool_is_read_by_its_name_or_its_name_in_a_format() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
@@ -101,14 +101,14 @@ async fn one_tool_is_read_by_its_name_or_by_that_of_a_format() {
     let closed = world.get("/tools/cancel_scheduled_task", &subagent).await.problem(404, "tool_not_found");
     assert_eq!(closed["detail"], "the profile subagent has no cancel_scheduled_task");
     let near = world.get("/tools/cancel_scheduled_tasks", &subagent).await.problem(404, "tool_not_found");
-    assert_eq!(near["nearest"], Value::Null, "no name that the profile does not see");
+    assert_eq!(near["nearest"], Value::Null, "no name outside the profile");
     world.get(&format!("/tools/{}", "x".repeat(201)), &token).await.violation("name");
     world.get("/tools/%00", &token).await.violation("name");
     world.close().await;
 }
 
 #[tokio::test]
-async fn the_catalogs_records_are_for_runners_to_write() {
+async fn only_runners_can_write_catalog_records() {
     let world = World::start().await;
     let (_, token) = world.agent(world.tenant().await, &[Role::Emitter]).await;
     let record = json!(catalog().records()[0]);

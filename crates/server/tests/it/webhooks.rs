@@ -1,4 +1,4 @@
-//! Webhooks and dead letters over HTTP. That events are posted is tested where they are posted.
+//! Webhooks and dead letters over HTTP. The posting itself is tested in the webhooks crate.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{World, answer, note};
 
 #[tokio::test]
-async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
+async fn an_agent_manages_its_own_webhooks_and_a_curator_all() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
@@ -17,7 +17,7 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
     let (writer, emitter) = world.agent(tenant, &[Role::Emitter]).await;
     let hooks = format!("/agents/{}/webhooks", agent.id);
 
-    // RCRT's shape is enough.
+    // The form that RCRT's clients send is enough.
     let made = world.post(&hooks, &token, json!({"url": "https://a.example/hook"})).await;
     assert_eq!(made.status.as_u16(), 201);
     let id = made.json()["id"].as_str().unwrap().to_owned();
@@ -31,7 +31,7 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
         listed.as_array().unwrap().iter().all(|one| one["state"] == "active" && one["agent_id"] == json!(agent.id))
     );
 
-    // Who may not follow events gets none posted either.
+    // An agent that cannot follow events cannot have them posted.
     let own = format!("/agents/{}/webhooks", writer.id);
     world.post(&own, &emitter, json!({"url": "https://d.example/"})).await.problem(403, "forbidden");
     world.get(&hooks, &stranger).await.problem(404, "not_found");
@@ -40,7 +40,7 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
         .post(&format!("/agents/{}/secret", agent.id), &stranger, json!({"secret": "mine, not yours"}))
         .await
         .problem(404, "not_found");
-    // One agent's webhook is not another's, whoever asks.
+    // A webhook belongs to one agent, for every caller.
     let elsewhere = format!("/agents/{}/webhooks/{id}", other.id);
     answer(world.request("DELETE", &elsewhere, &curator)).await.problem(404, "not_found");
 
@@ -58,7 +58,7 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
 }
 
 #[tokio::test]
-async fn what_is_no_webhook_is_refused_with_its_field() {
+async fn invalid_webhooks_are_refused_with_their_field() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
@@ -103,7 +103,7 @@ async fn what_is_no_webhook_is_refused_with_its_field() {
 }
 
 #[tokio::test]
-async fn curators_see_retry_and_empty_the_dead_letters() {
+async fn curators_list_retry_and_delete_dead_letters() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, curator) = world.agent(tenant, &[Role::Curator]).await;

@@ -1,4 +1,4 @@
-//! What was given up: listed, tried again, forgotten.
+//! Dead letters: listed, retried, deleted.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use webhooks::DeliveryOptions;
 use crate::harness::{Delivering, Receiver, World, options, status};
 
 #[tokio::test]
-async fn is_listed_retried_and_deleted() {
+async fn dead_letters_are_listed_retried_and_deleted() {
     let world = World::start().await;
     let mut receiver = Receiver::start((0..4).map(|_| status(500)).collect()).await;
     let webhook = world.webhook(&receiver.url).await;
@@ -29,7 +29,7 @@ async fn is_listed_retried_and_deleted() {
     assert_eq!(letter.id.to_string(), first.header("webhook-id"));
     assert!(world.webhooks().dead_letters(world.tenant, 100, 1).await.unwrap().is_empty());
 
-    // Again, twice in vain; then it goes.
+    // Two more failed attempts, then a success.
     for _ in 0..2 {
         world.webhooks().retry_dead_letter(world.tenant, letter.id).await.unwrap();
         receiver.next().await;
@@ -46,7 +46,7 @@ async fn is_listed_retried_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_waits_too_long_dies_and_the_dead_are_bounded_in_age_and_number() {
+async fn old_deliveries_become_dead_letters_which_are_bounded() {
     let world = World::start().await;
     world.webhook("https://nowhere.example/").await;
     for number in 0..6 {
@@ -71,7 +71,7 @@ async fn what_waits_too_long_dies_and_the_dead_are_bounded_in_age_and_number() {
 }
 
 #[tokio::test]
-async fn another_tenant_has_nothing_to_do_with_them() {
+async fn dead_letters_are_separate_for_each_tenant() {
     let world = World::start().await;
     let webhook = world.webhook("https://nowhere.example/").await;
     world.write("one").await;
@@ -88,7 +88,7 @@ async fn another_tenant_has_nothing_to_do_with_them() {
     assert!(webhooks.webhooks(stranger, world.agent).await.unwrap().is_empty());
     assert!(webhooks.delete_webhook(stranger, world.agent, world.agent, webhook.id).await.is_err());
     assert!(webhooks.pause_webhook(stranger, world.agent, webhook.id, true).await.is_err());
-    // Another agent of the same tenant has not this one's either.
+    // Another agent of the same tenant does not have this webhook either.
     assert!(webhooks.delete_webhook(world.tenant, Uuid::new_v4(), world.agent, webhook.id).await.is_err());
     assert_eq!(webhooks.dead_letters(world.tenant, 10, 0).await.unwrap().len(), 2);
     webhooks.delete_dead_letter(world.tenant, letter.id).await.unwrap();

@@ -21,7 +21,7 @@ async fn each_change_is_posted_once_and_in_order() {
     world.records.delete(id, None).await.unwrap();
     for (kind, version) in [("created", 1), ("updated", 2), ("deleted", 2)] {
         let mut received = receiver.next().await;
-        // What was committed just before the webhook was made may come too.
+        // The event of a commit just before the webhook was created can arrive too.
         if received.title() == "before" {
             received = receiver.next().await;
         }
@@ -30,7 +30,7 @@ async fn each_change_is_posted_once_and_in_order() {
         assert_eq!((&event["breadcrumb_id"], &event["version"]), (&json!(id), &json!(version)));
         assert_eq!((&event["owner_id"], &event["context"]), (&json!(world.tenant), &json!({"title": "one"})));
         assert_eq!(received.header("content-type"), "application/json");
-        // No secret was set: there is nothing to sign with.
+        // No secret is set, so there is no signature.
         assert_eq!((received.header("webhook-signature"), received.header("x-rcrt-signature")), ("", ""));
     }
     world.until("SELECT count(*) FROM deliveries", 0).await;
@@ -42,7 +42,7 @@ async fn each_change_is_posted_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_webhook_gets_what_its_selector_admits() {
+async fn a_webhook_gets_the_events_that_its_selector_matches() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
     let mut other = Receiver::start(vec![]).await;
@@ -64,12 +64,12 @@ async fn a_webhook_gets_what_its_selector_admits() {
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_under_the_same_id_and_the_next_event_does_not_wait() {
+async fn a_failure_is_retried_with_the_same_id_without_blocking_later_events() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![status(500)]).await;
     let webhook = world.webhook(&receiver.url).await;
-    // The pause is any part of this: of the default 2 s it is often over before the next event is
-    // there.
+    // The pause is random up to this. With the default of 2 s it would often be over before the
+    // next event arrives.
     let month = Duration::from_hours(24 * 30);
     let options = DeliveryOptions { first_pause: month, longest_pause: month, ..options() };
     let delivering = Delivering::start(&world.store, options);
@@ -88,7 +88,7 @@ async fn a_failure_is_tried_again_under_the_same_id_and_the_next_event_does_not_
 }
 
 #[tokio::test]
-async fn a_paused_webhook_gets_nothing_and_goes_on_with_what_waited() {
+async fn a_paused_webhook_resumes_with_its_queued_deliveries() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
     let webhook = world.webhook(&receiver.url).await;
@@ -110,7 +110,7 @@ async fn a_paused_webhook_gets_nothing_and_goes_on_with_what_waited() {
 }
 
 #[tokio::test]
-async fn nothing_goes_for_a_deleted_webhook_or_agent() {
+async fn nothing_is_delivered_for_a_deleted_webhook_or_agent() {
     let world = World::start().await;
     let (mut one, mut two) = (Receiver::start(vec![]).await, Receiver::start(vec![]).await);
     let first = world.webhook(&one.url).await;
@@ -136,9 +136,10 @@ async fn nothing_goes_for_a_deleted_webhook_or_agent() {
     world.store.close().await;
 }
 
-/// With so many webhooks, each could look at 10,000 items, and nobody heard of a record with more.
+/// With so many webhooks, each could examine 10,000 items, and a record with more was not
+/// delivered.
 #[tokio::test]
-async fn a_webhook_beside_many_others_hears_of_long_arrays() {
+async fn one_of_many_webhooks_gets_records_with_long_arrays() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
     let selector = |selector| Some(serde_json::from_value::<Selector>(selector).unwrap());
@@ -170,7 +171,7 @@ async fn a_webhook_beside_many_others_hears_of_long_arrays() {
 }
 
 #[tokio::test]
-async fn without_a_selector_of_its_own_the_agents_selectors_decide() {
+async fn a_webhook_without_a_selector_uses_the_agents_selectors() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
     world.webhook(&receiver.url).await;
@@ -188,7 +189,7 @@ async fn without_a_selector_of_its_own_the_agents_selectors_decide() {
 }
 
 #[tokio::test]
-async fn what_becomes_secret_or_unheard_while_it_waits_is_not_told() {
+async fn queued_events_that_become_secret_or_unselected_are_not_delivered() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
     let other = world.another(Role::Subscriber).await;
@@ -213,7 +214,7 @@ async fn what_becomes_secret_or_unheard_while_it_waits_is_not_told() {
 }
 
 #[tokio::test]
-async fn an_agent_gets_what_it_may_see_and_nothing_of_what_a_secret_record_holds() {
+async fn an_agent_gets_visible_records_without_secret_contents() {
     let world = World::start().await;
     let (mut mine, mut others) = (Receiver::start(vec![]).await, Receiver::start(vec![]).await);
     world.webhook(&mine.url).await;

@@ -1,5 +1,5 @@
-//! A store with an agent, receivers on loopback, and deliverers between them. What would have to be
-//! waited for is made due in the database, whose clock judges it.
+//! A store with an agent, receivers on loopback, and deliverers. Instead of waiting, tests make
+//! deliveries due in the database, whose clock decides.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -99,7 +99,7 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&mut admin).await.unwrap()
     }
 
-    /// Waits until the count is this.
+    /// Waits until the count has this value.
     pub async fn until(&self, sql: &'static str, wanted: i64) {
         let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
         let arrived = async {
@@ -116,7 +116,7 @@ impl World {
             .unwrap_or_else(|_| panic!("never {wanted}: {sql}"));
     }
 
-    /// Everything that waits for its time is due.
+    /// Makes all waiting deliveries due.
     pub async fn time_passes(&self) {
         self.sql("UPDATE webhooks SET held_until = now() WHERE held_until IS NOT NULL").await;
         self.sql("UPDATE deliveries SET due_at = now() WHERE state = 'waiting'").await;
@@ -141,13 +141,13 @@ pub struct Delivering {
 }
 
 impl Delivering {
-    /// `receiver.test` leads to loopback, where the operator allows it; `outside.test` too, where
-    /// nobody does.
+    /// `receiver.test` resolves to loopback and is allowed by the operator; `outside.test` resolves
+    /// to it and is not allowed.
     pub fn start(store: &Store, options: DeliveryOptions) -> Self {
         Self::start_with(store, options, |_| {})
     }
 
-    /// The same, with what the operator sets of the gate.
+    /// The same, with other options of the gate.
     pub fn start_with(store: &Store, options: DeliveryOptions, set: impl FnOnce(&mut EgressOptions)) -> Self {
         let names = Names::default();
         let loopback: IpAddr = LOOPBACK;
@@ -189,7 +189,7 @@ impl Received {
     }
 }
 
-/// Answers as it was told, then with 200 for ever.
+/// Sends the given responses, then 200 forever.
 pub struct Receiver {
     pub url: String,
     received: mpsc::UnboundedReceiver<Received>,
@@ -215,21 +215,21 @@ impl Receiver {
     }
 
     pub async fn next(&mut self) -> Received {
-        tokio::time::timeout(Duration::from_secs(20), self.received.recv()).await.expect("nothing came").unwrap()
+        tokio::time::timeout(Duration::from_secs(20), self.received.recv()).await.expect("no request arrived").unwrap()
     }
 
-    /// What came and was not looked at.
+    /// Requests that arrived and were not read.
     pub fn rest(&mut self) -> Vec<Received> {
         std::iter::from_fn(|| self.received.try_recv().ok()).collect()
     }
 }
 
-/// With a body, which is to appear nowhere.
+/// With a body, which must appear nowhere.
 pub fn status(status: u16) -> Response {
     (StatusCode::from_u16(status).unwrap(), "the receiver's own words").into_response()
 }
 
-/// A receiver that takes a request and says nothing.
+/// A receiver that accepts a request and sends no response.
 pub async fn silent() -> (String, mpsc::UnboundedReceiver<()>) {
     let (sender, came) = mpsc::unbounded_channel();
     let (port, _) = test_servers::raw::serve(move |mut stream| {

@@ -1,4 +1,4 @@
-//! Deliverers side by side, and deliverers that die.
+//! Concurrent deliverers, and deliverers that are killed.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +30,14 @@ async fn two_servers_deliver_each_event_once() {
 }
 
 #[tokio::test]
-async fn what_a_dead_deliverer_held_is_delivered_by_another_when_the_lease_ends() {
+async fn deliveries_of_a_dead_deliverer_are_repeated_after_their_lease() {
     let world = World::start().await;
     let (url, mut came) = silent().await;
     let webhook = world.webhook(&url).await;
     let first = Delivering::start(&world.store, options());
     world.write("held").await;
     came.recv().await.unwrap();
-    // It has no time to give anything back.
+    // It has no time to release anything.
     first.task.abort();
     assert_eq!(world.count("SELECT count(*) FROM deliveries WHERE state = 'sending' AND lease_until > now()").await, 1);
 
@@ -58,7 +58,7 @@ async fn what_a_dead_deliverer_held_is_delivered_by_another_when_the_lease_ends(
 }
 
 #[tokio::test]
-async fn whoever_lost_the_lease_settles_nothing() {
+async fn a_deliverer_without_a_lease_cannot_write_the_result() {
     let world = World::start().await;
     let (queue, receiver) = (world.store.deliveries(), Receiver::start(vec![]).await);
     let webhook = world.webhook(&receiver.url).await;

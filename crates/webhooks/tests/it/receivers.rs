@@ -11,13 +11,13 @@ use webhooks::DeliveryOptions;
 use crate::harness::{Delivering, HOST, Receiver, World, options, silent, status};
 
 #[tokio::test]
-async fn one_that_hangs_stalls_no_other() {
+async fn a_hanging_receiver_does_not_block_others() {
     let world = World::start().await;
     let (url, mut came) = silent().await;
     world.webhook(&url).await;
     let mut other = Receiver::start(vec![]).await;
     world.webhook(&other.url).await;
-    // Room for two: the silent one holds one of them for as long as it likes.
+    // Two attempts at a time: the silent receiver holds one of them.
     let options = DeliveryOptions { most: 2, timeout: Duration::from_mins(10), ..options() };
     let delivering = Delivering::start(&world.store, options);
     let titles: Vec<String> = (0..20).map(|number| number.to_string()).collect();
@@ -36,7 +36,7 @@ async fn one_that_hangs_stalls_no_other() {
 }
 
 #[tokio::test]
-async fn one_that_is_silent_is_given_up_after_its_time() {
+async fn a_silent_receiver_times_out() {
     let world = World::start().await;
     let (url, mut came) = silent().await;
     let webhook = world.webhook(&url).await;
@@ -52,7 +52,7 @@ async fn one_that_is_silent_is_given_up_after_its_time() {
 }
 
 #[tokio::test]
-async fn one_that_answers_without_end_has_taken_it() {
+async fn an_endless_response_counts_as_delivered() {
     let world = World::start().await;
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let port = test_servers::raw::floods(head, format!("1000\r\n{}\r\n", "x".repeat(4096))).await;
@@ -66,7 +66,7 @@ async fn one_that_answers_without_end_has_taken_it() {
 }
 
 #[tokio::test]
-async fn one_that_is_gone_is_asked_no_more() {
+async fn a_receiver_that_responds_410_gets_no_more_deliveries() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![status(410)]).await;
     let webhook = world.webhook(&receiver.url).await;
@@ -83,7 +83,7 @@ async fn one_that_is_gone_is_asked_no_more() {
 }
 
 #[tokio::test]
-async fn one_that_redirects_is_not_followed() {
+async fn redirects_are_not_followed() {
     let world = World::start().await;
     let mut inside = Receiver::start(vec![]).await;
     let port = inside.url.split(':').nth(2).unwrap().split('/').next().unwrap();
@@ -108,7 +108,7 @@ async fn one_that_redirects_is_not_followed() {
 }
 
 #[tokio::test]
-async fn one_that_asks_for_time_gets_it_with_everything() {
+async fn retry_after_pauses_all_deliveries_of_the_receiver() {
     let world = World::start().await;
     let busy = (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "600")]).into_response();
     let mut receiver = Receiver::start(vec![busy]).await;
@@ -132,7 +132,7 @@ async fn one_that_asks_for_time_gets_it_with_everything() {
 }
 
 #[tokio::test]
-async fn one_that_is_down_is_asked_for_one_delivery_at_a_time_and_then_gets_all() {
+async fn a_failing_receiver_gets_one_delivery_at_a_time_until_it_recovers() {
     let world = World::start().await;
     let mut receiver = Receiver::start((0..5).map(|_| status(503)).collect()).await;
     let webhook = world.webhook(&receiver.url).await;
@@ -144,7 +144,8 @@ async fn one_that_is_down_is_asked_for_one_delivery_at_a_time_and_then_gets_all(
     }
     world.until("SELECT count(*) FROM deliveries", 6).await;
     let delivering = Delivering::start(&world.store, options);
-    // Four go at once, before anybody knows. The fifth goes alone, and is the last.
+    // The first four attempts run before the first failure is known. The fifth runs alone and is
+    // the last.
     world
         .until("SELECT count(*) FROM webhooks WHERE failures = 5 AND held_until > now() + interval '20 minutes'", 1)
         .await;
@@ -159,7 +160,7 @@ async fn one_that_is_down_is_asked_for_one_delivery_at_a_time_and_then_gets_all(
 }
 
 #[tokio::test]
-async fn one_inside_that_nobody_allowed_is_refused_and_told() {
+async fn an_internal_receiver_that_is_not_allowed_is_refused_and_logged() {
     let world = World::start().await;
     let receiver = Receiver::start(vec![]).await;
     let port = receiver.url.split(':').nth(2).unwrap().split('/').next().unwrap();
@@ -176,7 +177,7 @@ async fn one_inside_that_nobody_allowed_is_refused_and_told() {
 }
 
 #[tokio::test]
-async fn what_the_operator_denies_is_refused_and_each_attempt_is_told() {
+async fn denied_receivers_are_refused_and_each_attempt_is_logged() {
     let world = World::start().await;
     let receiver = Receiver::start(vec![]).await;
     let port = receiver.url.split(':').nth(2).unwrap().split('/').next().unwrap().to_owned();

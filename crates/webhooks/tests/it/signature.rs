@@ -1,5 +1,4 @@
-//! Signatures, verified by code that shares nothing with the signer: HMAC written out from RFC
-//! 2104.
+//! Signatures, verified by code that is independent of the signer: HMAC implemented from RFC 2104.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -54,12 +53,12 @@ async fn a_receiver_can_verify_what_it_gets_and_tell_a_retry_from_a_replay() {
         let of_body = hexadecimal(&hmac(secret.as_bytes(), received.body.as_bytes()));
         assert_eq!(received.header("x-rcrt-signature"), format!("sha256={of_body}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        assert!(now.abs_diff(timestamp.parse().unwrap()) < 60, "the time is of the attempt");
+        assert!(now.abs_diff(timestamp.parse().unwrap()) < 60, "the time is that of the attempt");
     }
     assert_eq!(first.header("webhook-id"), again.header("webhook-id"));
     delivering.stop().await;
 
-    // From a new secret on, nothing is signed with the old one; and no row shows either.
+    // After a change of the secret nothing is signed with the old one, and no row shows either.
     world.secret("another secret, any text").await;
     let delivering = Delivering::start(&world.store, options());
     world.write("two").await;
@@ -75,9 +74,9 @@ async fn a_receiver_can_verify_what_it_gets_and_tell_a_retry_from_a_replay() {
     world.store.close().await;
 }
 
-/// The vector of docs/webhooks.md.
+/// The test vector of docs/webhooks.md.
 #[test]
-fn the_vector_of_the_page_is_what_is_signed() {
+fn the_test_vector_of_the_documentation_is_reproduced() {
     let page = include_str!("../../../../docs/webhooks.md");
     let field = |name: &str| {
         let line = page.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
@@ -90,7 +89,7 @@ fn the_vector_of_the_page_is_what_is_signed() {
 }
 
 #[test]
-fn what_is_no_standard_secret_is_a_text() {
+fn a_secret_without_the_prefix_is_used_as_text() {
     let id = uuid::Uuid::nil();
     for text in ["whsec_", "whsec_short", "whsec_not*base64*not*base64*not*base64", "plain text"] {
         let expected = base64(&hmac(text.as_bytes(), format!("{id}.1.{{}}").as_bytes()));

@@ -1,20 +1,20 @@
-//! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand
-//! for ids of things of one tenant ([`super::things`]), `{caller}` for the agent that asks;
-//! `If-Match: 1` and `Prefer: respond-async` are sent with every request.
+//! A valid request for each route, and the expected status. `{record}`, `{secret}` and so on are
+//! replaced by the ids of things of one tenant ([`super::things`]), `{caller}` by the agent that
+//! calls. Every request has `If-Match: 1` and `Prefer: respond-async`.
 
 use breadcrumb::Role::{self, Emitter, Runner};
 
 pub struct Fixture {
-    /// Method and path, as the route table has them.
+    /// Method and path, as in the route table.
     pub route: &'static str,
     pub path: &'static str,
     /// JSON, or nothing.
     pub body: &'static str,
-    /// The status for who may, in the tenant that the things belong to.
+    /// The status for allowed callers of the tenant that the things belong to.
     pub own: u16,
-    /// The status for who has the role in another tenant.
+    /// The status for callers with the role in another tenant.
     pub other: u16,
-    /// In the own tenant, for roles that get through the door and are judged behind it.
+    /// In the own tenant: the roles that can call the route but get another status.
     pub judged: &'static [(Role, u16)],
 }
 
@@ -31,7 +31,7 @@ impl Fixture {
         self.route.split_once(' ').unwrap()
     }
 
-    /// The path, with ids of nothing.
+    /// The path, with ids that do not exist.
     pub fn path_of_nothing(&self) -> String {
         let mut path = self.path.to_owned();
         while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
@@ -40,7 +40,7 @@ impl Fixture {
         path
     }
 
-    /// The code of the problem when the thing is not there.
+    /// The code of the problem if the thing does not exist.
     pub fn not_found(&self) -> &'static str {
         if self.route.contains("/tools/") { "tool_not_found" } else { "not_found" }
     }
@@ -55,7 +55,7 @@ const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {
 #[rustfmt::skip] // A table.
 pub const FIXTURES: &[Fixture] = &[
     fixture("POST /auth/token", "/auth/token", r#"{"owner_id": "{tenant}", "agent_id": "{agent}", "agent_key": "{agent_key}"}"#, 200, 200),
-    // Of a made-up token of an agent: its own, or a curator's.
+    // The id of an agent's token: for the agent itself, or a curator.
     fixture("POST /auth/revoke", "/auth/revoke", r#"{"jti": "{request}", "agent_id": "{agent}"}"#, 403, 404)
         .judging(&[(Role::Curator, 200)]),
     // Records
@@ -67,8 +67,8 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
     fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
     fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
-    // Rights: only a curator, or who created the record, says who may; what a grant opens is tried
-    // in `acl.rs`
+    // Rights: only a curator or the record's creator can grant access. The effect of a grant is
+    // tested in `acl.rs`.
     fixture("GET /acl", "/acl", "", 200, 200),
     fixture("POST /acl/grant", "/acl/grant", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": ["read_full"]}"#, 200, 404)
         .judging(&[(Emitter, 403), (Runner, 403)]),
@@ -78,7 +78,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /events/stream", "/events/stream", "", 200, 200),
     fixture("POST /events/ticket", "/events/ticket", "", 200, 200),
     fixture("GET /events/latest", "/events/latest", "", 200, 200),
-    // An agent's own, whatever the roles of another.
+    // An agent's own selectors, whatever its roles.
     fixture("POST /subscriptions/selectors", "/subscriptions/selectors", r#"{"any_tags": ["a"]}"#, 201, 201),
     fixture("GET /subscriptions/selectors", "/subscriptions/selectors", "", 200, 200),
     fixture("PUT /subscriptions/selectors/{id}", "/subscriptions/selectors/{selector}", r#"{"any_tags": ["b"]}"#, 404, 404),
@@ -124,18 +124,18 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("DELETE /dlq", "/dlq", "", 200, 200),
     fixture("POST /dlq/{id}/retry", "/dlq/{dead_letter}/retry", "", 200, 404),
     fixture("DELETE /dlq/{id}", "/dlq/{dead_letter}", "", 200, 404),
-    // Its id is another tenant's: taken, and not told of.
+    // The id is in use by another tenant: refused, without a hint to that tenant.
     fixture("POST /agents/{id}", "/agents/{agent}", r#"{"roles": ["subscriber"]}"#, 200, 400),
     // Audit
     fixture("GET /audit/egress", "/audit/egress?limit=10", "", 200, 200),
     fixture("POST /audit/egress", "/audit/egress",
         r#"{"entries": [{"at": "2026-01-01T00:00:00Z", "tool": "t", "host": "a.example", "port": 443, "method": "GET", "outcome": "failed",
             "bytes_out": 0, "bytes_in": 0, "duration_ms": 1}]}"#, 200, 200),
-    // Tenants: of no operator.
+    // Tenants: callers that are not operators.
     fixture("GET /tenants", "/tenants", "", 200, 200),
     fixture("GET /tenants/{id}", "/tenants/{tenant}", "", 200, 404),
-    fixture("POST /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} anew"}"#, 200, 403),
-    fixture("PUT /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} anew"}"#, 200, 403),
+    fixture("POST /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} renamed"}"#, 200, 403),
+    fixture("PUT /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} renamed"}"#, 200, 403),
     fixture("DELETE /tenants/{id}", "/tenants/{tenant}", "", 403, 404),
     // Operations
     fixture("GET /health", "/health", "", 200, 200),

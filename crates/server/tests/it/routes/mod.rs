@@ -1,5 +1,6 @@
-//! Every route with every kind of caller, in its own tenant and from another one. Who may is
-//! written in `roles.rs`, what comes then in `fixtures.rs`; a route that lacks either fails here.
+//! Calls every route as every kind of caller, in its own tenant and from another one. `roles.rs`
+//! has the allowed roles, `fixtures.rs` the expected statuses. A route that lacks either fails
+//! here.
 
 pub mod fixtures;
 mod things;
@@ -25,9 +26,9 @@ enum Who {
     Other(Role),
     NoToken,
     Garbage,
-    /// A token of an agent with every role, which ended an hour ago.
+    /// A token of an agent with every role that expired an hour ago.
     Expired,
-    /// A token of an agent that had every role and was deleted.
+    /// A token of a deleted agent that had every role.
     Deleted,
 }
 
@@ -72,7 +73,7 @@ fn expected(fixture: &Fixture, roles: Roles, who: Who) -> u16 {
     }
 }
 
-/// The answer; of a stream without end only its head.
+/// The response; of an endless stream only its head.
 async fn ask(world: &World, fixture: &Fixture, things: &Things, token: &str) -> Answer {
     let (method, _) = fixture.method_and_template();
     let mut request = world
@@ -90,7 +91,7 @@ async fn ask(world: &World, fixture: &Fixture, things: &Things, token: &str) -> 
 }
 
 #[tokio::test]
-async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there() {
+async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
     let world = World::start().await;
     for (method, template, roles) in EXPECTED {
         let place = format!("{method} {template}");
@@ -118,9 +119,9 @@ async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there()
             if roles.is_none() || matches!(who, Who::Own(_)) && status < 300 {
                 continue;
             }
-            // Who may not see them learns nothing of them, and changes nothing.
+            // A caller that cannot see them learns nothing about them and changes nothing.
             assert!(!answer.text.contains(&things.mark), "{place}");
-            // Unless it was asked for by its id.
+            // Unless the request has its id.
             let names_it = fixture.path.contains("{tenant}");
             assert!(matches!(who, Who::Own(_)) || names_it || !answer.text.contains(&tenant.to_string()), "{place}");
             assert_eq!(things.seen(&world).await, before, "{place}");
@@ -129,25 +130,25 @@ async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there()
     world.close().await;
 }
 
-/// A status for what is there, and the same for what was never there: a stranger cannot tell them
-/// apart.
+/// The status for a thing of another tenant is the same as for one that never existed, so a caller
+/// cannot tell them apart.
 #[tokio::test]
-async fn another_tenants_things_answer_as_things_that_never_were() {
+async fn another_tenants_things_look_like_things_that_never_existed() {
     let world = World::start().await;
     for fixture in FIXTURES.iter().filter(|fixture| fixture.other == 404) {
         let things = Things::of(&world, world.tenant().await, &format!("{} {}", fixture.path, fixture.body)).await;
         let nothing = things.never_there();
         let token = world.token(&Role::ALL).await;
         let theirs = ask(&world, fixture, &things, &token).await;
-        let nobodys = ask(&world, fixture, &nothing, &token).await;
-        assert_eq!(theirs.status, nobodys.status, "{}", fixture.route);
-        assert_eq!(things.forget_ids(&theirs.text), nothing.forget_ids(&nobodys.text), "{}", fixture.route);
+        let unknown = ask(&world, fixture, &nothing, &token).await;
+        assert_eq!(theirs.status, unknown.status, "{}", fixture.route);
+        assert_eq!(things.forget_ids(&theirs.text), nothing.forget_ids(&unknown.text), "{}", fixture.route);
     }
     world.close().await;
 }
 
 #[test]
-fn every_fixture_is_of_a_route() {
+fn every_fixture_belongs_to_a_route() {
     let routes: BTreeSet<String> = EXPECTED.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
     let fixtures: BTreeSet<String> = FIXTURES.iter().map(|fixture| fixture.route.to_owned()).collect();
     assert_eq!(fixtures, routes);

@@ -1,4 +1,4 @@
-//! What a tenant has, for a fixture to name: only what its text names is made.
+//! The things of a tenant that a fixture can name. Only those in the fixture's text are created.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use uuid::Uuid;
 use crate::harness::{World, request_for};
 
 pub struct Things {
-    /// A word that stands in each of them and nowhere else.
+    /// A text that is in each of them and nowhere else.
     pub mark: String,
     curator: String,
-    /// The agent that asks, where the fixture names it.
+    /// The calling agent, if the fixture names it.
     pub caller: Option<Uuid>,
-    /// What stands for what.
+    /// The ids of the placeholders.
     ids: Vec<(&'static str, String)>,
 }
 
 impl Things {
-    /// The things that `text` names, in this tenant.
+    /// Creates the things that `text` names, in this tenant.
     pub async fn of(world: &World, tenant: Uuid, text: &str) -> Self {
         let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
         let mark = format!("mark{}", Uuid::new_v4().simple());
         let mut things = Self { mark, curator, caller: None, ids: vec![("{tenant}", tenant.to_string())] };
-        // There is always something to find.
+        // A record always exists.
         let record = things
             .make(
                 world,
@@ -89,7 +89,7 @@ impl Things {
         things
     }
 
-    /// As a deliverer would.
+    /// As a deliverer does.
     async fn give_up_a_delivery(&self, world: &World, tenant: Uuid) -> Uuid {
         self.make(world, "/breadcrumbs", json!({"title": self.mark, "context": {"text": self.mark}})).await;
         let queue = world.store.deliveries();
@@ -111,7 +111,7 @@ impl Things {
     }
 
     async fn offer(&mut self, world: &World, tenant: Uuid) {
-        // Who asks names it, so it may stand in a refusal: no mark.
+        // The caller sends the name, so a refusal can contain it: no mark.
         let name = format!("tool{}", Uuid::new_v4().simple());
         let tool = Registration {
             name: name.clone(),
@@ -131,17 +131,17 @@ impl Things {
         self.ids.push(("{offered}", name));
     }
 
-    /// The text with the ids in their places.
+    /// The text with the ids filled in.
     pub fn fill(&self, text: &str) -> String {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
     }
 
-    /// An answer without the ids that were asked with.
+    /// A response without the ids of the request.
     pub fn forget_ids(&self, text: &str) -> String {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(id.as_str(), name))
     }
 
-    /// The same names for things that were never made.
+    /// The same placeholders for things that were never created.
     pub fn never_there(&self) -> Self {
         let ids = self.ids.iter().map(|(name, id)| {
             let other = match *name {
@@ -154,7 +154,7 @@ impl Things {
         Self { mark: self.mark.clone(), curator: self.curator.clone(), caller: None, ids: ids.collect() }
     }
 
-    /// All that the tenant's curator sees, to compare.
+    /// All that the tenant's curator can read, for comparison.
     pub async fn seen(&self, world: &World) -> Vec<Value> {
         let mut seen = Vec::new();
         for path in
