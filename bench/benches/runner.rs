@@ -1,7 +1,7 @@
-//! What the runner itself costs for a call: everything between a claim and its response, with a store and a tool that
-//! take no time; and the parts of that.
+//! What the runner itself costs for a call: everything between a claim and its response, and the
+//! parts of that. The store and the tool take no time.
 
-#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
+#![allow(clippy::expect_used)] // A failure must stop the bench.
 
 mod support;
 
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use validate::Schema;
 
-/// Gives back what it gets.
+/// Returns its input.
 struct Echo;
 
 #[async_trait]
@@ -48,7 +48,7 @@ fn tool() -> NewBreadcrumb {
     }
 }
 
-/// One call, to a response that tells of success.
+/// Makes one call, which must succeed.
 async fn answered(store: &MemoryStore, request: NewBreadcrumb) {
     let response = store.call(request).await.expect("a response");
     assert_eq!(response.context["status"], "success", "{:?}", response.context);
@@ -94,15 +94,15 @@ fn parts(criterion: &mut Criterion) {
     let schema = Schema::compile(&schema).expect("a schema");
     for (name, bytes) in [("1 KB", 1_000), ("1 MB", 1_000_000)] {
         let value = input(bytes);
-        group.bench_function(BenchmarkId::new("is a check quick", name), |bencher| {
+        group.bench_function(BenchmarkId::new("size estimate of a check", name), |bencher| {
             bencher.iter(|| schema.is_quick(&value));
         });
         group.bench_function(BenchmarkId::new("check against the schema", name), |bencher| {
             bencher.iter(|| assert!(schema.check(&value).is_empty()));
         });
         let record = ToolRequest::record("echo", value, None, None);
-        group.bench_function(BenchmarkId::new("look a record through", name), |bencher| {
-            bencher.iter(|| record.check().expect("it is sound"));
+        group.bench_function(BenchmarkId::new("validate a record", name), |bencher| {
+            bencher.iter(|| record.check().expect("a valid record"));
         });
         group.bench_function(BenchmarkId::new("size and checksum of a context", name), |bencher| {
             bencher.iter(|| Breadcrumb::measure(&record.context));

@@ -1,7 +1,8 @@
-//! A call in the sandbox, frame in to frame out: with an isolate that was kept, with a fresh one that stood ready, and
-//! with a script that is long enough for a code cache; a worker for a tenant that has none; what the frames themselves cost, and a
-//! script that is made of TypeScript. This program is its own worker.
-#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
+//! What a call in the sandbox costs, from the frame in to the frame out: with a reused isolate,
+//! with a fresh one that was ready, and with a script that is long enough for a code cache. Also: a
+//! worker for a tenant that has none, the frames themselves, and compiling TypeScript. This program
+//! is its own worker.
+#![allow(clippy::expect_used)] // A failure must stop the bench.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -24,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 use typescript::Dialect;
 use uuid::Uuid;
 
-/// The word by which this program becomes a worker.
+/// The argument that makes this program a worker.
 const WORKER: &str = "sandbox-worker";
 const ADD: &str = "export async function execute(input) { return { sum: input.a + input.b } }";
-/// In which a worker makes its next isolate, also on a loaded machine.
+/// Long enough for a worker to make its next isolate, also on a loaded machine.
 const REST: Duration = Duration::from_millis(15);
 
 struct NoHostOps;
@@ -35,7 +36,7 @@ struct NoHostOps;
 #[async_trait]
 impl HostOps for NoHostOps {
     async fn fetch(&self, _: FetchRequest, _: Option<BodyStream>) -> Result<FetchResponse, OpError> {
-        Err(OpError::new("PermissionDenied", "there is no network"))
+        Err(OpError::new("PermissionDenied", "this bench has no network"))
     }
 
     async fn api(&self, _: ApiCall) -> Result<Value, OpError> {
@@ -57,7 +58,7 @@ fn invocation(javascript: String, isolation: Isolation) -> Invocation {
     }
 }
 
-/// So many bytes of code beside the tool's own, as a bundler leaves them.
+/// A script with this many bytes of code beside the tool's own, like the output of a bundler.
 fn bundle(bytes: usize) -> String {
     let mut code = String::new();
     for n in 0.. {
@@ -78,7 +79,7 @@ async fn call(sandbox: &Sandbox, call: &Invocation) {
     assert!(outcome.result.is_ok(), "{:?}", outcome.result);
 }
 
-/// The time of so many calls, each of a worker at rest.
+/// The total time of `calls` calls, each to an idle worker.
 async fn at_rest(sandbox: &Sandbox, what: &Invocation, calls: u64) -> Duration {
     let mut took = Duration::ZERO;
     for _ in 0..calls {
@@ -101,11 +102,11 @@ fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a call in the sandbox");
     group.sample_size(10);
     let kept = invocation(ADD.into(), Isolation::Tool);
-    group.bench_function("kept isolate, back to back", |bencher| {
+    group.bench_function("reused isolate, back to back", |bencher| {
         bencher.to_async(&runtime).iter(|| call(&sandbox, &kept));
     });
     let scripts = [("short script", ADD.to_owned()), ("script of 200 kB", bundle(200_000))];
-    for (isolation, how) in [(Isolation::Tool, "kept isolate"), (Isolation::Call, "fresh isolate")] {
+    for (isolation, how) in [(Isolation::Tool, "reused isolate"), (Isolation::Call, "fresh isolate")] {
         for (what, javascript) in &scripts {
             let invocation = invocation(javascript.clone(), isolation);
             group.bench_function(format!("{how}, at rest, {what}"), |bencher| {
@@ -113,7 +114,7 @@ fn calls(criterion: &mut Criterion) {
             });
         }
     }
-    // Each for another tenant, past the spares.
+    // Each for another tenant, after the spare workers are used up.
     let mut tenants = 2_u128..;
     group.bench_function("a worker for another tenant", |bencher| {
         bencher.to_async(&runtime).iter(|| {

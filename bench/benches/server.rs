@@ -1,7 +1,7 @@
-//! What the door itself costs for a request: HTTP, token, JSON, the record's checks, the answer; with a store that takes
-//! no time.
+//! What the HTTP server itself costs for a request: HTTP, token, JSON, the record's checks and the
+//! response. The store takes no time.
 
-#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
+#![allow(clippy::expect_used)] // A failure must stop the bench.
 
 mod support;
 
@@ -104,7 +104,7 @@ impl Tenancy for OneTenant {
         Err(StoreError::Internal("not in this store".into()))
     }
     fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("nobody asks for webhooks here")
+        unreachable!("the bench uses no webhooks")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -130,8 +130,8 @@ fn requests(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (base, token) = runtime.block_on(begin(&stop)).expect("a server");
     let http = reqwest::Client::new();
-    let mut group = criterion.benchmark_group("the door");
-    group.bench_function("a request that asks for nothing", |bencher| {
+    let mut group = criterion.benchmark_group("the server");
+    group.bench_function("GET /health", |bencher| {
         bencher.to_async(&runtime).iter(|| async {
             let answer = http.get(format!("{base}/health")).send().await.expect("an answer");
             assert_eq!(answer.status(), 200);

@@ -1,6 +1,7 @@
-//! What a call costs in the store: its writes one by one and gathered, and how its events are handed out. On a database
-//! that does not wait for the disk, so that the work shows and not the waiting.
-#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
+//! What a call costs in the store: its writes, one by one and in groups, and the delivery of its
+//! events. The database does not wait for the disk, so the numbers show the work and not the
+//! waiting.
+#![allow(clippy::expect_used)] // A failure must stop the bench.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ fn answer(claim: &Claim) -> NewBreadcrumb {
     ToolResponse::new(&request, Ok(json!({"sum": 3})), 1, Map::new(), claim.queued_at).record(&request)
 }
 
-/// This many calls at once, each from its request to its response.
+/// Runs `many` calls at once, each from its request to its response.
 async fn calls(store: &dyn Breadcrumbs, many: u32) {
     let keys: Vec<String> = (0..many).map(|_| Uuid::new_v4().to_string()).collect();
     join_all(keys.iter().map(|key| async { store.create(request(), Some(key)).await.expect("a request") })).await;
@@ -71,7 +72,7 @@ fn whole_calls(criterion: &mut Criterion) {
     runtime.block_on(store.close());
 }
 
-/// A runner whose tool takes no time: its answer is there before the request is written.
+/// A runner whose tool takes no time: the response is ready before the request is written.
 struct Quick;
 
 impl LocalRunner for Quick {
@@ -88,18 +89,18 @@ impl LocalRunner for Quick {
         let request = uncommitted().request;
         let read = ToolRequest::from_breadcrumb(&request).ok()?;
         let answer = ToolResponse::new(&read, Ok(json!({"sum": 3})), 1, Map::new(), request.created_at).record(&read);
-        let begin = |admitted| assert_eq!(admitted, Admission::Answered, "written without its answer");
+        let begin = |admitted| assert_eq!(admitted, Admission::Answered, "written without its response");
         let reservation = Reservation::new(Uuid::nil(), 60_000, Some(1), Box::new(begin));
         Some((reservation, Box::pin(std::future::ready(Some(answer)))))
     }
 }
 
-/// Calls that are written with their answers, as those of quick tools are.
+/// Calls whose request and response are written together, as for quick tools.
 fn answered_calls(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (store, agent) = runtime.block_on(open());
     let _standing_by = agent.register_local_runner(Arc::new(Quick));
-    let mut group = criterion.benchmark_group("store/calls with their answers");
+    let mut group = criterion.benchmark_group("store/calls with their responses");
     for many in [1_u64, 32] {
         group.throughput(Throughput::Elements(many));
         group.bench_function(BenchmarkId::from_parameter(many), |bencher| {
@@ -137,7 +138,7 @@ fn creates(criterion: &mut Criterion) {
     runtime.block_on(store.close());
 }
 
-/// From the end of a write to its event: live from memory, and again from the table.
+/// From the end of a write to its event: live from memory, and read again from the table.
 fn events(criterion: &mut Criterion) {
     const RECORDS: usize = 256;
     const STREAMS: usize = 50;
@@ -146,7 +147,7 @@ fn events(criterion: &mut Criterion) {
     let mut live = runtime.block_on(agent.events(None)).expect("a subscription");
     let mut group = criterion.benchmark_group("store/events");
     group.throughput(Throughput::Elements(RECORDS as u64));
-    group.bench_function("written and heard", |bencher| {
+    group.bench_function("written and received", |bencher| {
         bencher.iter(|| {
             runtime.block_on(async {
                 join_all((0..RECORDS).map(|_| agent.create(request(), None))).await;
@@ -157,11 +158,11 @@ fn events(criterion: &mut Criterion) {
         });
     });
     drop(live);
-    // A dashboard each.
+    // Each stream is like one dashboard.
     let mut streams =
         runtime.block_on(join_all((0..STREAMS).map(|_| async { agent.events(None).await.expect("a subscription") })));
     group.throughput(Throughput::Elements(STREAMS as u64));
-    group.bench_function("written and heard by 50 streams", |bencher| {
+    group.bench_function("written and received by 50 streams", |bencher| {
         bencher.iter(|| {
             runtime.block_on(async {
                 agent.create(request(), None).await.expect("written");
@@ -174,7 +175,7 @@ fn events(criterion: &mut Criterion) {
     });
     drop(streams);
     group.throughput(Throughput::Elements(RECORDS as u64));
-    // There are as many, also where this one is run alone.
+    // Write enough events, also if only this bench runs.
     runtime.block_on(join_all((0..RECORDS).map(|_| agent.create(request(), None))));
     group.bench_function("read again", |bencher| {
         bencher.iter(|| {

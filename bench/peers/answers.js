@@ -1,4 +1,5 @@
-// Where results are kept by a queue that keeps none. A result is told to the client only when this insert is on the disk.
+// Stores the results of a queue that stores none. The client gets a result only when this insert is
+// on the disk.
 import pg from "pg";
 
 export async function answers(connectionString) {

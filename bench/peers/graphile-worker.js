@@ -1,12 +1,13 @@
-// graphile-worker: a durable queue in Postgres. The bench adds jobs by its documented SQL function, as any client may.
-// A job's row is gone when it ends and holds no result, so the task itself keeps the sum, before the client hears of it.
+// graphile-worker: a durable queue in Postgres. The bench adds jobs by its documented SQL function,
+// as any client can. A finished job's row is deleted and has no result, so the task itself stores
+// the sum before the client gets it.
 import { Logger, run } from "graphile-worker";
 import { answers } from "./answers.js";
 
 const connectionString = process.env.DATABASE_URL;
 const keep = await answers(connectionString);
 
-// The settings that its page on performance gives for its own figures, with one connection for each call in flight.
+// The settings of its page on performance, with one connection for each call in flight.
 await run({
   preset: {
     worker: {
@@ -16,7 +17,7 @@ await run({
       localQueue: { size: 500 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
-      // A line for each job would be a good part of the work.
+      // Logging a line for each job would take much of the time.
       logger: new Logger(() => () => {}),
     },
   },
@@ -28,6 +29,6 @@ await run({
     },
   },
 });
-// The bench holds the other end, so this ends with it.
+// The bench holds the other end, so this process exits with it.
 process.stdin.resume().on("end", () => process.exit(0));
 process.stdout.write('{"ready":true}\n');

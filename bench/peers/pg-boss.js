@@ -1,5 +1,6 @@
-// pg-boss: a durable queue in Postgres. A line on stdin is a call, sent as pg-boss's own client sends one. The result is kept
-// in the job's row by pg-boss itself; a trigger tells of it in the commit that completes the job.
+// pg-boss: a durable queue in Postgres. A line on stdin is a call, sent as pg-boss's own client
+// sends one. pg-boss itself stores the result in the job's row. A trigger sends it in the commit
+// that completes the job.
 import { createInterface } from "node:readline";
 import { PgBoss } from "pg-boss";
 import pg from "pg";

@@ -26,22 +26,24 @@ use tokio_util::sync::CancellationToken;
 use crate::run::Run;
 use crate::sections::Section;
 
-/// Measure RCRT against its floors and its peers
+/// Measure RCRT against baselines and comparable systems
 ///
-/// Writes RESULTS.md, and for each section a JSON file and pictures into `results/`. A section that could not be measured keeps what
-/// was measured of it before, stands in the page with the reason if there is nothing, and has the run end with an error.
+/// Writes RESULTS.md, and for each section a JSON file and pictures into `results/`. If a section
+/// cannot be measured, its earlier results stay. If there are none, the page shows the reason. In
+/// both cases the run exits with an error.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Options {
-    /// See that everything works, in about a minute; no number of it is to be believed
+    /// Check that everything works, in about a minute. The numbers mean nothing
     #[arg(long)]
     quick: bool,
 
-    /// Only these sections [default: all but `shape`, `scale` and `build`]
+    /// Only these sections [default: all except `shape`, `scale` and `build`]
     #[arg(long, value_delimiter = ',', value_name = "SECTION")]
     only: Vec<Section>,
 
-    /// Where RESULTS.md and results/ are written [default: bench; with --quick a folder that git does not see]
+    /// Where to write RESULTS.md and results/ [default: bench; with --quick a folder that git
+    /// ignores]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
@@ -51,7 +53,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Serve as the floor's HTTP server
+    /// Run as the HTTP server of the baseline
     #[command(hide = true)]
     Echo,
 }
@@ -69,7 +71,7 @@ async fn main() -> anyhow::Result<()> {
     sections.sort_unstable();
     sections.dedup();
     page::prepare(&out).with_context(|| format!("--out: {} cannot be written", out.display()))?;
-    // Before this run has written anything.
+    // Before this run writes anything.
     let versions = instance::versions();
     let stop = CancellationToken::new();
     tokio::spawn(end_on_interrupt(stop.clone()));
@@ -101,7 +103,7 @@ async fn main() -> anyhow::Result<()> {
     let page = page::write(&out).with_context(|| format!("{} cannot be written", out.display()))?;
     progress(&format!("{}", page.display()));
     if run.stop.is_cancelled() {
-        bail!("stopped before all of it was measured");
+        bail!("stopped before everything was measured");
     }
     if !failed.is_empty() {
         bail!("could not be measured: {}", failed.join(", "));
@@ -119,7 +121,7 @@ fn command(only: &[Section], is_quick: bool) -> String {
 
 async fn end_on_interrupt(stop: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
-        progress("Stopping after what is being measured");
+        progress("Stopping after the current measurement");
         stop.cancel();
     }
 }

@@ -1,5 +1,5 @@
-//! RESULTS.md: all sections that were ever measured here, the demands first. Each keeps its own JSON file, so that a section
-//! that is measured alone takes its place among the others.
+//! RESULTS.md: all sections that were ever measured here, the targets first. Each section has its
+//! own JSON file, so a section can be measured alone.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,10 +12,10 @@ use load::{Report, Row, Table};
 use crate::run::Run;
 use crate::sections::Section;
 
-const HEAD: &str = "# Results\n\nWritten by `make bench`, which measures RCRT, what it stands on and its peers; do not edit. \
-                    A ratio is to something that the same run measured in turns with it. What people have to say about the numbers stands in `notes/`, and below.\n";
+const HEAD: &str = "# Results\n\nWritten by `make bench`, which measures RCRT, baselines and comparable systems. Do not edit it. \
+                    A ratio is to something that the same run measured in turns with it. Notes on the numbers are in `notes/`, and below.\n";
 
-/// Has the folders for results, and finds that they can be written to.
+/// Creates the folders for results, and checks that they are writable.
 pub fn prepare(out: &Path) -> anyhow::Result<()> {
     let folder = out.join("results");
     fs::create_dir_all(&folder)?;
@@ -23,12 +23,12 @@ pub fn prepare(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether there is something that was measured before.
+/// Whether the section was measured before.
 pub fn has(out: &Path, section: Section) -> bool {
     out.join("results").join(format!("{section}.json")).is_file()
 }
 
-/// Keeps a section's report and the pictures that go with it.
+/// Stores a section's report and its pictures.
 pub fn keep(out: &Path, section: Section, run: &Run) -> anyhow::Result<()> {
     let folder = out.join("results");
     fs::create_dir_all(&folder)?;
@@ -41,7 +41,7 @@ pub fn keep(out: &Path, section: Section, run: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the page from all sections that there are. Gives its path.
+/// Writes the page from all stored sections, and returns its path.
 pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
     let mut reports = Vec::new();
     for section in Section::value_variants() {
@@ -52,7 +52,7 @@ pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
     }
     let mut page = HEAD.to_owned();
     page.push_str(&runs(&reports));
-    page.push_str(&demands(&reports));
+    page.push_str(&targets(&reports));
     for (section, report) in &reports {
         page.push_str(&details(section, report, &pictures(out, section)?));
     }
@@ -63,7 +63,7 @@ pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// By which run each section was taken.
+/// Which run measured each section.
 fn runs(reports: &[(String, Report)]) -> String {
     let run = |report: &Report| {
         let commit = report.versions.get("commit").map_or("an unknown commit", String::as_str);
@@ -86,17 +86,17 @@ fn runs(reports: &[(String, Report)]) -> String {
 }
 
 /// Every row that has a target.
-fn demands(reports: &[(String, Report)]) -> String {
-    let mut table = Table::new(["demand", "what", "value", "ratio", "target", "holds"]);
+fn targets(reports: &[(String, Report)]) -> String {
+    let mut table = Table::new(["section", "what", "value", "ratio", "target", "holds"]);
     let rows = reports.iter().flat_map(|(_, report)| &report.rows).filter(|row| row.target.is_some());
     for row in rows {
         let [what, value, ratio, target, holds, _] = cells(row);
         table.row([row.section.clone(), what, value, ratio, target, holds]);
     }
-    format!("\n## The demands\n\n{}", table.markdown())
+    format!("\n## Targets\n\n{}", table.markdown())
 }
 
-/// One section: how it was taken, all its rows, its pictures.
+/// One section: how it was measured, all its rows, its pictures.
 fn details(section: &str, report: &Report, pictures: &[String]) -> String {
     let mut text = format!("\n## {section}\n\n");
     let versions: Vec<String> = report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
@@ -138,7 +138,7 @@ fn pictures(out: &Path, section: &str) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// What people wrote beside the numbers, in the order of the files' names.
+/// The notes, in the order of their file names.
 fn notes(out: &Path) -> anyhow::Result<String> {
     let Ok(entries) = fs::read_dir(out.join("notes")) else { return Ok(String::new()) };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -165,33 +165,33 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_demands_first_and_every_section_with_its_pictures_and_notes() {
+    fn a_page_has_targets_first_then_sections_pictures_and_notes() {
         let mut report = Report::new("latency", "make bench");
         report
             .push(Row::new("latency at rest", "RCRT: p50", 5.0, "ms").ratio(2.0, "two inserts").target("≤ 2 ×", false));
         report.push(Row::new("latency at rest", "RCRT: p99", 9.0, "ms"));
-        report.push(Row::missing("latency at rest", "a peer", "its package cannot be had"));
+        report.push(Row::missing("latency at rest", "a peer", "its package is not available"));
         let out = folder_with(&report, Section::Latency);
         for picture in ["latency.svg", "latency-tail.svg", "latencyless.svg"] {
             fs::write(out.path().join("results").join(picture), "<svg/>").unwrap();
         }
         fs::create_dir(out.path().join("notes")).unwrap();
-        fs::write(out.path().join("notes/10-walls.md"), "## Where the walls are\n").unwrap();
+        fs::write(out.path().join("notes/10-limits.md"), "## Where the limits are\n").unwrap();
 
         let page = fs::read_to_string(write(out.path()).unwrap()).unwrap();
 
-        let demands = page.split("## latency").next().unwrap();
-        assert!(demands.contains("| RCRT: p50 | 5.00 ms | 2.50 × two inserts | ≤ 2 × | **no** |"), "{page}");
-        assert!(!demands.contains("RCRT: p99"), "{page}");
-        assert!(demands.contains("- `make bench` of an unknown commit, on "), "{page}");
-        assert!(page.contains("missing") && page.contains("its package cannot be had"), "{page}");
+        let targets = page.split("## latency").next().unwrap();
+        assert!(targets.contains("| RCRT: p50 | 5.00 ms | 2.50 × two inserts | ≤ 2 × | **no** |"), "{page}");
+        assert!(!targets.contains("RCRT: p99"), "{page}");
+        assert!(targets.contains("- `make bench` of an unknown commit, on "), "{page}");
+        assert!(page.contains("missing") && page.contains("its package is not available"), "{page}");
         assert!(page.contains("(results/latency.svg)") && page.contains("(results/latency-tail.svg)"), "{page}");
         assert!(!page.contains("latencyless"), "{page}");
-        assert!(page.ends_with("## Where the walls are\n"), "{page}");
+        assert!(page.ends_with("## Where the limits are\n"), "{page}");
     }
 
     #[test]
-    fn a_page_without_any_section_is_a_page() {
+    fn a_page_without_sections_is_written() {
         let out = tempfile::tempdir().unwrap();
         assert!(write(out.path()).unwrap().is_file());
     }

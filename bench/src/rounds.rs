@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use load::{Histogram, Measured, Row};
 
-/// Rounds of one thing, taken in turn with those of another: what the machine does meanwhile hits both.
+/// Rounds of one measurement, taken in turns with another: other load on the machine affects both.
 #[derive(Debug, Default)]
 pub struct Rounds {
     rates: Vec<f64>,
@@ -32,17 +32,17 @@ impl Rounds {
         self.latency.quantile(quantile)
     }
 
-    /// A row's note on calls that did not end well; nothing when all did.
-    pub fn told(&self, row: Row) -> Row {
+    /// Adds a note to the row if calls failed or got no response in time.
+    pub fn with_failures(&self, row: Row) -> Row {
         match (self.failed, &self.first_failure) {
             (0, _) => row,
             (failed, Some(why)) => row.note(format!("{failed} calls failed: {why}")),
-            (failed, None) => row.note(format!("{failed} calls were not answered in time")),
+            (failed, None) => row.note(format!("{failed} calls got no response in time")),
         }
     }
 }
 
-/// The middle one; 0 of none.
+/// The median, 0 if there are no values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
@@ -53,20 +53,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_give_the_middle_rate_and_tell_of_failures() {
+    fn rounds_have_the_median_rate_and_note_failures() {
         let mut rounds = Rounds::default();
         for (calls, failures) in [(10, 0), (50, 2), (20, 0)] {
             let failures = (failures > 0).then(|| ("it broke".to_owned(), failures)).into_iter().collect();
             rounds.add(&Measured { calls, failures, took: Duration::from_secs(1), ..Measured::default() });
         }
         assert!((rounds.per_second() - 20.0).abs() < 1e-9);
-        let row = rounds.told(Row::new("a section", "a name", 1.0, "calls/s"));
+        let row = rounds.with_failures(Row::new("a section", "a name", 1.0, "calls/s"));
         assert_eq!(row.note.as_deref(), Some("2 calls failed: it broke"));
-        assert_eq!(Rounds::default().told(Row::new("a section", "a name", 1.0, "")).note, None);
+        assert_eq!(Rounds::default().with_failures(Row::new("a section", "a name", 1.0, "")).note, None);
     }
 
     #[test]
-    fn the_median_of_nothing_is_nothing() {
+    fn the_median_of_no_values_is_zero() {
         assert!(median(Vec::new()).abs() < f64::EPSILON);
         assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
     }

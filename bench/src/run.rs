@@ -1,4 +1,4 @@
-//! One run of the bench: how long things may take, where they lie, and what is known so far.
+//! One run of the bench: how long measurements take, where files are, and the results so far.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::instance::{Instance, wait_until_idle};
 
-/// How often a call at rest is made, so that each finds a system that has come to rest.
+/// Calls per second at rest: so few that each finds an idle system.
 pub const AT_REST_PER_SECOND: f64 = 20.0;
-/// Calls that may be under way at rest, should one be slow.
+/// The most calls in flight at rest, if one is slow.
 const AT_REST_IN_FLIGHT: usize = 64;
 
 pub struct Run {
-    /// A smoke test: everything is done, and nothing long enough to be believed.
+    /// A smoke test: everything runs, but too shortly for meaningful numbers.
     pub is_quick: bool,
-    /// Ends what is being measured.
+    /// Stops the current measurement.
     pub stop: CancellationToken,
-    /// What the section that runs now has found.
+    /// The results of the current section.
     pub report: Report,
-    /// The section's pictures: a file's name, which begins with the section's, and the SVG text.
+    /// The section's pictures: a file name that starts with the section's name, and the SVG text.
     pub pictures: Vec<(String, String)>,
-    /// Fresh folders are made in it, and it is removed in the end.
+    /// Fresh folders are made in it. It is removed when the run finishes.
     place: TempDir,
 }
 
@@ -35,7 +35,7 @@ impl Run {
         Ok(Self { is_quick, stop, report, pictures: Vec::new(), place })
     }
 
-    /// A path in this run's folder at which nothing is yet.
+    /// A path in this run's folder that does not exist yet.
     pub fn folder(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
@@ -44,17 +44,17 @@ impl Run {
         self.place.path()
     }
 
-    /// How long something is measured that takes so many seconds in a whole run.
+    /// How long to measure something that takes `whole` seconds in a complete run.
     pub fn seconds(&self, whole: u64) -> Duration {
         if self.is_quick { Duration::from_secs(whole.div_ceil(6).min(2)) } else { Duration::from_secs(whole) }
     }
 
-    /// How often something is done that is done so often in a whole run.
+    /// How often to do something that is done `whole` times in a complete run.
     pub fn times(&self, whole: usize) -> usize {
         if self.is_quick { whole.div_ceil(10) } else { whole }
     }
 
-    /// Starts an instance on this data folder, and notes what it is made of.
+    /// Starts an instance on this data folder, and records its versions.
     pub async fn instance(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<Instance> {
         let instance = Instance::start(data, arguments).await?;
         if let Some(version) = instance.hello["postgres"].as_str() {
@@ -63,14 +63,14 @@ impl Run {
         Ok(instance)
     }
 
-    /// An instance that has nothing more to do of its own.
+    /// Starts an instance and waits until it is idle.
     pub async fn idle_instance(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<Instance> {
         let instance = self.instance(data, arguments).await?;
         self.rest(&instance).await?;
         Ok(instance)
     }
 
-    /// Waits until the instance has nothing more to do of its own.
+    /// Waits until the instance is idle.
     pub async fn rest(&self, instance: &Instance) -> anyhow::Result<()> {
         if self.is_quick {
             return Ok(());
@@ -82,7 +82,7 @@ impl Run {
         self.report.push(row);
     }
 
-    /// As many callers as that, each as fast as it gets answers.
+    /// A closed loop with `in_flight` callers, each as fast as it gets responses.
     pub async fn closed(
         &self,
         target: Arc<dyn Target>,
@@ -93,19 +93,19 @@ impl Run {
         drive(target, &Plan { pace: Pace::Closed { in_flight }, warm_up, duration: time }, &self.stop).await
     }
 
-    /// Calls that come so seldom that each is alone.
+    /// Calls at such a low rate that each is alone.
     pub async fn at_rest(&self, target: Arc<dyn Target>, time: Duration) -> Measured {
         let pace = Pace::Open { per_second: AT_REST_PER_SECOND, in_flight: AT_REST_IN_FLIGHT };
         drive(target, &Plan { pace, warm_up: Duration::from_millis(250), duration: time }, &self.stop).await
     }
 }
 
-/// A folder for what must survive a crash. Its path is short, because Postgres's socket lies below it.
+/// A folder on a disk. Its path is short, because the path of Postgres's socket starts with it.
 fn on_disk() -> anyhow::Result<&'static str> {
     ["/tmp", "/var/tmp"]
         .into_iter()
         .find(|folder| is_disk(folder))
-        .context("/tmp and /var/tmp lie in memory, where writing costs nothing: the bench needs one of them on a disk")
+        .context("/tmp and /var/tmp are in memory; the bench needs one of them on a disk")
 }
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What a run consists of, in its order.
+//! The sections of a run, in order.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// Those of a run that names none.
+    /// The sections of a run without `--only`.
     pub fn usual() -> Vec<Self> {
         Self::value_variants().iter().copied().filter(|section| section.is_usual()).collect()
     }

@@ -1,5 +1,5 @@
-//! A store in memory that takes no time, so that what is measured is what stands before it: the runner, the server.
-#![allow(dead_code)] // Each bench takes its part of it.
+//! A store in memory that takes no time, so that the benches measure only the runner or the server.
+#![allow(dead_code)] // Each bench uses a part of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub fn owner() -> Uuid {
 }
 
 fn stored(record: &NewBreadcrumb) -> Breadcrumb {
-    // As a store reads it: by way of its fields' JSON, which a bench can afford outside of what it measures.
+    // Built from JSON, as a store reads it. This happens outside of what is measured.
     let now = "2026-01-01T00:00:00Z";
     let mut fields = json!({
         "id": Uuid::new_v4(), "owner_id": owner(), "version": 1, "checksum": "", "size_bytes": 0,
@@ -62,7 +62,7 @@ fn stored(record: &NewBreadcrumb) -> Breadcrumb {
     if let (Value::Object(fields), Value::Object(given)) = (&mut fields, given) {
         fields.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    serde_json::from_value(fields).unwrap_or_else(|error| panic!("a record that is none: {error}"))
+    serde_json::from_value(fields).unwrap_or_else(|error| panic!("an invalid record: {error}"))
 }
 
 fn none<T>() -> Result<T, StoreError> {
@@ -75,7 +75,7 @@ impl Breadcrumbs for MemoryStore {
         record.check()?;
         let record = stored(&record);
         let id = record.id;
-        // What is asked for by HTTP is dropped, or a long bench would fill the memory.
+        // Requests that come by HTTP are dropped, or a long bench would fill the memory.
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             self.state().records.insert(id, record);
         }
@@ -164,7 +164,7 @@ impl Breadcrumbs for MemoryStore {
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         response.check()?;
         if let Some(answer) = self.state().answers.remove(&lease.request) {
-            // Whoever asked may have gone.
+            // The caller can be gone already.
             let _ = answer.send(response);
         }
         Ok(Uuid::new_v4())
@@ -201,7 +201,7 @@ impl Breadcrumbs for MemoryStore {
     }
 }
 
-/// A record's context of about this many bytes of JSON, as tools are given them: texts, numbers, a list.
+/// A tool's input of about this many bytes of JSON: texts, numbers and a list.
 pub fn input(bytes: usize) -> Value {
     let items: Vec<Value> = (0..bytes / 100)
         .map(|n| json!({"name": format!("item number {n}"), "text": "some words of text, as they come", "count": n}))

@@ -1,9 +1,10 @@
-//! A bare engine from the workers' own snapshot, without anything that RCRT puts around it: what is the least that an
-//! isolate, a tool's module and a call cost here.
+//! A bare engine with the workers' own snapshot and without anything that RCRT adds: the least that
+//! an isolate, a tool's module and a call cost on this machine.
 //!
-//! `engine_floor loop SECONDS` makes, loads, calls and drops isolates; `engine_floor idle N` keeps N that have run the
-//! tool, and tells what each holds of memory. Both print JSON. `engine_floor snapshot FILE` is how they get the snapshot:
-//! a process that has made one makes no other isolates.
+//! `engine_floor loop SECONDS` makes, loads, calls and drops isolates. `engine_floor idle N` holds
+//! N isolates that have run the tool, and prints the memory of each. Both print JSON. `engine_floor
+//! snapshot FILE` writes the snapshot for them, because a process that has made a snapshot cannot
+//! make other isolates.
 
 use std::fs;
 use std::process::Command;
@@ -16,7 +17,7 @@ use serde_json::json;
 /// The tool of every comparison, types stripped.
 const TOOL: &str = "export async function execute(input) { return { sum: input.a + input.b }; }";
 const INPUT: &str = r#"{"a":1,"b":2}"#;
-/// Calls of one isolate whose median is what a warm call costs.
+/// The median of this many calls of one isolate is the cost of a warm call.
 const WARM_CALLS: u32 = 200;
 
 fn main() -> anyhow::Result<()> {
@@ -29,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     }
     let snapshot = snapshot()?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let told = tokio.block_on(async {
+    let found = tokio.block_on(async {
         match what.as_str() {
             "loop" => in_a_loop(snapshot, Duration::from_secs_f64(how_much.parse().context("SECONDS")?)).await,
             "idle" => idle(snapshot, how_much.parse().context("N")?).await,
@@ -38,9 +39,10 @@ fn main() -> anyhow::Result<()> {
     })?;
     #[allow(clippy::print_stdout)]
     {
-        println!("{told}");
+        println!("{found}");
     }
-    // Isolates that are kept would have to be dropped in the reverse order of their making; the process ends anyway.
+    // Isolates would have to be dropped in the reverse order of their creation. The process exits
+    // anyway.
     std::process::exit(0)
 }
 
@@ -48,7 +50,7 @@ fn snapshot() -> anyhow::Result<&'static [u8]> {
     let file = tempfile::NamedTempFile::new()?;
     let status = Command::new(std::env::current_exe()?).arg("snapshot").arg(file.path()).status()?;
     if !status.success() {
-        bail!("the snapshot's process ended with {status}");
+        bail!("the process that makes the snapshot failed: {status}");
     }
     Ok(Box::leak(fs::read(file.path())?.into_boxed_slice()))
 }
@@ -86,14 +88,15 @@ async fn call(runtime: &mut JsRuntime, execute: &v8::Global<v8::Function>) -> an
     let answer = runtime.with_event_loop_promise(Box::pin(answered), PollEventLoopOptions::default()).await?;
     deno_core::scope!(scope, runtime);
     let answer = v8::Local::new(scope, answer);
-    Ok(v8::json::stringify(scope, answer).context("an answer")?.to_rust_string_lossy(scope))
+    Ok(v8::json::stringify(scope, answer).context("a result")?.to_rust_string_lossy(scope))
 }
 
 async fn in_a_loop(snapshot: &'static [u8], time: Duration) -> anyhow::Result<serde_json::Value> {
     let (mut made, mut loaded, mut called) = (Vec::new(), Vec::new(), Vec::new());
     let begun = Instant::now();
     while begun.elapsed() < time || made.is_empty() {
-        // Nothing here waits, so the runtime's budget for one turn would run out, and promises would look unsettled.
+        // Nothing here waits, so the task budget of the runtime would run out, and promises would
+        // look unsettled.
         tokio::task::yield_now().await;
         let start = Instant::now();
         let mut runtime = make(snapshot)?;
@@ -105,7 +108,7 @@ async fn in_a_loop(snapshot: &'static [u8], time: Duration) -> anyhow::Result<se
         let answer = call(&mut runtime, &execute).await?;
         called.push(start.elapsed());
         if answer != r#"{"sum":3}"# {
-            bail!("the tool answers {answer}");
+            bail!("the tool returned {answer}");
         }
     }
     let per_second = made.len() as f64 / begun.elapsed().as_secs_f64();
@@ -134,7 +137,7 @@ fn median_us(mut times: Vec<Duration>) -> f64 {
 
 async fn idle(snapshot: &'static [u8], isolates: u64) -> anyhow::Result<serde_json::Value> {
     let mut kept = Vec::new();
-    // The first one brings the engine itself.
+    // The first isolate also loads the engine itself.
     kept.push(used(snapshot).await?);
     let before = proportional_bytes()?;
     for _ in 0..isolates {

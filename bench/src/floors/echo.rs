@@ -1,4 +1,4 @@
-//! HTTP's floor: a server in a process of its own that says what it was told.
+//! The baseline for HTTP: an echo server in its own process.
 
 use std::process::Stdio;
 
@@ -23,7 +23,7 @@ pub async fn serve() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The running server and a client of it, as the instance's calls use one.
+/// The running server, and the same kind of client as for the instance's calls.
 pub struct Echo {
     http: reqwest::Client,
     url: String,
@@ -32,7 +32,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// Says `body` in each call.
+    /// Each call sends `body`.
     pub async fn start(body: String) -> anyhow::Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("echo")
@@ -42,7 +42,7 @@ impl Echo {
             .spawn()
             .context("the echo server cannot be started")?;
         let stdout = process.stdout.take().context("the echo server has no output")?;
-        let url = BufReader::new(stdout).lines().next_line().await?.context("the echo server tells no address")?;
+        let url = BufReader::new(stdout).lines().next_line().await?.context("the echo server printed no address")?;
         let http = reqwest::Client::builder().no_proxy().build()?;
         Ok(Self { http, url, body, _process: process })
     }
@@ -53,6 +53,6 @@ impl Target for Echo {
     async fn call(&self, _number: u64) -> Result<(), String> {
         let sent = self.http.post(&self.url).body(self.body.clone()).send().await.map_err(|error| error.to_string())?;
         let said = sent.bytes().await.map_err(|error| error.to_string())?;
-        if said == self.body { Ok(()) } else { Err("it said something else".into()) }
+        if said == self.body { Ok(()) } else { Err("the response has another body".into()) }
     }
 }

@@ -1,5 +1,6 @@
-//! The engine's floor: isolates of the same snapshot made, loaded with the same tool, called and dropped, without jail,
-//! protocol or limits. In a program of its own, since the engine is linked nowhere else in the bench.
+//! The baseline for the engine: isolates from the same snapshot are made, loaded with the same
+//! tool, called and dropped, without jail, protocol or limits. This runs in a separate program,
+//! because nothing else in the bench links the engine.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,29 +19,29 @@ pub struct Engine {
     pub made_us: f64,
     pub loaded_us: f64,
     pub called_us: f64,
-    /// The first call of a fresh isolate and those after it, in the same one.
+    /// The first call of a fresh isolate, and later calls of the same one.
     pub warm_call_us: f64,
 }
 
 impl Engine {
-    /// From nothing to the result.
+    /// From making the isolate to the result.
     pub fn whole(&self) -> Duration {
         Duration::from_secs_f64((self.made_us + self.loaded_us + self.called_us) / 1e6)
     }
 }
 
-/// Isolates that have run the tool and wait.
+/// Idle isolates that have run the tool.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Idle {
     pub bytes_each: f64,
 }
 
-/// One process, alone.
+/// One process at a time.
 pub async fn at_rest(time: Duration) -> anyhow::Result<Engine> {
     run(&["loop", &time.as_secs_f64().to_string()]).await
 }
 
-/// Isolates per second of so many processes side by side.
+/// Isolates per second of `processes` processes at the same time.
 pub async fn side_by_side(processes: usize, time: Duration) -> anyhow::Result<f64> {
     let runs = (0..processes).map(|_| at_rest(time));
     let measured = futures::future::try_join_all(runs).await?;
@@ -58,9 +59,9 @@ async fn run<T: DeserializeOwned>(arguments: &[&str]) -> anyhow::Result<T> {
         .kill_on_drop(true)
         .output()
         .await
-        .context("the engine's floor cannot be started")?;
+        .context("engine_floor cannot be started")?;
     if !output.status.success() {
-        bail!("the engine's floor: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!("engine_floor: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -1,4 +1,4 @@
-//! What RCRT stands on, each measured alone: the disk by way of Postgres, HTTP on this machine, the engine.
+//! Baselines, each measured alone: the disk through Postgres, HTTP on this machine, the engine.
 
 mod echo;
 mod engine;

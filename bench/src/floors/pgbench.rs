@@ -1,5 +1,5 @@
-//! The disk's floor: pgbench, of the same Postgres, inserts one row of a request's size in a transaction of its own, as
-//! durably as the instance writes.
+//! The baseline for the disk: pgbench, from the same Postgres, inserts one row of a request's size
+//! per transaction, as durably as the instance writes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::instance::Database;
 
 /// A database beside the instance's, in the same cluster.
 const DATABASE: &str = "floor";
-/// What a row of the floor's table takes beside its text, in bytes: header, id, time.
+/// Bytes of a row of the baseline's table beside its text: header, id, time.
 const BESIDE: i64 = 24 + 16 + 8 + 4;
 
 /// pgbench, ready to insert.
@@ -21,11 +21,11 @@ pub struct PgBench {
     socket_dir: PathBuf,
     place: PathBuf,
     script: PathBuf,
-    /// Bytes of an inserted row, as Postgres keeps it.
+    /// Bytes of an inserted row, as Postgres stores it.
     pub row_bytes: i64,
 }
 
-/// What a run of inserts showed.
+/// The result of a run of inserts.
 #[derive(Debug, Clone, Copy)]
 pub struct Insert {
     pub per_second: f64,
@@ -33,14 +33,14 @@ pub struct Insert {
 }
 
 impl PgBench {
-    /// Makes a table for it beside the database of an instance that has written requests before. `place` is a folder for
-    /// its script and logs.
+    /// Creates a table for it in the cluster of an instance that has written requests before.
+    /// `place` is a folder for its script and logs.
     pub async fn prepare(database: &Database, place: &Path) -> anyhow::Result<Self> {
         let own = database.connect(postgres::DATABASE, 1).await?;
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&own).await?;
             if value != "on" {
-                bail!("{setting} is {value}; a bench without durability says nothing");
+                bail!("{setting} is {value}; it must be on, or the bench does not measure durable writes");
             }
         }
         let row_bytes = request_bytes(&own).await?;
@@ -68,12 +68,12 @@ impl PgBench {
         Ok(Self { program, socket_dir, place: place.to_owned(), script, row_bytes })
     }
 
-    /// Inserts from so many connections at once, each as fast as it gets answers.
+    /// Inserts from `clients` connections at once, each as fast as it gets responses.
     pub async fn insert(&self, clients: u32, time: Duration) -> anyhow::Result<Insert> {
         self.run(clients, time, None).await
     }
 
-    /// Inserts from one connection, so many in a second.
+    /// Inserts from one connection at a fixed rate.
     pub async fn insert_at(&self, per_second: f64, time: Duration) -> anyhow::Result<Insert> {
         self.run(1, time, Some(per_second)).await
     }
@@ -99,23 +99,23 @@ impl PgBench {
         let text = String::from_utf8_lossy(&output.stdout);
         let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
         let Some(per_second) = rate else {
-            bail!("pgbench told no rate: {}", String::from_utf8_lossy(&output.stderr).trim());
+            bail!("pgbench printed no rate: {}", String::from_utf8_lossy(&output.stderr).trim());
         };
         Ok(Insert { per_second, median: median(&self.place, &format!("pgbench-{clients}."))? })
     }
 }
 
-/// The mean size of the requests that the house has written, as Postgres keeps them.
+/// The mean size of the requests that the instance has written, as Postgres stores them.
 async fn request_bytes(own: &PgPool) -> anyhow::Result<i64> {
     let mean: Option<i64> = sqlx::query_scalar(
         "SELECT avg(pg_column_size(b.*))::bigint FROM breadcrumbs b WHERE schema_name = 'tool.request.v1'",
     )
     .fetch_one(own)
     .await?;
-    mean.context("the house has written no request yet, so the size of one is not known")
+    mean.context("the instance has not written a request yet, so the size of one is unknown")
 }
 
-/// The median of the latencies in the logs with this beginning of their names, which are removed.
+/// The median of the latencies in the logs whose names start with `beginning`. Removes these logs.
 fn median(place: &Path, beginning: &str) -> anyhow::Result<Duration> {
     let mut micros: Vec<u64> = Vec::new();
     for entry in std::fs::read_dir(place)? {
@@ -123,8 +123,8 @@ fn median(place: &Path, beginning: &str) -> anyhow::Result<Duration> {
         if !entry.file_name().to_string_lossy().starts_with(beginning) {
             continue;
         }
-        // client, number, microseconds, script, seconds, microseconds; where it kept to a rate also by how many microseconds
-        // it began too late, which are in the first.
+        // client, number, microseconds, script, seconds, microseconds. With a fixed rate also the
+        // delay of the start in microseconds, which the first number of microseconds includes.
         let text = std::fs::read_to_string(entry.path())?;
         micros.extend(text.lines().filter_map(|line| {
             let number = |at| line.split(' ').nth(at)?.parse::<u64>().ok();

@@ -1,4 +1,4 @@
-//! The floors that belong to no single demand.
+//! The baselines that belong to no single target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::Echo;
 use crate::run::{Run, micros};
 
 const SECTION: &str = "floors";
-/// About what a request of the bench sends.
+/// About the size of a request of the bench.
 const BODY_BYTES: usize = 200;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! What a store has spent: processor time by kind of process, and what its database has counted.
+//! What a store has used: processor time by kind of process, and the counters of its database.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::processes::{Runner, Server};
 use crate::instance::CpuTime;
 
-/// Spent since the processes began.
+/// Used since the processes started.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs {
     pub server: Duration,
@@ -29,7 +29,7 @@ impl Costs {
         )
         .fetch_one(&database)
         .await
-        .context("the database's own counts")?;
+        .context("the database's own counters")?;
         database.close().await;
         let (own, working) = (serving.server + serving.workers, running.server + running.workers);
         Ok(Self { server: own, postgres: serving.postgres, runner: working, transactions, log_bytes, kept_bytes })

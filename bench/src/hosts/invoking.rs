@@ -1,4 +1,4 @@
-//! Calls in one round trip, by the public door.
+//! Calls in one round trip, through the public API.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ impl Target for Invoking {
         match self.client.invoke(&self.tool, &invocation, WAIT, None).await {
             Ok(Invoked::Answered(response)) if response.status == ResponseStatus::Success => Ok(()),
             Ok(Invoked::Answered(response)) => {
-                Err(response.error.unwrap_or_else(|| "an answer without a result".into()))
+                Err(response.error.unwrap_or_else(|| "a response without a result".into()))
             }
-            Ok(Invoked::Waiting { .. }) => Err(format!("no answer within {} s", WAIT.as_secs())),
+            Ok(Invoked::Waiting { .. }) => Err(format!("no response within {} s", WAIT.as_secs())),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -1,5 +1,6 @@
-//! Beyond one machine: two runners, each with one processor and, where this user may make one, a network of its own, work
-//! for one store with a tool that only computes. And what a call costs the store, which says where the next wall is.
+//! More than one machine: two runners work for one store with a tool that only computes. Each has
+//! one processor and, if this user can create one, its own network namespace. The section also
+//! measures what a call costs the store, which shows the next limit.
 
 mod cost;
 mod invoking;
@@ -24,18 +25,18 @@ use crate::rounds::median;
 use crate::run::Run;
 
 const SECTION: &str = "hosts";
-/// More than two runners take at once, so that neither ever waits for work.
+/// More than two runners claim at once, so that neither waits for work.
 const IN_FLIGHT: usize = 24;
 const LEAST: f64 = 1.8;
-/// What a call takes of one processor: much against what the store has to do for it.
+/// The processor time of one call: much more than the store's work for it.
 const WORK: Duration = Duration::from_millis(250);
-/// About that; how many make up `WORK` on this machine is measured.
+/// A first guess. The bench measures how many steps make up `WORK` on this machine.
 const STEPS: u64 = 6_000_000;
 const WARM_UP: Duration = Duration::from_secs(3);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     if std::thread::available_parallelism()?.get() < 2 {
-        bail!("two runners need a processor each, and this machine has one");
+        bail!("two runners need two processors, and this machine has one");
     }
     let place = run.folder("hosts");
     std::fs::create_dir_all(&place)?;
@@ -52,7 +53,7 @@ async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server
     let steps = if run.is_quick { STEPS / 20 } else { steps(run, server, &tool).await? };
     let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"steps": steps}) });
 
-    // One, two, the other one, two, the first one: what the machine does meanwhile hits one and two alike.
+    // One, both, the other one, both, the first one: other load on the machine affects all alike.
     let mut alone = vec![rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?];
     let mut together = Vec::new();
     for round in 1..=run.times(2).max(1) {
@@ -78,7 +79,7 @@ async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server
     Ok(())
 }
 
-/// How many take as long as the work of a call is to take.
+/// How many steps take as long as `WORK`.
 async fn steps(run: &Run, server: &Server, tool: &str) -> anyhow::Result<u64> {
     let input = json!({"steps": STEPS});
     let target = Arc::new(Invoking { client: server.client()?, tool: tool.to_owned(), input });
@@ -86,8 +87,8 @@ async fn steps(run: &Run, server: &Server, tool: &str) -> anyhow::Result<u64> {
     Ok((STEPS as f64 * rate * WORK.as_secs_f64()) as u64)
 }
 
-/// What a call of a tool that does next to nothing costs, apart from the tool: by that the store's part grows with each
-/// runner that is added.
+/// What a call costs apart from its tool, measured with a tool that does almost nothing. Each
+/// further runner adds this to the store's load.
 async fn costs(run: &mut Run, server: &Server, runner: &Runner) -> anyhow::Result<()> {
     let tool = adding("bench-adding", Isolation::Tool).add(&server.client()?).await?;
     let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"a": 1, "b": 2}) });
@@ -111,7 +112,7 @@ async fn costs(run: &mut Run, server: &Server, runner: &Runner) -> anyhow::Resul
     run.push(
         Row::new(SECTION, "calls that one processor of server and Postgres carries", 1.0 / store, "calls/s").note(
             format!(
-                "the wall: with tools of 100 ms, {:.0} processors of runners keep one processor of the store busy",
+                "the limit: with tools of 100 ms, {:.0} processors of runners keep one processor of the store busy",
                 0.1 / store
             ),
         ),
@@ -119,21 +120,21 @@ async fn costs(run: &mut Run, server: &Server, runner: &Runner) -> anyhow::Resul
     Ok(())
 }
 
-/// A loop that nothing can be left out of.
+/// A loop that the engine cannot optimise away.
 fn computing() -> Tool {
     let source = "export async function execute(input: { steps: number }): Promise<{ rest: number }> {\n  \
                   let rest = 1;\n  \
                   for (let step = 0; step < input.steps; step++) rest = (rest * 48271) % 2147483647;\n  \
                   return { rest };\n}\n";
-    let steps = json!({"steps": {"type": "integer", "description": "How many."}});
+    let steps = json!({"steps": {"type": "integer", "description": "The number of steps."}});
     Tool::code("bench-computing", source, Isolation::Tool, &steps, &json!({"steps": 1}))
 }
 
-/// A run in which calls fail has shown nothing.
+/// The rate of a run. A run with failed calls is an error.
 fn rate(measured: &Measured) -> anyhow::Result<f64> {
     match measured.failures.iter().next() {
         Some((why, times)) => bail!("{times} calls failed: {why}"),
-        None if measured.calls == 0 => bail!("no call was answered in {:?}", measured.took),
+        None if measured.calls == 0 => bail!("no call finished in {:?}", measured.took),
         None => Ok(measured.per_second()),
     }
 }

@@ -1,5 +1,5 @@
-//! Another host, as far as one machine can have one: a processor, and a network namespace joined to this one by a pair of
-//! virtual interfaces.
+//! Another host, as far as one machine can simulate it: a processor, and a network namespace that a
+//! pair of virtual interfaces connects to this one.
 
 use std::net::Ipv4Addr;
 use std::process::Stdio;
@@ -7,20 +7,20 @@ use std::process::Stdio;
 use anyhow::bail;
 use tokio::process::Command;
 
-/// The network that is set aside for benchmarks (RFC 2544), so that no real host is shadowed.
+/// The network that RFC 2544 reserves for benchmarks, so that no real host is shadowed.
 const NETWORK: [u8; 2] = [198, 18];
 
-/// A host; its network goes with it.
+/// A host. Dropping it removes its network.
 pub struct Host {
-    /// Whose number is also its processor's.
+    /// Also the number of its processor.
     pub number: usize,
-    /// None where this user may not make one: the runner is then only another process.
+    /// None if this user cannot create one. The runner is then only another process.
     namespace: Option<Namespace>,
 }
 
 struct Namespace {
     name: String,
-    /// This side of the pair.
+    /// The address of this side of the pair.
     here: Ipv4Addr,
 }
 
@@ -29,7 +29,7 @@ impl Host {
         Self { number, namespace: Namespace::make(number).await.ok() }
     }
 
-    /// What its programs are started by.
+    /// The command prefix that starts a program on this host.
     pub fn prefix(&self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(namespace) = &self.namespace {
@@ -39,22 +39,22 @@ impl Host {
         words
     }
 
-    /// The address by which it reaches what listens on all addresses here.
+    /// The address by which it reaches a server that listens on all addresses here.
     pub fn reaches(&self) -> Ipv4Addr {
         self.namespace.as_ref().map_or(Ipv4Addr::LOCALHOST, |namespace| namespace.here)
     }
 
     pub fn describe(&self) -> &'static str {
         match self.namespace {
-            Some(_) => "each runner in a network namespace of its own, over HTTP",
-            None => "each runner a process of its own, over HTTP (network namespaces are for root)",
+            Some(_) => "each runner in its own network namespace, over HTTP",
+            None => "each runner in its own process, over HTTP (network namespaces need root)",
         }
     }
 }
 
 impl Namespace {
     async fn make(number: usize) -> anyhow::Result<Self> {
-        // Two benches at a time do not meet.
+        // Two benches at the same time must not collide.
         let own = std::process::id();
         let name = format!("rcrt-bench-{own}-{number}");
         // Names of interfaces have at most 15 characters.
@@ -76,7 +76,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // The interfaces go with it.
+        // This removes its interfaces too.
         let _ = std::process::Command::new("ip").args(["netns", "del", &self.name]).stderr(Stdio::null()).status();
     }
 }

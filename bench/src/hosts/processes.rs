@@ -1,4 +1,4 @@
-//! `rcrt server` and `rcrt runner` as the processes that they are in an installation of several hosts.
+//! `rcrt server` and `rcrt runner` as separate processes, as in an installation with several hosts.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use url::Url;
 use super::network::Host;
 use crate::instance::{Database, rcrt};
 
-/// A first start may download Postgres.
+/// A first start can download Postgres.
 const START: Duration = Duration::from_mins(5);
 const END: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -34,7 +34,7 @@ impl Process {
         Ok(Self { child, log })
     }
 
-    /// What its log says after these words, on the same line, once they stand there.
+    /// Waits until its log contains these words, and returns the rest of that line.
     async fn says(&mut self, words: &str) -> anyhow::Result<String> {
         let found = tokio::time::timeout(START, async {
             loop {
@@ -45,12 +45,12 @@ impl Process {
                     return Ok(rest.trim().to_owned());
                 }
                 if let Some(status) = self.child.try_wait()? {
-                    bail!("it ended with {status}: {}", text.lines().last().unwrap_or_default());
+                    bail!("it exited with {status}: {}", text.lines().last().unwrap_or_default());
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         });
-        found.await.unwrap_or_else(|_| bail!("{} did not come up", self.log.display()))
+        found.await.unwrap_or_else(|_| bail!("{} did not start in time", self.log.display()))
     }
 
     fn id(&self) -> u32 {
@@ -59,17 +59,17 @@ impl Process {
 
     async fn stop(mut self) {
         if let Some(id) = self.child.id() {
-            // One that has just ended is not there any more.
+            // It can have exited already.
             let _ = kill(Pid::from_raw(id.cast_signed()), Signal::SIGTERM);
         }
         if tokio::time::timeout(END, self.child.wait()).await.is_err() {
-            // What cannot be killed is beyond a bench.
+            // Nothing more can be done about a process that cannot be killed.
             let _ = self.child.kill().await;
         }
     }
 }
 
-/// The store with its public door, and no runner.
+/// The server with its store and without a runner.
 pub struct Server {
     process: Process,
     port: u16,
@@ -83,12 +83,12 @@ impl Server {
         let data = place.join("data");
         let mut command = rcrt()?;
         command.args(["server", "--listen", "0.0.0.0:0"]);
-        // What is measured is the system, not its bounds.
+        // The bench measures the system, not its rate limits.
         command.args(["--rate-limit-agent", "off", "--rate-limit-tenant", "off", "--data"]).arg(&data);
         let mut process = Process::start(command, place.join("server.log"))?;
         let said = process.says("listening on ").await.context("rcrt server")?;
         let address = said.split(' ').next().unwrap_or_default();
-        let port = Url::parse(address)?.port().context("rcrt server does not say where it listens")?;
+        let port = Url::parse(address)?.port().context("rcrt server printed no address that it listens on")?;
         let token = |name: &str| std::fs::read_to_string(data.join(name)).map(|text| text.trim().to_owned());
         let (own, runner_token) = (token("token")?, token("runner.token")?);
         Ok(Self { process, port, token: own, runner_token, data })
@@ -121,7 +121,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Started, and at work.
+    /// Starts it and waits until it takes calls.
     pub async fn start(place: &Path, host: &Host, server: &Server) -> anyhow::Result<Self> {
         let name = format!("runner{}", host.number);
         let program = rcrt()?;
@@ -138,7 +138,7 @@ impl Runner {
             .args(["runner", "--data"])
             .arg(place.join(&name))
             .env("RCRT_SERVER", server.url(host.reaches())?.as_str())
-            // Not as an argument: other users of a machine see those.
+            // Not as an argument: other users of the machine can see arguments.
             .env("RCRT_TOKEN", &server.runner_token);
         let mut process = Process::start(command, place.join(format!("{name}.log")))?;
         process.says("the runner is running").await.context("rcrt runner")?;
@@ -149,7 +149,7 @@ impl Runner {
         self.process.id()
     }
 
-    /// Its calls end first.
+    /// Its calls finish first.
     pub async fn stop(self) {
         self.process.stop().await;
     }

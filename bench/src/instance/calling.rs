@@ -18,12 +18,12 @@ use uuid::Uuid;
 
 use super::Instance;
 
-/// No call of a bench takes longer, unless something is broken.
+/// A call of a bench takes longer only if something is broken.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Map<String, Value>>>>>;
 
-/// One agent: writes requests over HTTP and hears of all responses on one event stream.
+/// One agent: writes requests over HTTP and gets all responses on one event stream.
 pub struct Answers {
     http: reqwest::Client,
     records: Url,
@@ -47,12 +47,12 @@ impl Answers {
         }))
     }
 
-    /// Writes a request and waits for its response's event. Gives the response's context.
+    /// Writes a request, waits for the event of its response, and returns the response's context.
     pub async fn call(&self, tool: &str, input: Value) -> Result<Map<String, Value>, String> {
         self.ask(tool, input, None).await
     }
 
-    /// As `call`, with a result of any size in one piece.
+    /// Like `call`, but never splits or truncates the result.
     pub async fn call_for_all(&self, tool: &str, input: Value) -> Result<Map<String, Value>, String> {
         self.ask(tool, input, Some(*RESULT_CHARS.end())).await
     }
@@ -76,14 +76,15 @@ impl Answers {
             .await
             .map_err(|error| format!("the request was not written: {error}"))?;
         let status = written.status();
-        // Read to its end, so that the connection serves again.
-        let body = written.bytes().await.map_err(|error| format!("the request's answer broke off: {error}"))?;
+        // Read it completely, so that the connection can be reused.
+        let body =
+            written.bytes().await.map_err(|error| format!("the response to the request was incomplete: {error}"))?;
         if !status.is_success() {
             return Err(format!("{status}: {}", String::from_utf8_lossy(&body)));
         }
         match tokio::time::timeout(PATIENCE, answer).await {
             Ok(Ok(context)) => Ok(context),
-            Ok(Err(_)) => Err("the event stream ended".into()),
+            Ok(Err(_)) => Err("the event stream closed".into()),
             Err(_) => Err(format!("no response within {} s", PATIENCE.as_secs())),
         }
     }
@@ -109,12 +110,12 @@ async fn hand_out(mut events: EventStream, waiting: Waiting) {
             let _ = answer.send(event.context);
         }
     }
-    // Who waits hears that nothing more comes.
+    // Waiting callers get an error.
     held(&waiting).clear();
 }
 
-/// One tool, called again and again with the input that `input` makes of the call's number. A response that tells of
-/// a failure counts as one.
+/// Calls one tool again and again. `input` makes the input from the call's number. A response with
+/// an error counts as a failure.
 pub struct ToolCalls {
     pub answers: Arc<Answers>,
     pub tool: String,
@@ -127,7 +128,7 @@ impl Target for ToolCalls {
         let context = self.answers.call(&self.tool, (self.input)(number)).await?;
         match context.get("status").and_then(Value::as_str) {
             Some("success") => Ok(()),
-            _ => Err(context.get("error").map_or_else(|| "an answer without a status".into(), Value::to_string)),
+            _ => Err(context.get("error").map_or_else(|| "a response without a status".into(), Value::to_string)),
         }
     }
 }

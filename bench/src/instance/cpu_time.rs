@@ -1,4 +1,4 @@
-//! What an instance has spent of the processors, by kind of process.
+//! The processor time of an instance, by kind of process.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use rustix::param::clock_ticks_per_second;
 use super::memory::stat;
 use super::tree;
 
-/// Processor time since the processes began.
+/// Processor time since the processes started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuTime {
     /// The program itself.
     pub server: Duration,
     pub postgres: Duration,
-    /// All other processes below it: those of the sandbox.
+    /// All its other descendants: the sandbox's processes.
     pub workers: Duration,
 }
 
 impl CpuTime {
-    /// Of a process and all below it.
+    /// Of a process and all its descendants.
     pub fn of(root: u32) -> anyhow::Result<Self> {
         let mut found = Self::default();
         for process in tree(root)? {
-            // One that has just ended is its parent's from then on.
+            // A process that has just exited counts for its parent from then on.
             let Ok((program, stat)) = stat(process) else { continue };
             let [own, children] = times(&stat);
             if program == "postgres" {
@@ -58,13 +58,13 @@ impl CpuTime {
     }
 }
 
-/// What a process has taken of the processors since it began, without its children.
+/// The processor time of a process since it started, without its children.
 pub(super) fn processor_time(process: u32) -> std::io::Result<Duration> {
     let (_, stat) = stat(process)?;
     Ok(times(&stat)[0])
 }
 
-/// What the process has spent, and its children that it has waited for.
+/// The time of the process, and of its children that it has waited for.
 fn times(stat: &str) -> [Duration; 2] {
     // `utime` is the 14th field, then come `stime`, `cutime` and `cstime`.
     let mut ticks = stat.split(' ').skip(11).map(|field| field.parse::<u64>().unwrap_or_default());
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_times_of_a_process_and_its_children_are_told_apart() {
+    fn a_process_and_its_children_have_separate_times() {
         let [own, children] = times("S 1 77 77 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 6 7");
         let ticks = |time: Duration| (time.as_secs_f64() * clock_ticks_per_second() as f64).round();
         assert_eq!((ticks(own), ticks(children)), (30.0, 70.0));

@@ -1,11 +1,11 @@
-//! The database of an instance, as its operator reaches it: for floors, and for filling a store.
+//! The database of an instance, as its operator reaches it: for baselines, and for filling a store.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
-/// The embedded Postgres of a data folder. Everybody who may enter its socket's folder is trusted.
+/// The embedded Postgres of a data folder. It trusts everybody who can enter its socket's folder.
 #[derive(Debug, Clone)]
 pub struct Database {
     cluster: PathBuf,
@@ -16,7 +16,7 @@ impl Database {
         Self { cluster: data.join("postgres") }
     }
 
-    /// A line of the server's own file about itself: 0 its process, 4 the folder of its socket.
+    /// A line of `postmaster.pid`: 0 is the process id, 4 the folder of the socket.
     fn line(&self, number: usize) -> anyhow::Result<String> {
         let path = self.cluster.join("postmaster.pid");
         let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -31,7 +31,7 @@ impl Database {
         Ok(self.line(4)?.into())
     }
 
-    /// A program that came with this very Postgres.
+    /// A program that came with this Postgres.
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let server = std::fs::read_link(format!("/proc/{}/exe", self.line(0)?)).context("the server's program")?;
         let path = server.with_file_name(name);
@@ -41,7 +41,7 @@ impl Database {
         Ok(path)
     }
 
-    /// Connections of its superuser to one of its databases.
+    /// Connections to one of its databases as superuser.
     pub async fn connect(&self, database: &str, connections: u32) -> anyhow::Result<PgPool> {
         let options = PgConnectOptions::new_without_pgpass()
             .socket(self.socket_dir()?)

@@ -1,5 +1,5 @@
-//! When an instance has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, and
-//! thousands of new tools are judged, beside whatever would be measured meanwhile.
+//! Waits until an instance is idle. On a new store, embedding the included tools and guides takes
+//! some seconds, and so does validating thousands of new tools. Both would disturb a measurement.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use tokio::time::{Instant, sleep};
 use super::cpu_time::processor_time;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks in a row that find it at rest.
+/// It is idle after this many idle samples in a row.
 const LOOKS: u32 = 2;
-/// What it may take of a processor then.
+/// The share of a processor that an idle process uses at most.
 const AT_REST: f64 = 0.05;
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Returns when the process has let the processors be for a while.
+/// Returns when the process has used almost no processor time for a while.
 pub async fn wait_until_idle(process: u32) -> anyhow::Result<()> {
     let read = |process| processor_time(process).with_context(|| format!("process {process}"));
     let (begun, mut rested) = (Instant::now(), 0);
     let mut before = (begun, read(process)?);
     while rested < LOOKS {
         if begun.elapsed() > PATIENCE {
-            bail!("the system does not come to rest within {} s", PATIENCE.as_secs());
+            bail!("the system is not idle after {} s", PATIENCE.as_secs());
         }
         sleep(LOOK_EVERY).await;
         let now = (Instant::now(), read(process)?);
@@ -38,11 +38,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_process_that_only_waits_is_at_rest_and_one_that_works_is_not() {
+    async fn only_a_process_that_waits_is_idle() {
         let run =
             |program: &str, argument: &[&str]| std::process::Command::new(program).args(argument).spawn().unwrap();
         let (mut waits, mut works) = (run("sleep", &["60"]), run("sh", &["-c", "while :; do :; done"]));
-        // For as long as the one needs to be found at rest, the other is not.
+        // The other process is still busy when the first is found idle.
         let is_at_rest = tokio::select! {
             biased;
             rested = wait_until_idle(works.id()) => rested.is_ok(),

@@ -1,18 +1,18 @@
-//! What processes hold of memory. Shared pages are counted in proportion (PSS), so that a sum over processes is what
-//! they take of the machine.
+//! The memory of processes. Shared pages are counted in proportion (PSS), so that the sum over
+//! processes is the memory that they use together.
 
 use std::collections::HashMap;
 use std::fs;
 
 use anyhow::{Context, bail};
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").context("no /proc; memory is only measured on Linux")? {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // One that has just ended is not there any more.
+        // It can have exited already.
         let Ok((_, stat)) = stat(id) else { continue };
         if let Some(parent) = stat.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
             children.entry(parent).or_default().push(id);
@@ -26,8 +26,8 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// What the kernel tells of a process: its program's name, which may hold anything, and the fields from the third on
-/// (proc_pid_stat(5)).
+/// `/proc/<id>/stat` (proc_pid_stat(5)): the program's name, which can contain any character, and
+/// the fields from the third on.
 pub(super) fn stat(id: u32) -> std::io::Result<(String, String)> {
     Ok(split(&fs::read_to_string(format!("/proc/{id}/stat"))?))
 }
@@ -45,7 +45,7 @@ fn bytes_of(text: &str, name: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Proportional memory of these processes in bytes; those that have ended count nothing.
+/// Proportional memory of these processes in bytes. Processes that have exited count as 0.
 pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
     let mut sum = 0;
     for id in processes {
@@ -53,7 +53,7 @@ pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                bail!("{path}: {error}; only root may measure processes that have changed their user")
+                bail!("{path}: {error}; only root can measure processes that have changed their user")
             }
             Err(_) => continue,
         };
@@ -62,7 +62,8 @@ pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-/// What the kernel keeps to find the pages of these processes, in bytes: no part of the above.
+/// The size of the page tables of these processes in bytes. `proportional_bytes` does not include
+/// it.
 pub fn page_table_bytes(processes: &[u32]) -> u64 {
     let status = |id: &u32| fs::read_to_string(format!("/proc/{id}/status")).ok();
     processes.iter().filter_map(|id| bytes_of(&status(id)?, "VmPTE:")).sum()
@@ -75,13 +76,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name() {
+    fn a_program_name_can_contain_parentheses() {
         let (name, fields) = split("77 (a (b) c) S 1 77 77");
         assert_eq!((&*name, &*fields), ("a (b) c", "S 1 77 77"));
     }
 
     #[test]
-    fn a_tree_holds_a_process_and_its_children_and_their_memory_is_counted() {
+    fn a_tree_has_the_children_and_their_memory_is_counted() {
         let own = std::process::id();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let found = tree(own).unwrap();
@@ -89,6 +90,6 @@ mod tests {
         assert!(proportional_bytes(&[own]).unwrap() > 0 && page_table_bytes(&[own]) > 0);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(proportional_bytes(&[child.id()]).unwrap(), 0, "one that has ended counts nothing");
+        assert_eq!(proportional_bytes(&[child.id()]).unwrap(), 0, "a process that has exited counts as 0");
     }
 }

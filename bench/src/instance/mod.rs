@@ -1,5 +1,6 @@
-//! The instance that is measured: the built `rcrt`, started as a process on a fresh data folder and used through its public
-//! door alone. Only what fills a store beforehand, and what measures the floors beneath it, goes to its database.
+//! The instance that is measured: the built `rcrt`, started as a process on a fresh data folder and
+//! used only through its public API. Only the code that fills a store beforehand, and the
+//! baselines, use its database directly.
 
 mod calling;
 mod cpu_time;
@@ -34,32 +35,33 @@ pub use seeding::{Filling, QUIET, fill};
 pub use slow_server::SlowServer;
 pub use tools::{Tool, adding};
 
-/// A first start may download Postgres.
+/// A first start can download Postgres.
 const PATIENCE: Duration = Duration::from_mins(5);
 const END: Duration = Duration::from_secs(30);
 
-/// A running `rcrt up`. Dropped instead of stopped, it is killed; its Postgres then ends by itself.
+/// A running `rcrt up`. If it is dropped instead of stopped, it is killed. Its Postgres then exits
+/// by itself.
 pub struct Instance {
     child: Child,
     pub api: Url,
     pub data: PathBuf,
     pub token: String,
-    /// What it said when it was up.
+    /// The JSON that it printed when it was ready.
     pub hello: Value,
-    /// From the start of the process to the answer of its own first call.
+    /// From the start of the process to the response of its own first call.
     pub took: Duration,
 }
 
 impl Instance {
-    /// Starts `rcrt up` on the data folder `data`, with nothing of this process's settings, and waits until its first
-    /// call was answered. Its log goes to `<data>.log`.
+    /// Starts `rcrt up` on the data folder `data`, without this process's settings, and waits for
+    /// the response of its first call. Its log goes to `<data>.log`.
     pub async fn start(data: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
         let log_path = data.with_extension("log");
         let log = std::fs::File::options().create(true).append(true).open(&log_path)?;
         let begun = Instant::now();
         let mut child = rcrt()?
             .args(["up", "--listen", "127.0.0.1:0", "--output", "json"])
-            // What is measured is the system, not its bounds.
+            // The bench measures the system, not its rate limits.
             .args(["--rate-limit-agent", "off", "--rate-limit-tenant", "off", "--data"])
             .arg(data)
             .args(arguments)
@@ -74,11 +76,11 @@ impl Instance {
         let Some(hello) = hello else {
             let log = std::fs::read_to_string(&log_path).unwrap_or_default();
             let last: Vec<_> = log.lines().rev().take(10).collect();
-            bail!("rcrt up did not come up: {}", last.into_iter().rev().collect::<Vec<_>>().join(" | "));
+            bail!("rcrt up did not start: {}", last.into_iter().rev().collect::<Vec<_>>().join(" | "));
         };
-        let api = hello["api"].as_str().context("rcrt up does not say where it listens")?;
+        let api = hello["api"].as_str().context("rcrt up printed no address that it listens on")?;
         let api = Url::parse(&format!("{api}/"))?;
-        let token = std::fs::read_to_string(data.join("token")).context("rcrt up left no token")?.trim().to_owned();
+        let token = std::fs::read_to_string(data.join("token")).context("rcrt up wrote no token")?.trim().to_owned();
         Ok(Self { child, api, data: data.to_owned(), token, hello, took })
     }
 
@@ -90,12 +92,12 @@ impl Instance {
         self.child.id().unwrap_or_default()
     }
 
-    /// Its own database, past the public door.
+    /// Its database, without the public API.
     pub fn database(&self) -> Database {
         Database::of(&self.data)
     }
 
-    /// Ends it as an operator would, and waits for it.
+    /// Stops it as an operator would, and waits for it.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         if let Some(id) = self.child.id() {
             kill(Pid::from_raw(id.cast_signed()), Signal::SIGTERM)?;
@@ -104,16 +106,16 @@ impl Instance {
             Ok(status) => {
                 let status = status?;
                 if !status.success() {
-                    bail!("rcrt up ended with {status}");
+                    bail!("rcrt up exited with {status}");
                 }
                 Ok(())
             }
-            Err(_) => bail!("rcrt up did not end within {} s", END.as_secs()),
+            Err(_) => bail!("rcrt up did not exit within {} s", END.as_secs()),
         }
     }
 }
 
-/// The program, with nothing of this process's settings but the cache.
+/// The program, without this process's settings except the cache.
 pub fn rcrt() -> anyhow::Result<Command> {
     let mut command = Command::new(program("rcrt")?);
     for (name, _) in std::env::vars_os() {
@@ -126,7 +128,7 @@ pub fn rcrt() -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The first JSON value that comes, which may be many lines long.
+/// Reads the first JSON value, which can have many lines.
 async fn first_value(mut from: impl AsyncRead + Unpin) -> Option<Value> {
     let mut bytes = Vec::new();
     loop {
@@ -145,13 +147,13 @@ mod tests {
     use super::first_value;
 
     #[tokio::test]
-    async fn the_first_value_is_read_however_it_is_cut() {
+    async fn the_first_value_is_read_from_any_pieces() {
         let text = "{\n  \"api\": \"http://127.0.0.1:1\"\n}\nmore";
         let (mut there, here) = tokio::io::duplex(3);
         let telling =
             tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut there, text.as_bytes()).await });
         assert_eq!(first_value(here).await.unwrap()["api"], "http://127.0.0.1:1");
-        // The reader is gone before the end.
+        // The stream closes before the value is complete.
         let _ = telling.await.unwrap();
         assert!(first_value(&b"{\"api\": "[..]).await.is_none());
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 /// A program of this workspace, from the same build as this one.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("this program's own path is not known")?;
-    // Test programs lie one folder deeper.
+    // Test programs are one folder deeper.
     let folders = own.ancestors().skip(1).take(2);
     for folder in folders {
         let path = folder.join(name);
@@ -20,7 +20,8 @@ pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     bail!("{name} is not built; `make bench` builds all that it needs (cargo build --bins)")
 }
 
-/// What is measured: the program's version, and the commit where this is a checkout; `-dirty` where files differ from it.
+/// What is measured: the program's version, and the commit if this is a checkout. `-dirty` means
+/// that files differ from the commit.
 pub fn versions() -> BTreeMap<String, String> {
     let said = |command: &mut Command| -> Option<String> {
         let output = command.output().ok().filter(|output| output.status.success())?;

@@ -1,5 +1,5 @@
-//! Fills a store by SQL, in far less time than its door would take, with rows as the door would have written them: calls
-//! that were answered, notes, and tools.
+//! Fills a store by SQL, which is much faster than the API, with rows as the API writes them:
+//! finished calls, notes, and tools.
 
 use std::path::Path;
 
@@ -9,22 +9,23 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
 
-/// Events that one transaction can number, and so records that it may write.
+/// The number of events, and so of records, that one transaction can number.
 const BATCH: u64 = 4_000;
 
-/// For an instance with a filled store: records that came by SQL would be embedded for hours, beside what is measured.
+/// For an instance with a filled store: embedding the records that SQL wrote would take hours and
+/// disturb the measurement.
 pub const QUIET: &[&str] = &["--embeddings", "off"];
 
 /// What a store is filled with.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling {
-    /// Nine tenths requests with their responses, the rest notes.
+    /// Nine tenths are requests with their responses, the rest are notes.
     pub records: u64,
     /// Like `adding`, named `bench-many-<n>`.
     pub tools: u64,
 }
 
-/// Fills the store of a data folder on which `rcrt up` ran before, and does not run now.
+/// Fills the store of a data folder on which `rcrt up` has run, and is not running now.
 pub async fn fill(data: &Path, filling: Filling) -> anyhow::Result<()> {
     let options =
         PostgresOptions { data_dir: data.to_owned(), cache_dir: postgres::default_cache_dir(), durable: true };
@@ -64,12 +65,13 @@ async fn write(pool: &PgPool, filling: Filling) -> anyhow::Result<()> {
     for table in ["breadcrumbs", "breadcrumb_tags", "events", "calls"] {
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"))).execute(pool).await?;
     }
-    // What was filled in is on its place, and not on its way there while something is measured.
+    // Write everything to its final place now, not during a measurement.
     sqlx::raw_sql("CHECKPOINT").execute(pool).await?;
     Ok(())
 }
 
-/// From here on, `row` has what a record has: id, title, context, tags, `schema_name`, and its place in the transaction.
+/// `row` has the fields of a record (id, title, context, tags, `schema_name`), and its place in the
+/// transaction.
 macro_rules! written {
     ($rows:literal, $finally:literal) => {
         concat!(
@@ -104,7 +106,7 @@ const TOOLS: &str = written!(
                 {\"a\": {\"type\": \"number\", \"description\": \"A number.\"},
                  \"b\": {\"type\": \"number\", \"description\": \"A number.\"}}}',
             'output_schema', json '{}',
-            'examples', json '[{\"description\": \"As it is.\", \"input\": {\"a\": 1, \"b\": 2}}]') AS context
+            'examples', json '[{\"description\": \"One and two.\", \"input\": {\"a\": 1, \"b\": 2}}]') AS context
     FROM (SELECT 'bench-many-' || n AS name FROM generate_series($1, $2) n)",
     "nothing AS (SELECT 1)"
 );

@@ -1,4 +1,4 @@
-//! A server on loopback that answers nobody until it is told to.
+//! A server on loopback that holds all requests until it is released.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl SlowServer {
         let (counter, gate) = (held.clone(), open.clone());
         let answer = async move || {
             counter.send_modify(|held| *held += 1);
-            // An error means that this server is gone, and so is who asked.
+            // An error means that this server is gone, and so is the caller.
             let _ = gate.subscribe().wait_for(|open| *open).await;
             counter.send_modify(|held| *held -= 1);
             "{}"
@@ -50,7 +50,8 @@ impl SlowServer {
         *self.held.borrow()
     }
 
-    /// Waits until it holds so many, or until that was long enough; gives how many it holds then.
+    /// Waits until it holds `requests` requests, at most for `patience`. Returns how many it holds
+    /// then.
     pub async fn wait_for(&self, requests: usize, patience: Duration) -> usize {
         let mut held = self.held.subscribe();
         let reached = held.wait_for(|held| *held >= requests);
@@ -58,7 +59,7 @@ impl SlowServer {
         self.held()
     }
 
-    /// Answers all that it holds, and all that come from now on.
+    /// Answers all requests that it holds, and all later ones.
     pub fn let_go(&self) {
         self.open.send_replace(true);
     }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_holds_every_request_until_it_lets_go() {
+    async fn requests_are_held_until_they_are_released() {
         let slow = SlowServer::start().await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let asked: Vec<_> = (0..3).map(|_| tokio::spawn(http.get(slow.url()).send())).collect();

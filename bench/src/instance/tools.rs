@@ -7,7 +7,7 @@ use breadcrumb::{Breadcrumbs, Isolation, NewBreadcrumb, schema_names};
 use client::Client;
 use serde_json::{Map, Value, json};
 
-/// How long a runner may take to offer a tool that was written.
+/// How long a runner can take to offer a new tool.
 const OFFERED: u32 = 1200;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ pub fn adding(name: &str, isolation: Isolation) -> Tool {
 }
 
 impl Tool {
-    /// TypeScript that takes these properties, all of them required.
+    /// A tool in TypeScript whose input has these properties, all of them required.
     pub fn code(name: &str, source: &str, isolation: Isolation, properties: &Value, example: &Value) -> Self {
         let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
         let context = json!({
@@ -35,12 +35,12 @@ impl Tool {
             "input_schema": {"type": "object", "properties": properties, "required": required},
             "output_schema": {},
             "isolation": isolation,
-            "examples": [{"description": "As it is.", "input": example}],
+            "examples": [{"description": "An example.", "input": example}],
         });
         Self::of(name, schema_names::TOOL_CODE, context)
     }
 
-    /// TypeScript that gets this address by `fetch` and gives the answer's status.
+    /// A tool in TypeScript that fetches this address and returns the status.
     pub fn fetching(name: &str, url: &str, host: &str, timeout_ms: u64) -> Self {
         let source = format!(
             "export async function execute(): Promise<{{ status: number }}> {{\n  \
@@ -52,14 +52,14 @@ impl Tool {
         tool
     }
 
-    /// One HTTP GET of this address.
+    /// An http tool that makes one GET request to this address.
     pub fn get(name: &str, url: &str, host: &str, timeout_ms: u64) -> Self {
         let context = json!({
             "name": name, "description": "A tool of the bench.", "version": "1.0.0",
             "definition": {
                 "inputSchema": {"type": "object", "properties": {}},
                 "outputSchema": {},
-                "examples": [{"description": "As it is.", "input": {}}],
+                "examples": [{"description": "An example.", "input": {}}],
             },
             "implementation": {"type": "http", "method": "GET", "url": url},
             "permissions": {"net": [host]},
@@ -83,7 +83,7 @@ impl Tool {
         Self { name: name.into(), record }
     }
 
-    /// Writes the tool's record. Gives its name.
+    /// Writes the tool's record and returns its name.
     pub async fn write(self, client: &Client) -> anyhow::Result<String> {
         client.create(self.record, None).await?;
         Ok(self.name)

@@ -11,12 +11,12 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
-/// How long a peer may take to come up.
+/// How long a peer can take to start.
 pub const START: Duration = Duration::from_mins(1);
-/// And to end.
+/// How long a peer can take to stop.
 const END: Duration = Duration::from_secs(10);
 
-/// A running process; dropped, it is killed.
+/// A running process. Dropping it kills it.
 pub struct Child {
     process: tokio::process::Child,
 }
@@ -24,14 +24,14 @@ pub struct Child {
 /// The lines of a process's stdout.
 pub type Said = Lines<BufReader<ChildStdout>>;
 
-/// What a process reads and says.
+/// The stdin and stdout of a process.
 pub struct Pipes {
     pub stdin: ChildStdin,
     pub stdout: Said,
 }
 
 impl Child {
-    /// Starts a program. What it says on stderr goes to the file `log`.
+    /// Starts a program. Its stderr goes to the file `log`.
     pub fn start(mut command: Command, log: &Path) -> anyhow::Result<(Self, Pipes)> {
         let mut process = command
             .stdin(Stdio::piped())
@@ -45,14 +45,14 @@ impl Child {
         Ok((Self { process }, Pipes { stdin, stdout }))
     }
 
-    /// Asks it to end, and waits.
+    /// Asks it to stop, and waits.
     pub async fn stop(mut self) {
         if let Some(id) = self.process.id() {
-            // One that has just ended is not there any more.
+            // It can have exited already.
             let _ = kill(Pid::from_raw(id.cast_signed()), Signal::SIGTERM);
         }
         if tokio::time::timeout(END, self.process.wait()).await.is_err() {
-            // What cannot be killed is beyond a bench.
+            // Nothing more can be done about a process that cannot be killed.
             let _ = self.process.kill().await;
         }
     }
@@ -73,22 +73,22 @@ impl Pipes {
         });
         match found.await {
             Ok(Ok(Some(value))) => Ok(value),
-            Ok(Ok(None)) => bail!("it did not come up: {}", last_lines(log)),
+            Ok(Ok(None)) => bail!("it did not start: {}", last_lines(log)),
             Ok(Err(error)) => Err(error),
-            Err(_) => bail!("it did not come up within {} s: {}", START.as_secs(), last_lines(log)),
+            Err(_) => bail!("it did not start within {} s: {}", START.as_secs(), last_lines(log)),
         }
     }
 }
 
-/// The last that a process said, on one line.
+/// The last lines that a process wrote, joined to one line.
 pub fn last_lines(log: &Path) -> String {
     last_lines_of(&std::fs::read(log).unwrap_or_default())
 }
 
-/// The same of what was read already.
+/// The same for output that was read already.
 pub fn last_lines_of(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev().take(6).collect();
     lines.reverse();
-    if lines.is_empty() { "it said nothing".into() } else { lines.join(" | ") }
+    if lines.is_empty() { "it printed nothing".into() } else { lines.join(" | ") }
 }

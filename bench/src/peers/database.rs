@@ -1,5 +1,5 @@
-//! The Postgres that the queues run on: the one that RCRT embeds, with the same settings, on a cluster of its own, so that
-//! nothing else works in it.
+//! The Postgres that the queues run on: the one that RCRT embeds, with the same settings. It has
+//! its own cluster, so that nothing else uses it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use postgres::{DATABASE, Postgres, PostgresOptions, SUPERUSER};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
-/// As many as calls are in flight in the bench's runs.
+/// As many as the calls in flight in the bench's runs.
 const CONNECTIONS: u32 = 32;
 
 pub struct QueueDatabase {
@@ -27,19 +27,19 @@ impl QueueDatabase {
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&pool).await?;
             if value != "on" {
-                bail!("{setting} is {value}; without durability it is no peer");
+                bail!("{setting} is {value}; it must be on, or the peer is not durable");
             }
         }
         pool.close().await;
         Ok(database)
     }
 
-    /// For Node's driver, which wants the socket's folder as the host.
+    /// For Node's driver, which expects the socket's folder as the host.
     pub fn url(&self) -> String {
         self.server.url(SUPERUSER, DATABASE)
     }
 
-    /// The client's connections, all of them open: a client that has been up for a while.
+    /// The client's connections, all of them open, as in a client that has run for a while.
     pub async fn clients(&self) -> anyhow::Result<PgPool> {
         self.connect(CONNECTIONS).await
     }

@@ -1,4 +1,4 @@
-//! Deno, started for every call: how RCRT's first tool runner works.
+//! Deno, started for every call, as the tool runner of the original RCRT does.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -33,7 +33,7 @@ pub fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
 struct Spawned {
     program: PathBuf,
     script: PathBuf,
-    /// Where Deno keeps compiled code between runs.
+    /// Where Deno caches compiled code between runs.
     cache: PathBuf,
 }
 

@@ -1,4 +1,5 @@
-//! graphile-worker: a job is added by its SQL function; its worker, in Node, keeps the sum and then tells of it.
+//! graphile-worker: its SQL function adds a job. Its worker, in Node, stores the sum and then
+//! notifies the client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     })
 }
 
-/// Ends with the worker.
+/// Returns when the worker exits.
 async fn listen(mut pipes: Pipes, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = pipes.stdout.next_line().await {
         waiting.hear(&line);

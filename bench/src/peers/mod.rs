@@ -1,8 +1,10 @@
-//! Programs that do what RCRT does, or a part of it, each at its documented best: the same trivial tool (two numbers are
-//! added), from a client's request to the result in the client's hands.
+//! Programs that do what RCRT does, or a part of it, with the settings that their documentation
+//! recommends. Each runs the same trivial tool, which adds two numbers, and is measured from the
+//! client's request to the client's result.
 //!
-//! Where a peer is durable, it is as durable as RCRT: the request and the result are on the disk before the client hears
-//! of the result. A peer that cannot be had on a machine is named with the reason, never left out.
+//! A durable peer is as durable as RCRT: the request and the result are on the disk before the
+//! client gets the result. A peer that is not available on a machine is listed with the reason,
+//! never left out.
 
 mod child;
 mod database;
@@ -49,7 +51,7 @@ impl Which {
         }
     }
 
-    /// A short name: Postgres's socket lies below it.
+    /// A short name, because the path of Postgres's socket starts with it.
     fn folder(self) -> &'static str {
         match self {
             Self::Deno => "deno",
@@ -61,13 +63,13 @@ impl Which {
     }
 }
 
-/// A peer that runs, and can be called.
+/// A running peer.
 pub struct Peer {
     pub name: &'static str,
     pub version: String,
-    /// Whether request and result are on the disk before the client hears of the result.
+    /// Whether request and result are on the disk before the client gets the result.
     pub is_durable: bool,
-    /// What it was set to, in a few words.
+    /// Its settings, in a few words.
     pub settings: &'static str,
     target: Arc<dyn Target>,
     children: Vec<Child>,
@@ -80,7 +82,7 @@ impl Peer {
         self.target.clone()
     }
 
-    /// Ends its processes and waits for them.
+    /// Stops its processes and waits for them.
     pub async fn stop(self) {
         drop(self.target);
         for child in self.children {
@@ -92,16 +94,16 @@ impl Peer {
     }
 }
 
-/// A peer that cannot be had here.
+/// A peer that is not available on this machine.
 #[derive(Debug, Clone)]
 pub struct Missing {
     pub name: &'static str,
-    /// In a sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 
-/// Installs the peer where it is not there yet, starts it, and has it answer one call. `place` is an empty folder for
-/// what it writes; it must be on the disk that RCRT is measured on.
+/// Installs the peer if necessary, starts it, and makes one call. `place` is an empty folder for
+/// its files. It must be on the disk that RCRT is measured on.
 pub async fn start(which: Which, place: &Path) -> Result<Peer, Missing> {
     let missing = |error: anyhow::Error| Missing { name: which.name(), why: format!("{error:#}") };
     let peer = open(which, place).await.map_err(missing)?;

@@ -1,4 +1,5 @@
-//! The peers' npm packages at the versions of `bench/peers/package-lock.json`, installed once into RCRT's cache.
+//! The peers' npm packages at the versions of `bench/peers/package-lock.json`, installed once into
+//! RCRT's cache.
 
 use std::env::consts::{ARCH, OS};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use tokio::process::Command;
 
-/// What is written beside the packages, so that Node finds them from there.
+/// Files that are written beside the packages, so that Node finds the packages from there.
 const FILES: [(&str, &str); 9] = [
     ("package.json", include_str!("../../peers/package.json")),
     ("package-lock.json", include_str!("../../peers/package-lock.json")),
@@ -21,10 +22,10 @@ const FILES: [(&str, &str); 9] = [
     ("workerd.capnp", include_str!("../../peers/workerd.capnp")),
 ];
 
-/// Written last: the lock file of what was installed to its end.
+/// Written last: the lock file of a complete installation.
 const INSTALLED: &str = "installed.json";
 
-/// The oldest Node that the queues take.
+/// The oldest Node that the queues support.
 const OLDEST_NODE: u32 = 22;
 
 /// An installation of all packages.
@@ -38,7 +39,7 @@ impl Packages {
         let folder = postgres::default_cache_dir().join("peers");
         postgres::make_private(&folder).map_err(anyhow::Error::msg)?;
         let lock = std::fs::File::create(folder.join("lock"))?;
-        // Held until the file is dropped; another bench may install for minutes.
+        // Held until the file is dropped. Another bench can install for minutes.
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;
         for (name, text) in FILES {
             std::fs::write(folder.join(name), text)?;
@@ -65,21 +66,21 @@ impl Packages {
         Ok(described["version"].as_str().unwrap_or("unknown").to_owned())
     }
 
-    /// A program out of a package for this kind of machine.
+    /// A program from a package for this kind of machine.
     pub fn program(&self, package: &str, path: &str) -> anyhow::Result<PathBuf> {
         let program = self.folder.join("node_modules").join(package).join(path);
         if !program.is_file() {
-            bail!("{package}, for {OS} on {ARCH}, is none of the packages of bench/peers");
+            bail!("bench/peers has no package {package} for {OS} on {ARCH}");
         }
         Ok(program)
     }
 
-    /// Node: the packaged one, so that all machines measure the same, else the machine's own.
+    /// The packaged Node, so that all machines measure the same, else the machine's own.
     pub async fn node(&self) -> anyhow::Result<PathBuf> {
         if let Ok(program) = self.program(&format!("node-{OS}-{}", npm_arch()), "bin/node") {
             return Ok(program);
         }
-        let output = Command::new("node").arg("--version").output().await.context("there is no Node")?;
+        let output = Command::new("node").arg("--version").output().await.context("Node cannot be started")?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
         if major.is_none_or(|major| major < OLDEST_NODE) {
@@ -89,7 +90,7 @@ impl Packages {
     }
 }
 
-/// As npm's packages call this processor.
+/// The name of this processor in npm's packages.
 pub fn npm_arch() -> &'static str {
     match ARCH {
         "x86_64" => "x64",
@@ -98,7 +99,7 @@ pub fn npm_arch() -> &'static str {
     }
 }
 
-/// As npm's packages call this system.
+/// The name of this system in npm's packages.
 pub fn npm_os() -> &'static str {
     if OS == "macos" { "darwin" } else { OS }
 }
@@ -107,8 +108,9 @@ fn lock_text() -> &'static str {
     FILES.iter().find(|(name, _)| *name == "package-lock.json").map_or("", |(_, text)| *text)
 }
 
-/// Exactly what the lock file says, checked by its hashes. No package runs a script of its own: their programs are in
-/// packages of their own, and nothing else is needed of them.
+/// Installs exactly what the lock file lists, checked by its hashes. No package runs its own
+/// scripts: the programs are in separate packages, and the scripts do nothing else that the bench
+/// needs.
 async fn run_npm(folder: &Path) -> anyhow::Result<()> {
     let output = Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_package_has_an_exact_version_and_the_lock_file_has_it_too() {
+    fn packages_have_exact_versions_as_in_the_lock_file() {
         let (wanted, locked) = (parsed("package.json"), parsed("package-lock.json"));
         for kind in ["dependencies", "optionalDependencies"] {
             for (name, version) in wanted[kind].as_object().unwrap() {

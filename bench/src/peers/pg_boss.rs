@@ -1,5 +1,5 @@
-//! pg-boss: a job is sent by its own client, in Node, which this process hands its calls to on a pipe; the result comes
-//! by a notification in the commit that completes the job.
+//! pg-boss: its own client, in Node, sends the jobs. It gets the calls from this process on a pipe.
+//! The result comes as a notification in the commit that completes the job.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ async fn listen(mut listener: PgListener, waiting: Arc<Waiting>) {
     waiting.close();
 }
 
-/// Jobs that could not be sent.
+/// Reports jobs that could not be sent.
 async fn hear_failures(mut lines: super::child::Said, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = lines.next_line().await {
         waiting.hear(&line);

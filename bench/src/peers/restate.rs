@@ -1,4 +1,4 @@
-//! Restate: its server, with the log that it is shipped with, and a handler in Node behind it.
+//! Restate: its server, with the log as shipped, and a handler in Node.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::web::{self, WebTool};
 use super::workerd::read_on;
 use super::{Peer, Which};
 
-/// Between two questions whether it is up.
+/// Time between two checks whether it is ready.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
@@ -27,9 +27,10 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     command
         .args(["--no-logo", "--listen-mode", "tcp", "--log-disable-ansi-codes", "true", "--base-dir"])
         .arg(place.join("restate"))
-        // It tells its makers of itself otherwise, and a bench has no network to tell it by.
+        // Otherwise it sends telemetry to its authors, and a bench has no network for that.
         .env("RESTATE_DISABLE_TELEMETRY", "true")
-        // Shipped for clusters with 24; on two processors one carries most, of 1, 4 and 24.
+        // The default is 24, for clusters. On two processors 1 had the highest rate, of 1, 4 and
+        // 24.
         .env("RESTATE_DEFAULT_NUM_PARTITIONS", "1")
         .env("RESTATE_INGRESS__BIND_ADDRESS", format!("127.0.0.1:{ingress}"))
         .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"))
@@ -44,7 +45,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     let (handler, mut pipes) = Child::start(command, &handler_log)?;
     let ready = pipes.object_with("ready", &handler_log).await?;
     tokio::spawn(read_on(pipes));
-    let handler_port = ready["port"].as_u64().context("its handler does not say where it listens")?;
+    let handler_port = ready["port"].as_u64().context("its handler printed no port")?;
 
     register(admin, handler_port).await.with_context(|| last_lines(&log))?;
     Ok(Peer {
@@ -58,7 +59,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     })
 }
 
-/// Ports that were free a moment ago; its own choice of ports cannot be asked for.
+/// Ports that were free a moment ago. Restate does not report ports that it chose itself.
 fn free_ports() -> anyhow::Result<[u16; 3]> {
     let listeners = [bind()?, bind()?, bind()?];
     let mut ports = [0; 3];
@@ -72,7 +73,7 @@ fn bind() -> std::io::Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0")
 }
 
-/// Waits for the server, and tells it of the handler.
+/// Waits for the server, and registers the handler.
 async fn register(admin: u16, handler: u64) -> anyhow::Result<()> {
     let http = web::client()?;
     let deployments = format!("http://127.0.0.1:{admin}/deployments");
@@ -85,7 +86,7 @@ async fn register(admin: u16, handler: u64) -> anyhow::Result<()> {
             Err(error) => error.to_string(),
         };
         if begun.elapsed() > START {
-            bail!("it did not take its handler: {said}");
+            bail!("it refused its handler: {said}");
         }
         tokio::time::sleep(PAUSE).await;
     }

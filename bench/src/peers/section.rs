@@ -1,4 +1,5 @@
-//! RCRT and every peer in turns, under the same loads: 32 calls in flight, and one call at a time at rest.
+//! RCRT and every peer in turns, under the same loads: 32 calls in flight, and one call at a time
+//! at rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::run::{Run, millis};
 const SECTION: &str = "RCRT and its peers";
 const IN_FLIGHT: usize = 32;
 const ROUNDS: usize = 3;
-/// So that what compiles while it runs has done so.
+/// Enough calls for a just-in-time compiler to finish.
 const WARM_UP: Duration = Duration::from_secs(2);
 const TIMES_A_PEER: f64 = 2.0;
 const RCRT: &str = "RCRT";
 const RCRT_WITH_REUSE: &str = "RCRT, with reuse";
 
-/// What one of them did in all rounds.
+/// The results of one system in all rounds.
 #[derive(Default)]
 struct Done {
     loaded: Rounds,
@@ -42,7 +43,7 @@ impl Done {
         });
     }
 
-    /// One that loses or spoils calls has shown nothing that RCRT could be held to.
+    /// Whether its numbers count: a system that loses calls is not a valid comparison.
     fn is_sound(&self) -> bool {
         self.loaded.failed + self.at_rest.failed == 0
     }
@@ -52,11 +53,12 @@ impl Done {
     }
 }
 
-/// How calls come that each find a system at rest.
+/// How the calls at rest are sent.
 #[derive(Clone, Copy)]
 enum AtRest {
     Seldom,
-    /// For what takes a good part of a processor for longer than seldom calls are apart.
+    /// One after the other, for systems whose calls take longer than the time between calls at
+    /// rest.
     OneAfterTheOther,
 }
 
@@ -75,7 +77,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
                 Ok(peer) => theirs(run, which, peer, &mut done).await,
                 Err(Missing { name, why }) => drop(missing.insert(name, why)),
             }
-            // Gigabytes, of some.
+            // Some write gigabytes.
             let _ = std::fs::remove_dir_all(place);
         }
     }
@@ -86,7 +88,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     tell(run, &done)
 }
 
-/// RCRT on a store of its own, as each peer has one.
+/// RCRT on its own store, as each peer has one.
 async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result<()> {
     let instance: Instance = run.idle_instance(&run.folder(&format!("rcrt{round}")), &[]).await?;
     let client = instance.client();
@@ -118,11 +120,11 @@ fn tell(run: &mut Run, done: &AllDone) -> anyhow::Result<()> {
         let promise = if done.is_durable { "durable" } else { "not durable" };
         let note = [promise, done.settings].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         let rate = Row::new(SECTION, format!("{name}: 32 in flight"), done.loaded.per_second(), "calls/s").note(note);
-        run.push(done.loaded.told(rate));
+        run.push(done.loaded.with_failures(rate));
         for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             let value = millis(done.at_rest.quantile(quantile));
             let row = Row::new(SECTION, format!("{name}: latency at rest, {share}"), value, "ms");
-            run.push(done.at_rest.told(row));
+            run.push(done.at_rest.with_failures(row));
         }
         rates = rates.bar(format!("{name} ({promise})"), done.loaded.per_second());
         medians = medians.bar(format!("{name} ({promise})"), done.median_ms());

@@ -1,4 +1,4 @@
-//! The tool that every peer has: two numbers are added.
+//! The tool that every peer runs: it adds two numbers.
 
 use serde::Serialize;
 
@@ -10,12 +10,12 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Differs from call to call, so that nobody can answer from memory.
+    /// Differs from call to call, so that no result can come from a cache.
     pub fn of(number: u64) -> Self {
         Self { a: number % 100_000, b: 1 }
     }
 
-    /// Whether the answer is right.
+    /// Checks the result.
     pub fn check(self, answer: f64) -> Result<(), String> {
         // Whole numbers of this size are exact.
         if (answer - (self.a + self.b) as f64).abs() < 0.5 { Ok(()) } else { Err("a wrong sum".into()) }

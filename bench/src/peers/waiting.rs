@@ -1,4 +1,4 @@
-//! Calls that wait for results which come by another way than the request went.
+//! Calls that wait for results which arrive on another channel than the request.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
-/// No call of a bench takes longer, unless something is broken.
+/// A call of a bench takes longer only if something is broken.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 type Result = std::result::Result<f64, String>;
 
-/// Who waits for which call.
+/// The waiting calls by number.
 #[derive(Default)]
 pub struct Waiting {
     numbered: AtomicU64,
     calls: Mutex<HashMap<u64, oneshot::Sender<Result>>>,
 }
 
-/// What a peer says of a call.
+/// What a peer reports about a call.
 #[derive(Deserialize)]
 struct Said {
     call: u64,
@@ -30,7 +30,7 @@ struct Said {
 
 /// One call that waits.
 pub struct Call {
-    /// Its number: no two calls of a peer have the same, whichever run they belong to.
+    /// Its number, unique among all calls of a peer in all runs.
     pub number: u64,
     answer: oneshot::Receiver<Result>,
     waiting: Arc<Waiting>,
@@ -44,17 +44,17 @@ impl Waiting {
         Call { number, answer, waiting: self.clone() }
     }
 
-    /// Hands on `{"call": …, "sum": …}` or `{"call": …, "failed": …}`; anything else is somebody's remark.
+    /// Delivers `{"call": …, "sum": …}` or `{"call": …, "failed": …}`. Other lines are ignored.
     pub fn hear(&self, text: &str) {
         let Ok(said) = serde_json::from_str::<Said>(text) else { return };
         if let Some(sender) = self.calls().remove(&said.call) {
             let answer = said.sum.ok_or_else(|| said.failed.unwrap_or_else(|| "no sum".into()));
-            // Who waited may have given up.
+            // The caller can have given up.
             let _ = sender.send(answer);
         }
     }
 
-    /// Nothing will be heard any more.
+    /// No more results will come.
     pub fn close(&self) {
         self.calls().clear();
     }
@@ -68,7 +68,7 @@ impl Call {
     pub async fn answer(mut self) -> Result {
         match tokio::time::timeout(PATIENCE, &mut self.answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err("the peer ended".into()),
+            Ok(Err(_)) => Err("the peer exited".into()),
             Err(_) => Err(format!("no result within {} s", PATIENCE.as_secs())),
         }
     }
@@ -98,10 +98,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_hears_that_the_peer_ended() {
+    async fn waiting_calls_fail_when_the_peer_exits() {
         let waiting = Arc::new(Waiting::default());
         let call = waiting.begin();
         waiting.close();
-        assert_eq!(call.answer().await, Err("the peer ended".into()));
+        assert_eq!(call.answer().await, Err("the peer exited".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! A tool behind HTTP: the input as the body, the sum as the answer.
+//! A tool behind HTTP: the input is the request's body, the sum is the response's body.
 
 use anyhow::Context;
 use async_trait::async_trait;
@@ -7,7 +7,7 @@ use url::Url;
 
 use super::sum::Sum;
 
-/// A tool at a URL, called on connections that are kept.
+/// A tool at a URL, called on persistent connections.
 pub struct WebTool {
     http: reqwest::Client,
     url: Url,
@@ -31,11 +31,11 @@ impl Target for WebTool {
         let sent = self.http.post(self.url.clone()).json(&sum).send().await;
         let answer = sent.map_err(|error| format!("the call was not sent: {error}"))?;
         let status = answer.status();
-        let body = answer.bytes().await.map_err(|error| format!("the answer broke off: {error}"))?;
+        let body = answer.bytes().await.map_err(|error| format!("the response was incomplete: {error}"))?;
         if !status.is_success() {
             return Err(format!("{status}: {}", String::from_utf8_lossy(&body)));
         }
-        let answer = serde_json::from_slice(&body).map_err(|error| format!("the answer is no number: {error}"))?;
+        let answer = serde_json::from_slice(&body).map_err(|error| format!("the response is not a number: {error}"))?;
         sum.check(answer)
     }
 }

@@ -1,4 +1,4 @@
-//! More and more callers at once.
+//! An increasing number of callers at once.
 
 use std::sync::Arc;
 use std::time::Duration;

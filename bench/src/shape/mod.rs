@@ -1,5 +1,5 @@
-//! The shape of cost: how rate and latency go with the calls in flight, the size of a request, the size of the store and
-//! the number of tools.
+//! The shape of cost: how rate and latency depend on the calls in flight, the size of a request,
+//! the size of the store and the number of tools.
 
 mod in_flight;
 mod point;

@@ -9,26 +9,26 @@ use load::{Row, Target};
 
 use crate::run::{Run, millis};
 
-/// One place on an axis.
+/// One point on an axis.
 pub struct Point {
-    /// How many, or how much.
+    /// The position on the axis.
     pub x: f64,
-    /// Answers per second of callers that do not rest.
+    /// Responses per second in a closed loop.
     pub per_second: f64,
-    /// Milliseconds: the middle call, and one in a hundred is slower.
+    /// Milliseconds: the median, and the 99th percentile.
     pub p50: f64,
     pub p99: f64,
-    /// Calls that were not answered well.
+    /// Calls that failed or got no response.
     pub missed: u64,
 }
 
 /// One axis, with what was measured along it.
 pub struct Shape {
-    /// Begins the pictures' names.
+    /// The start of the pictures' names.
     pub name: &'static str,
     /// What is counted along it, such as `calls in flight`.
     pub along: &'static str,
-    /// Whose latency it is.
+    /// The load whose latency is shown.
     pub latency_of: &'static str,
     pub points: Vec<Point>,
 }
@@ -58,7 +58,7 @@ impl Shape {
             let at = format!("{} {}", number(point.x), self.along);
             let told = |row: Row| match point.missed {
                 0 => row,
-                missed => row.note(format!("{missed} calls were not answered well")),
+                missed => row.note(format!("{missed} calls failed or got no response")),
             };
             let rate = Row::new(&section, format!("{at}: rate"), point.per_second, "calls/s");
             run.push(told(rate.ratio(first.per_second, &base)));
@@ -67,7 +67,7 @@ impl Shape {
                 run.push(Row::new(&section, name, value, "ms").ratio(of_first, &base));
             }
         }
-        // A logarithmic axis has no place for none: it stands at one.
+        // A logarithmic axis has no zero, so 0 is drawn at 1.
         let at = |value: fn(&Point) -> f64| self.points.iter().map(|point| (point.x.max(1.0), value(point))).collect();
         let x = || Axis::logarithmic(self.along);
         let rate = Lines::new(format!("Rate over {}", self.along), x(), Axis::linear("calls per second"))

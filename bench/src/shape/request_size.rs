@@ -1,5 +1,6 @@
-//! Larger and larger requests. Each is stored, told in an event and handed to the tool, which says how long it was; or gives it
-//! back, so that its response is stored and told as well.
+//! Requests of increasing size. Each is stored, sent in an event and passed to the tool. The tool
+//! returns the length of the text, or the text itself, so that the response is stored and sent as
+//! well.
 
 use std::sync::Arc;
 
@@ -45,13 +46,13 @@ fn text_property() -> Value {
     json!({"text": {"type": "string", "description": "A text."}})
 }
 
-/// A text of so many bytes whose words differ as those of a language do: a few are everywhere and most are rare. The same each
-/// time.
+/// A text of `size` bytes with words as in a language: a few are frequent and most are rare. The
+/// same text each time.
 fn prose(size: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     let mut text = String::with_capacity(size + 16);
     while text.len() < size {
-        // The nth word comes with a probability that goes as 1/n.
+        // The nth word has a probability proportional to 1/n.
         let rank = 20_000_f64.powf(random.f64()) as u64;
         let mut word = rank.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for _ in 0..2 + rank.ilog2() / 2 {
@@ -64,7 +65,7 @@ fn prose(size: usize) -> String {
     text
 }
 
-/// Sends the same text again and again, and looks whether the tool got all of it.
+/// Sends the same text again and again, and checks that the tool got all of it.
 struct Sending {
     answers: Arc<Answers>,
     tool: String,
@@ -89,7 +90,7 @@ mod tests {
     use super::prose;
 
     #[test]
-    fn prose_has_its_size_and_many_words_of_which_some_are_frequent() {
+    fn prose_has_its_size_and_a_natural_mix_of_words() {
         let text = prose(64_000);
         assert_eq!(text.len(), 64_000);
         assert_eq!(text, prose(64_000));

@@ -1,4 +1,4 @@
-//! Fuller and fuller stores. Each point has an instance of its own, filled while it stands still.
+//! Stores of increasing size. Each point has its own instance, which is filled while it is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::run::Run;
 
 const RECORDS: [u64; 5] = [0, 1_000, 10_000, 100_000, 1_000_000];
 const TOOLS: [u64; 4] = [0, 100, 1_000, 10_000];
-/// The last points of each take longer than all the others together.
+/// The last point of each takes longer than all the others together.
 const LEFT_OUT_WHEN_QUICK: usize = 2;
 const IN_FLIGHT: usize = 32;
 
@@ -39,7 +39,8 @@ async fn measure(run: &mut Run, mut shape: Shape, fillings: &[(u64, Filling)]) -
         }
         let instance = run.instance(&data, QUIET).await?;
         let answers = Answers::follow(&instance).await?;
-        // Offered after all that was there before it: nothing is read any more while it is measured, nor judged.
+        // When this tool is offered, all older ones have been read and validated, so that does not
+        // disturb the measurement.
         let tool = adding("bench-reuse", Isolation::Tool).add(&instance.client()).await?;
         run.rest(&instance).await?;
         let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });

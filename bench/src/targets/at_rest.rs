@@ -1,4 +1,5 @@
-//! Latency at rest, from sending the request to receiving the response's event, against two durable inserts in a row.
+//! Latency at rest, from sending the request to receiving the response's event, against two durable
+//! inserts in a row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let two_rare = 2.0 * median(rare) / 1e3;
     run.push(
         Row::new(SECTION, "floor: the same two, at rest (pgbench, 1 client, 20 a second), p50", two_rare, "ms")
-            .note("as seldom as the calls: processors and caches have come to rest as well"),
+            .note("as seldom as the calls: processors and caches are idle as well"),
     );
     for (name, rounds, is_judged) in [("RCRT", &fresh, true), ("RCRT, with reuse", &reuse, false)] {
         let (p50, p99) = (millis(rounds.quantile(0.5)), millis(rounds.quantile(0.99)));
@@ -66,7 +67,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
                 middle.target(format!("≤ {TIMES_TWO_INSERTS} × two inserts"), p50 <= TIMES_TWO_INSERTS * two_inserts);
             tail = tail.target(format!("≤ {TAIL} × p50"), p99 <= TAIL * p50);
         }
-        run.push(rounds.told(middle));
+        run.push(rounds.with_failures(middle));
         let like = Row::new(SECTION, format!("{name}: p50, against inserts at rest"), p50, "ms");
         run.push(like.ratio(two_rare, "two inserts at rest"));
         run.push(tail);
@@ -75,7 +76,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         run.push(
             Row::new(SECTION, format!("{name}, one call after the other: p50"), millis(rounds.quantile(0.5)), "ms")
                 .ratio(two_inserts, "two inserts")
-                .note("as the floor's inserts are made: each when the one before has come back"),
+                .note("as the baseline's inserts: each starts when the one before has finished"),
         );
     }
     Ok(())

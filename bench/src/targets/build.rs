@@ -1,4 +1,4 @@
-//! A cold build of what `make up` builds, into a folder of its own.
+//! A cold build of what `make up` builds, into an empty folder.
 
 use std::time::Instant;
 
@@ -24,14 +24,14 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         .await
         .context("cargo cannot be started")?;
     if !status.success() {
-        bail!("the build ended with {status}");
+        bail!("the build failed: {status}");
     }
     run.push(Row::new(SECTION, "wall time", begun.elapsed().as_secs_f64(), "s").note("crates were downloaded before"));
     run.push(Row::new(SECTION, "processor time", processor_seconds()? - before, "s"));
     Ok(())
 }
 
-/// What children that have ended took.
+/// The processor time of children that have exited.
 fn processor_seconds() -> anyhow::Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;

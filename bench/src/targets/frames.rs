@@ -1,4 +1,5 @@
-//! Inside the sandbox: a warm call with reuse, measured where the runner stands, from handing it over to its outcome.
+//! Inside the sandbox: a warm call with reuse, measured in the runner, from sending it to its
+//! outcome.
 
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let call = call.clone();
         let begun = Instant::now();
         sandboxed::run(&sandbox, call).await.map_err(anyhow::Error::msg)?;
-        // The first ones come before the engine has optimised anything.
+        // Not the first calls, which run before the engine has optimised anything.
         if number >= run.times(CALLS) / 5 {
             latency.record(begun.elapsed());
         }

@@ -1,5 +1,5 @@
-//! A fresh isolate for every call, the default: at rest against a call with reuse; under load against a bare engine that
-//! makes isolates and runs the same tool in them.
+//! A fresh isolate for every call, the default: at rest against a call with reuse; under load
+//! against a bare engine that makes isolates and runs the same tool in them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ const SHARE_OF_BARE: f64 = 0.8;
 const IN_FLIGHT: usize = 4;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let through_the_door = through_the_door(run).await?;
-    under_load(run, &through_the_door).await
+    let through_the_api = through_the_api(run).await?;
+    under_load(run, &through_the_api).await
 }
 
-/// At rest with and without reuse, in turns. Gives what fresh isolates do under load.
-async fn through_the_door(run: &mut Run) -> anyhow::Result<Rounds> {
+/// At rest with and without reuse, in turns. Returns the results of fresh isolates under load.
+async fn through_the_api(run: &mut Run) -> anyhow::Result<Rounds> {
     let instance = run.idle_instance(&run.folder("fresh"), &[]).await?;
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
@@ -69,8 +69,8 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// In the sandbox alone, so that no database is in the way.
-async fn under_load(run: &mut Run, through_the_door: &Rounds) -> anyhow::Result<()> {
+/// In the sandbox alone, without a database.
+async fn under_load(run: &mut Run, through_the_api: &Rounds) -> anyhow::Result<()> {
     let processors = processors();
     let sandbox = sandboxed::start(processors * IN_FLIGHT).await?;
     let invocation = sandboxed::invocation(ADD, Isolation::Call);
@@ -97,10 +97,10 @@ async fn under_load(run: &mut Run, through_the_door: &Rounds) -> anyhow::Result<
     let row = Row::new(SECTION, "under load: calls in the sandbox", ours.per_second(), "calls/s")
         .ratio(bare, "bare engines")
         .target(format!("≥ {SHARE_OF_BARE} × bare engines"), ours.per_second() >= SHARE_OF_BARE * bare);
-    run.push(ours.told(row));
-    let row = Row::new(SECTION, "under load: calls through the door", through_the_door.per_second(), "calls/s");
+    run.push(ours.with_failures(row));
+    let row = Row::new(SECTION, "under load: calls through the API", through_the_api.per_second(), "calls/s");
     let row = row.ratio(bare, "bare engines").note("each with its two durable records; as many in flight");
-    run.push(through_the_door.told(row));
+    run.push(through_the_api.with_failures(row));
     run.push(Row::new(SECTION, "under load: latency p50 in the sandbox", micros(ours.quantile(0.5)) / 1e3, "ms"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What an isolate holds that has run a tool and waits for its next call.
+//! The memory of an isolate that has run a tool and waits for its next call.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,17 +18,18 @@ const SECTION: &str = "memory of an idle isolate";
 const ISOLATES: usize = 100;
 const MOST_MB: f64 = 3.0;
 const MB: f64 = 1e6;
-/// None is ended before the last is there.
+/// Long enough that none is stopped before the last one exists.
 const IDLE: Duration = Duration::from_hours(1);
-/// What a worker still does after a call is done by then.
+/// Workers have finished their work after a call by then.
 const REST: Duration = Duration::from_secs(3);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let isolates = run.times(ISOLATES);
-    // A spare could be started at any moment, and has run no tool.
+    // No spare workers: one could start at any moment, and has run no tool.
     let options = SandboxOptions { spares: 0, idle: IDLE, ..sandboxed::options(isolates + 1)? };
     let sandbox = Sandbox::start(options).await?;
-    // The first one brings what all share: the program, the snapshot and the process that all are copied from.
+    // The first isolate also pays for what all share: the program, the snapshot and the process
+    // that all are forked from.
     let (first, first_tables, before) = keep(&sandbox, 0..=0).await?;
     let (all, all_tables, after) = keep(&sandbox, 1..=isolates).await?;
     sandbox.close().await;
@@ -39,7 +40,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let each = (all - first) / isolates as f64 / MB;
     let with_shared = all / (isolates + 1) as f64 / MB;
     let bare = floors::idle_engines(isolates).await;
-    let mut row = Row::new(SECTION, format!("each of {isolates} isolates that were kept"), each, "MB")
+    let mut row = Row::new(SECTION, format!("each of {isolates} idle isolates"), each, "MB")
         .target(format!("≤ {MOST_MB} MB"), each <= MOST_MB)
         .note(format!(
             "growth of proportional memory (PSS) beyond the first one, {processes_each} processes each; {with_shared:.1} MB \
@@ -52,7 +53,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let tables = (all_tables - first_tables) / isolates as f64 / MB;
     run.push(
         Row::new(SECTION, "the same with the page tables of their processes", each + tables, "MB")
-            .note("which the kernel keeps for each process apart, and which are no part of proportional memory"),
+            .note("the kernel has separate page tables for each process; proportional memory does not include them"),
     );
     let name = "floor: each of as many isolates in one bare process";
     run.push(match bare {
@@ -62,12 +63,12 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has the sandbox keep an isolate for each number, one after the other: calls that wait for each other would wait for
-/// ever when one of them gets no worker. Gives what all workers hold at rest and what their page tables take, in bytes, and how
-/// many processes they are.
+/// Makes the sandbox keep an isolate for each number, one after the other: calls that wait for each
+/// other would wait forever if one of them gets no worker. Returns the memory of all idle workers
+/// and of their page tables in bytes, and the number of processes.
 async fn keep(sandbox: &Sandbox, numbers: RangeInclusive<usize>) -> anyhow::Result<(f64, f64, usize)> {
     for number in numbers {
-        // A tenant and a tool of its own for each, so that none gets the worker of another.
+        // Each has its own tenant and tool, so that none gets the worker of another.
         let mut call = sandboxed::invocation(&format!("{ADD}\n// {number}"), Isolation::Tool);
         call.owner_id = Uuid::from_u128(number as u128 + 1);
         sandboxed::run(sandbox, call).await.map_err(anyhow::Error::msg)?;

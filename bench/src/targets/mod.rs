@@ -1,4 +1,4 @@
-//! What must be true, a file for each demand. Each measures in turns with what it is compared to.
+//! The targets, one file each. Each is measured in turns with what it is compared to.
 
 pub mod at_rest;
 pub mod build;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::instance::program;
 
-/// The hidden command by which the program becomes a worker.
+/// The hidden command that makes the program a worker.
 const WORKER: &str = "sandbox-worker";
 /// The tool of every comparison, types stripped.
 pub const ADD: &str = "export async function execute(input) { return { sum: input.a + input.b }; }";
@@ -49,7 +49,7 @@ pub fn invocation(javascript: &str, isolation: Isolation) -> Invocation {
     }
 }
 
-/// The same call again and again.
+/// Makes the same call again and again.
 pub struct SandboxCalls {
     pub sandbox: Arc<Sandbox>,
     pub invocation: Invocation,
@@ -62,22 +62,22 @@ impl Target for SandboxCalls {
     }
 }
 
-/// Runs one call to its end.
+/// Runs one call.
 pub async fn run(sandbox: &Sandbox, invocation: Invocation) -> Result<(), String> {
     let outcome = sandbox.run(invocation, Arc::new(Nowhere), CancellationToken::new()).await;
     outcome.result.map(|_| ()).map_err(|failure| failure.to_string())
 }
 
-/// A world in which there is nothing to do.
+/// A host without network and store.
 struct Nowhere;
 
 #[async_trait]
 impl HostOps for Nowhere {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
-        Err(OpError::new("PermissionDenied", "there is no network"))
+        Err(OpError::new("PermissionDenied", "this bench has no network"))
     }
 
     async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
-        Err(OpError::new("PermissionDenied", "there is no store"))
+        Err(OpError::new("PermissionDenied", "this bench has no store"))
     }
 }

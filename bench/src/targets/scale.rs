@@ -1,5 +1,5 @@
-//! With a million records and ten thousand tools in the store: everything within 1.3 times of an empty one. Two instances,
-//! measured in turns.
+//! With a million records and ten thousand tools in the store: everything within 1.3 times of an
+//! empty one. Two instances, measured in turns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
 const KINDS: [&str; 2] = ["a fresh isolate each", "with reuse"];
 
-/// What is measured of either instance.
+/// The measurements of one instance.
 #[derive(Default)]
 struct Found {
     starts: Vec<f64>,
@@ -53,7 +53,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for data in [&empty, &full] {
         let instance = run.instance(data, QUIET).await?;
         let answers = Answers::follow(&instance).await?;
-        // It comes after all tools that are in the store: when it is offered, the others were looked at.
+        // When this tool is offered, the runner has read all older tools.
         let input = |number| json!({"a": number, "b": 2});
         let mut both = Vec::new();
         for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
@@ -64,7 +64,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         instances.push(instance);
     }
     for instance in &instances {
-        // New tools are judged beside the calls, once.
+        // Each new tool is validated once, at the same time as the calls.
         run.rest(instance).await?;
     }
     for calls in calls.iter().flatten() {
@@ -116,7 +116,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     compare("start of an installed system", "s", median(empty.starts), median(full.starts), true, false);
     compare("memory, Postgres included", "MB", empty.memory_mb, full.memory_mb, false, false);
     run.push(Row::new(SECTION, "filling the store", filled.as_secs_f64(), "s").note(format!(
-        "{} records, {} tools, by SQL; no part of any target. Both houses run with --embeddings off",
+        "{} records, {} tools, by SQL; not part of a target. Both systems run with --embeddings off",
         filling.records, filling.tools
     )));
     Ok(())

@@ -24,9 +24,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     run.push(
         Row::new(SECTION, "an installed system, to its first response", took, "s")
             .target(format!("< {MOST_S} s"), took < MOST_S)
-            .note("from the start of the process to the answer of its own first call, median"),
+            .note("from the start of the process to the response of its own first call, median"),
     );
     let row = Row::new(SECTION, "a new data folder, to its first response", new, "s");
-    run.push(row.note("with a new database; where it was the first ever, with the download of Postgres"));
+    run.push(row.note("with a new database; on a new machine, with the download of Postgres"));
     Ok(())
 }

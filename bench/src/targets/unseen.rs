@@ -1,5 +1,5 @@
-//! The first call of a tool that nobody has called: load, compile, a fresh isolate, run. Against a warm call, and against a Deno that
-//! is started, in turns.
+//! The first call of a tool: load, compile, a fresh isolate, run. Compared in turns with a warm
+//! call, and with starting Deno.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const SECTION: &str = "a tool never seen before";
 const TOOLS: usize = 40;
 const ABOVE_WARM_MS: f64 = 3.0;
 const FASTER_THAN_DENO: f64 = 8.0;
-/// Long enough for the system to come to rest.
+/// Long enough for the system to become idle.
 const PAUSE: Duration = Duration::from_millis(60);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
@@ -53,7 +53,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     run.push(Row::new(SECTION, "first call over a warm one", above, "ms").target(target, above <= ABOVE_WARM_MS));
     run.push(
         Row::new(SECTION, "written, and called at once: p50", millis(written.quantile(0.5)), "ms")
-            .note("the tool's record, then its request: read, its types taken away, judged, offered, and run"),
+            .note("the tool's record, then its request: read, types stripped, validated, offered, and run"),
     );
     run.push(Row::new(SECTION, "in the sandbox alone: first call of a tool, p50", in_sandbox, "ms"));
     let spawned = match deno {
@@ -84,7 +84,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 struct Deno(Peer);
 
 impl Deno {
-    /// The error is why there is none, in a sentence.
+    /// The error is the reason why it is missing, in one sentence.
     async fn start(run: &mut Run) -> Result<Self, String> {
         let peer = peers::start(Which::Deno, &run.folder("deno")).await.map_err(|missing| missing.why)?;
         run.report.versions.insert(peer.name.into(), peer.version.clone());
@@ -99,7 +99,8 @@ impl Deno {
     }
 }
 
-/// What a spawned Deno does, without what a store and its events add: load, compile, a fresh isolate, run. Milliseconds.
+/// What a spawned Deno does, without a store and its events: load, compile, a fresh isolate, run.
+/// In milliseconds.
 async fn in_the_sandbox(run: &Run) -> anyhow::Result<f64> {
     let sandbox = sandboxed::start(2).await?;
     let mut first = Histogram::new();

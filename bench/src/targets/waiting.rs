@@ -1,4 +1,5 @@
-//! A thousand calls that wait on slow HTTP at once: what the instance takes of memory then, and what becomes of other calls.
+//! A thousand calls that wait on slow HTTP at once: the memory of the instance then, and the
+//! latency of other calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ const SECTION: &str = "1,000 calls waiting on slow HTTP";
 const CALLS: usize = 1_000;
 const MOST_MB: f64 = 1_000.0;
 const TAIL: f64 = 2.0;
-/// How long the last of them may take to reach the slow server.
+/// How long the last of them can take to reach the slow server.
 const PATIENCE: Duration = Duration::from_secs(40);
 const TIMEOUT_MS: u64 = 300_000;
 const TOOL: &str = "bench-slow";
@@ -26,10 +27,10 @@ const TOOL: &str = "bench-slow";
 /// Which kind of tool waits.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// One that only says what to ask for: the runner asks, and no isolate is held.
+    /// An http tool, which only describes a request. The runner sends it, and no isolate is held.
     Http,
-    /// Code that awaits `fetch`, in an isolate of its own. By default as many run as may compute on the machine; here so many
-    /// that all have a place.
+    /// Code that awaits `fetch`, each call in its own isolate. By default as many run as can
+    /// compute on the machine. Here all have a slot.
     Code,
 }
 
@@ -51,9 +52,7 @@ impl Kind {
     fn note(self) -> &'static str {
         match self {
             Self::Http => "",
-            Self::Code => {
-                "; with --max-calls 1100 --max-calls-per-tool 1000, each in an isolate with a process of its own"
-            }
+            Self::Code => "; with --max-calls 1100 --max-calls-per-tool 1000, each in its own isolate and process",
         }
     }
 
@@ -117,15 +116,15 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
         Row::new(SECTION, format!("{kind_name}: calls that reached the slow server at once"), held as f64, "calls")
             .target(format!("all {calls}"), held == calls && failed == 0)
             .note(format!(
-                "{} ms until the last was there; {still_held} still there after the measurement beside \
-                           them; {failed} were not answered well when it let go{}",
+                "{} ms until the last arrived; {still_held} still waiting after the measurement beside \
+                           them; {failed} failed when they were answered{}",
                 took.as_millis(),
                 kind.note()
             )),
     );
-    run.push(Row::new(SECTION, format!("{kind_name}: memory of the house before"), memory_before, "MB"));
+    run.push(Row::new(SECTION, format!("{kind_name}: memory of the system before"), memory_before, "MB"));
     run.push(
-        Row::new(SECTION, format!("{kind_name}: memory of the house meanwhile"), memory, "MB")
+        Row::new(SECTION, format!("{kind_name}: memory of the system meanwhile"), memory, "MB")
             .target(format!("< {MOST_MB} MB"), memory < MOST_MB)
             .note("proportional memory (PSS) of all its processes, Postgres included"),
     );
@@ -137,7 +136,7 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
         if quantile > 0.9 {
             row = row.target(format!("≤ {TAIL} × alone"), with <= TAIL * alone);
         }
-        run.push(beside.told(row));
+        run.push(beside.with_failures(row));
     }
     Ok(())
 }

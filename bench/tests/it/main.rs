@@ -12,7 +12,7 @@ const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
 fn bench(program: &Path, out: &Path, arguments: &[&str]) -> Output {
     let out = [Path::new("--out"), out];
-    // As from a shell: what the test's own surroundings set for other programs is not for this one.
+    // As from a shell: the test's own environment must not affect it.
     Command::new(program).args(arguments).args(out).env_remove("RUST_BACKTRACE").output().unwrap()
 }
 
@@ -29,7 +29,7 @@ fn alone(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn a_section_leaves_a_page_and_its_numbers_for_programs() {
+fn a_section_writes_a_page_and_json() {
     let folder = TempDir::new().unwrap();
     let output = bench(Path::new(BENCH), folder.path(), &["--quick", "--only", "floors"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -43,7 +43,7 @@ fn a_section_leaves_a_page_and_its_numbers_for_programs() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told_and_leaves_what_was_measured_before() {
+fn a_section_that_fails_is_reported_and_keeps_its_earlier_results() {
     let folder = TempDir::new().unwrap();
     let program = alone(&folder);
     let failed = bench(&program, folder.path(), &["--quick", "--only", "start"]);
@@ -58,7 +58,7 @@ fn what_cannot_be_measured_is_told_and_leaves_what_was_measured_before() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_read_only_folder_is_reported_before_anything_is_measured() {
     let output = bench(Path::new(BENCH), Path::new("/proc/nowhere"), &["--quick", "--only", "floors"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("--out: /proc/nowhere cannot be written"), "{}", said(&output));
@@ -66,7 +66,7 @@ fn a_folder_that_cannot_be_written_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn a_section_that_is_none_is_refused_with_the_names_of_all() {
+fn an_unknown_section_is_refused_with_the_names_of_all() {
     let folder = TempDir::new().unwrap();
     let output = bench(Path::new(BENCH), folder.path(), &["--only", "latncy"]);
     assert_eq!(output.status.code(), Some(2));

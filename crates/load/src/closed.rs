@@ -1,4 +1,4 @@
-//! A closed loop: so many callers, each with one call at a time.
+//! A closed loop: a fixed number of callers, each with one call at a time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::drive::Run;
 
-/// Sends until the window ends or `stop` is cancelled. The callers are left in `tasks`, each with its last call.
+/// Sends until the window closes or `stop` is cancelled. The callers stay in `tasks`, each with its
+/// last call.
 pub async fn send(run: &Arc<Run>, in_flight: usize, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
     for _ in 0..in_flight {
         let (run, stop) = (run.clone(), stop.clone());
@@ -18,7 +19,8 @@ pub async fn send(run: &Arc<Run>, in_flight: usize, stop: &CancellationToken, ta
                     return;
                 }
                 run.call(run.next_number(), due).await;
-                // A target that answers at once must not keep the clock and the stop signal from being looked at.
+                // A target that responds at once must not starve the checks of the clock and the
+                // stop signal.
                 tokio::task::coop::consume_budget().await;
             }
         });

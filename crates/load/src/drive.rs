@@ -1,4 +1,4 @@
-//! Carries out a plan.
+//! Runs a plan.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,14 @@ use crate::record::Record;
 use crate::target::Target;
 use crate::{closed, open};
 
-/// How long calls that are under way when the window ends are waited for.
+/// How long to wait for calls that are in flight when the window closes.
 pub const DRAIN: Duration = Duration::from_secs(30);
-/// The same when somebody wants the run to end.
+/// The same after the run was stopped.
 const STOPPED_DRAIN: Duration = Duration::from_secs(2);
 
-/// Puts `target` under the plan's load. Calls are numbered from 0, those of the warm-up included. When `stop` is
-/// cancelled no further call is sent, and what was seen until then is told. Must run in a Tokio runtime with timers.
+/// Puts `target` under the plan's load. Calls are numbered from 0, including the warm-up. When
+/// `stop` is cancelled, no further call is sent, and the results so far are returned. Must run in a
+/// Tokio runtime with timers.
 pub async fn drive(target: Arc<dyn Target>, plan: &Plan, stop: &CancellationToken) -> Measured {
     if let Err(error) = plan.check() {
         let failures = [(format!("nothing was sent: {error}"), 1)].into();
@@ -36,7 +37,7 @@ pub async fn drive(target: Arc<dyn Target>, plan: &Plan, stop: &CancellationToke
     let in_time = tokio::select! {
         () = drained => true,
         () = tokio::time::sleep(patience) => false,
-        // Who stops while the last answers are waited for has waited enough.
+        // A stop also ends the wait for the last responses.
         () = stop.cancelled(), if !stop.is_cancelled() => false,
     };
     if !in_time {
@@ -45,7 +46,7 @@ pub async fn drive(target: Arc<dyn Target>, plan: &Plan, stop: &CancellationToke
     run.close()
 }
 
-/// One run under way.
+/// One run in progress.
 pub(crate) struct Run {
     target: Arc<dyn Target>,
     began: Instant,
@@ -65,7 +66,7 @@ impl Run {
         }
     }
 
-    /// When the window ends, from the beginning on.
+    /// When the window closes, measured from the start of the run.
     pub fn end(&self) -> Duration {
         self.end
     }
@@ -74,7 +75,7 @@ impl Run {
         self.began.elapsed()
     }
 
-    /// That moment of the run on the clock.
+    /// The clock time of that moment of the run.
     pub fn moment(&self, since_begin: Duration) -> Instant {
         self.began + since_begin
     }
@@ -83,7 +84,7 @@ impl Run {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Does one call, which was due then, and takes it down.
+    /// Makes one call, which was due at `due`, and records it.
     pub async fn call(&self, number: u64, due: Duration) {
         self.with_record(|record| record.sent(number, due));
         let how = self.target.call(number).await;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// The last part of each sleep, which a thread sleeps; the runtime's sleep before it may be a millisecond late or two.
+/// The last part of each sleep, which a thread sleeps. The runtime's sleep before it can be one or
+/// two milliseconds late.
 const FINE: Duration = Duration::from_millis(4);
 
-/// A thread that sleeps for a task. It ends with this.
+/// A thread that sleeps for a task. Dropping this stops it.
 pub struct FineSleep {
     ask: mpsc::Sender<Instant>,
     woken: Arc<Notify>,
@@ -27,7 +28,7 @@ impl FineSleep {
                 wake.notify_one();
             }
         });
-        // Without a thread nobody hears what is asked, and `until` makes do with the runtime's sleep.
+        // Without a thread the requests have no receiver, and `until` uses the runtime's sleep.
         drop(thread);
         Self { ask, woken }
     }

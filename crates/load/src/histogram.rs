@@ -1,21 +1,21 @@
-//! Latencies, kept to three digits.
+//! Latencies with a precision of three digits.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// A day in nanoseconds; what took longer counts as this.
+/// A day in nanoseconds. Longer durations count as this.
 const LONGEST: u64 = 24 * 60 * 60 * 1_000_000_000;
-/// The longest that two durations can differ by and be told as one: a thousandth.
+/// Significant digits: durations that differ by less than a thousandth count as equal.
 const DIGITS: u8 = 3;
-/// Which quantiles stand in a report.
-const TOLD: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
+/// The quantiles that a report shows.
+const SHOWN: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0)];
 
-/// How often which duration was seen, each kept to within a thousandth of itself (from 1 ns to a day).
+/// How often each duration was seen, with a precision of a thousandth (from 1 ns to a day).
 #[derive(Clone)]
 pub struct Histogram {
-    /// Nanoseconds. None before the first one, so that an empty one costs nothing.
+    /// Nanoseconds. `None` before the first one, so that an empty histogram costs nothing.
     inner: Option<hdrhistogram::Histogram<u64>>,
 }
 
@@ -34,11 +34,11 @@ impl Histogram {
         }
     }
 
-    /// Takes over what another one saw.
+    /// Adds the durations of another histogram.
     pub fn add(&mut self, other: &Self) {
         match (&mut self.inner, &other.inner) {
             (Some(inner), Some(other)) => {
-                // Both have the same bounds, so nothing can be out of range.
+                // Both have the same bounds, so no value is out of range.
                 let _ = inner.add(other);
             }
             (None, Some(_)) => self.inner.clone_from(&other.inner),
@@ -46,7 +46,8 @@ impl Histogram {
         }
     }
 
-    /// The duration that a share `quantile` (0 to 1) of all did not exceed; zero when nothing was seen.
+    /// The duration that a share `quantile` (0 to 1) of all did not exceed. Zero if the histogram
+    /// is empty.
     pub fn quantile(&self, quantile: f64) -> Duration {
         let quantile = if quantile.is_nan() { 1.0 } else { quantile.clamp(0.0, 1.0) };
         self.nanos(|inner| inner.value_at_quantile(quantile).min(inner.max()))
@@ -64,7 +65,7 @@ impl Histogram {
         self.nanos(|inner| inner.mean().round() as u64)
     }
 
-    /// How many were seen.
+    /// The number of recorded durations.
     pub fn len(&self) -> u64 {
         self.inner.as_ref().map_or(0, hdrhistogram::Histogram::len)
     }
@@ -100,7 +101,7 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// As a program reads it: the count, and milliseconds.
+/// For programs: the count, and milliseconds.
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ms = |took: Duration| took.as_nanos() as f64 / 1e6;
@@ -108,7 +109,7 @@ impl Serialize for Histogram {
         map.serialize_entry("count", &self.len())?;
         map.serialize_entry("min_ms", &ms(self.min()))?;
         map.serialize_entry("mean_ms", &ms(self.mean()))?;
-        for (name, quantile) in TOLD {
+        for (name, quantile) in SHOWN {
             map.serialize_entry(&format!("{name}_ms"), &ms(self.quantile(quantile)))?;
         }
         map.end()

@@ -1,5 +1,5 @@
-//! Generates load and measures it. A [`Target`] is what is called; this crate knows no tool, no
-//! store and no HTTP.
+//! Generates load and measures it. A [`Target`] is what is called; this crate does not know tools,
+//! stores or HTTP.
 //!
 //! The latencies of a system that stalls are not hidden (no coordinated omission). In an open loop
 //! a call's latency counts from when the call was due, not from when it could be sent. A call

@@ -1,4 +1,4 @@
-//! What a run showed.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,30 +7,33 @@ use serde::Serialize;
 
 use crate::histogram::Histogram;
 
-/// What happened in a run's window. A call belongs to it when it was due (in a closed loop: sent) in it.
+/// The results of a run's window. A call belongs to the window if it was due in it (in a closed
+/// loop: sent in it).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Measured {
-    /// Calls that were answered well while the window was open, whenever they were sent: what the rate is made of.
+    /// Calls that succeeded while the window was open, whenever they were sent. The rate is
+    /// computed from these.
     pub calls: u64,
-    /// The window's calls that failed, by the sentence they failed with.
+    /// The window's failed calls, by error message.
     pub failures: BTreeMap<String, u64>,
-    /// The window's calls that were due, and not sent before it ended: the system did not keep up.
+    /// The window's calls that were due but not sent before it closed: the system did not keep up.
     pub unsent: u64,
-    /// The window's calls that had no answer when the run was given up, long after the window.
+    /// The window's calls that had no response when the run gave up, long after the window.
     pub unanswered: u64,
-    /// The window's length; shorter than planned when the run was stopped.
+    /// The window's length. Shorter than planned if the run was stopped.
     #[serde(rename = "took_s", serialize_with = "seconds")]
     pub took: Duration,
-    /// The window's calls that were answered well, from due to answer; and with the time they had waited, as the least
-    /// it can have been, those that were not sent or not answered. Failures are not in it.
+    /// The latency of the window's calls, from due to response. Calls that were not sent or got no
+    /// response count with the time that they had waited, which is the least that their latency can
+    /// be. Failed calls are not included.
     pub latency: Histogram,
-    /// Somebody ended the run before its time.
+    /// The run was stopped before its planned end.
     #[serde(rename = "stopped")]
     pub is_stopped: bool,
 }
 
 impl Measured {
-    /// Good answers per second of the window.
+    /// Successful calls per second of the window.
     pub fn per_second(&self) -> f64 {
         if self.took.is_zero() { 0.0 } else { self.calls as f64 / self.took.as_secs_f64() }
     }
@@ -40,7 +43,7 @@ impl Measured {
         self.latency.quantile(quantile)
     }
 
-    /// The window's calls that were answered well, however late.
+    /// The window's calls that succeeded, however late.
     pub fn answered(&self) -> u64 {
         self.latency.len().saturating_sub(self.unsent + self.unanswered)
     }
@@ -50,7 +53,7 @@ impl Measured {
         self.failures.values().sum()
     }
 
-    /// How many of the window's calls did not get a good answer in time.
+    /// How many of the window's calls failed or got no response in time.
     pub fn missed(&self) -> u64 {
         self.failed() + self.unsent + self.unanswered
     }

@@ -1,4 +1,4 @@
-//! An open loop: calls fall due at a steady rate, whatever becomes of the earlier ones.
+//! An open loop: calls are due at a steady rate, whether or not earlier ones have finished.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::drive::Run;
 use crate::due::Due;
 use crate::fine_sleep::FineSleep;
 
-/// Sends until the window ends or `stop` is cancelled, and takes down what was due and could not be sent. Calls that are
-/// under way are left in `tasks`.
+/// Sends until the window closes or `stop` is cancelled, and records calls that were due and could
+/// not be sent. Calls in flight stay in `tasks`.
 pub async fn send(
     run: &Arc<Run>,
     per_second: f64,
@@ -48,8 +48,8 @@ pub async fn send(
     });
 }
 
-/// Room for one more call; none once the window has ended, or somebody wants the end. Room that is there goes first: a
-/// call that was due at the last moment is sent, though the clock has gone on.
+/// A slot for one more call. None if the window has closed or the run was stopped. A free slot is
+/// taken first: a call that was due at the last moment is sent, although the clock has moved on.
 async fn place(run: &Run, places: &Arc<Semaphore>, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
     tokio::select! {
         biased;

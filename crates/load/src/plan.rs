@@ -2,25 +2,26 @@
 
 use std::time::Duration;
 
-/// The largest number of calls in flight: each is a task, and most targets hold a connection for it.
+/// The most calls in flight: each is a task, and most targets hold a connection for it.
 const MOST_IN_FLIGHT: usize = 100_000;
-/// The highest rate; beyond it, the generator itself would be what is measured.
+/// The highest rate. Above it, the generator itself would be measured.
 const MOST_PER_SECOND: f64 = 1_000_000.0;
-/// A week: nothing is measured longer.
+/// A week, the longest run.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 
 /// When the next call is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As many callers, each of which sends its next call when the last one was answered. Shows what a system carries,
-    /// and says little of its latency under a load that does not wait for it.
+    /// A fixed number of callers, each of which sends its next call when the last one has finished.
+    /// Shows the highest rate of a system, but not its latency under a load that does not wait for
+    /// it.
     Closed { in_flight: usize },
-    /// Calls fall due at a steady rate, whatever becomes of the earlier ones, and at most `in_flight` are sent at a
-    /// time. One that must wait for its turn counts from when it was due.
+    /// Calls are due at a steady rate, whether or not earlier ones have finished. At most
+    /// `in_flight` are in flight. The latency of a call that must wait counts from when it was due.
     Open { per_second: f64, in_flight: usize },
 }
 
-/// One run: first a warm-up that is not counted, then the window that is.
+/// One run: first a warm-up that does not count, then the window that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     pub pace: Pace,
@@ -28,7 +29,7 @@ pub struct Plan {
     pub duration: Duration,
 }
 
-/// Why a plan cannot be carried out.
+/// Why a plan is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PlanError {
     #[error("at least one call must be in flight")]
@@ -39,12 +40,13 @@ pub enum PlanError {
     Rate(f64),
     #[error("the duration must be above 0, and with the warm-up at most a week")]
     Duration,
-    #[error("at {0} calls per second none falls due within the duration: make it longer")]
+    #[error("at {0} calls per second no call is due within the duration; make it longer")]
     NoneDue(f64),
 }
 
 impl Plan {
-    /// Whether it can be carried out at all. [`drive`](crate::drive) does nothing with one that cannot, and says so.
+    /// Validates the plan. [`drive`](crate::drive) sends nothing for an invalid plan and reports
+    /// the error.
     pub fn check(&self) -> Result<(), PlanError> {
         match self.in_flight() {
             0 => return Err(PlanError::NoneInFlight),
@@ -56,7 +58,7 @@ impl Plan {
             return Err(PlanError::Duration);
         }
         if let Pace::Open { per_second, .. } = self.pace {
-            // A NaN is no rate either.
+            // This also refuses NaN.
             if !(per_second > 0.0 && per_second <= MOST_PER_SECOND) {
                 return Err(PlanError::Rate(per_second));
             }
@@ -74,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// When the window ends, from the beginning of the warm-up on.
+    /// When the window closes, measured from the start of the warm-up.
     pub(crate) fn end(&self) -> Duration {
         self.warm_up.saturating_add(self.duration)
     }

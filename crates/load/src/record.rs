@@ -1,21 +1,23 @@
-//! The book-keeping of a run: what happened when, without a clock of its own.
+//! The record of a run: what happened when. It has no clock of its own.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::measured::Measured;
 
-/// How many different sentences of failure are told apart; a target that puts an id into each must not fill the memory.
+/// The most distinct error messages that are counted. A target that puts an id into each must not
+/// fill the memory.
 const MOST_SENTENCES: usize = 32;
-/// What the others are counted as.
+/// All further messages are counted under this one.
 const FURTHER: &str = "other failures";
 
-/// Takes down each call and works out what the window showed. All times count from the beginning of the run.
+/// Records each call and computes the results of the window. All times are measured from the start
+/// of the run.
 #[derive(Debug)]
 pub struct Record {
     from: Duration,
     to: Duration,
-    /// When each call that is under way was due.
+    /// When each call in flight was due.
     under_way: HashMap<u64, Duration>,
     measured: Measured,
 }
@@ -27,12 +29,12 @@ impl Record {
         Self { from: warm_up, to, under_way: HashMap::new(), measured: Measured::default() }
     }
 
-    /// When the window ends.
+    /// When the window closes.
     pub fn end(&self) -> Duration {
         self.to
     }
 
-    /// Somebody ends the run: the window ends here, and what falls due later is no part of it.
+    /// Stops the run: the window closes now, and calls that are due later do not belong to it.
     pub fn stop(&mut self, now: Duration) {
         if now < self.to {
             self.to = now;
@@ -40,12 +42,12 @@ impl Record {
         }
     }
 
-    /// Call `number` goes out; it was due then.
+    /// Call `number` is sent. It was due at `due`.
     pub fn sent(&mut self, number: u64, due: Duration) {
         self.under_way.insert(number, due);
     }
 
-    /// Call `number` came back.
+    /// Call `number` has finished.
     pub fn ended(&mut self, number: u64, now: Duration, how: Result<(), String>) {
         let Some(due) = self.under_way.remove(&number) else { return };
         if how.is_ok() && self.is_in_window(now) {
@@ -59,7 +61,7 @@ impl Record {
         }
     }
 
-    /// A call that was due then was never sent. It had waited until the window's end, at least.
+    /// A call that was due at `due` was not sent. It waited at least until the window closed.
     pub fn unsent(&mut self, due: Duration) {
         if self.is_in_window(due) {
             self.measured.unsent += 1;
@@ -67,7 +69,7 @@ impl Record {
         }
     }
 
-    /// Nobody waits any longer. What is still under way had waited until now, at least.
+    /// Stops waiting. Calls still in flight waited at least until now.
     pub fn close(mut self, now: Duration) -> Measured {
         for due in std::mem::take(&mut self.under_way).into_values() {
             if self.is_in_window(due) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Rows under a heading. A column of numbers stands at the right.
+/// Rows under a heading. Columns of numbers are aligned to the right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     heading: Vec<String>,
@@ -14,7 +14,7 @@ impl Table {
         Self { heading: heading.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row; cells that are missing are empty, and there are none beyond the heading's.
+    /// Adds a row. Missing cells are empty, and cells beyond the heading's are dropped.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
         row.resize(self.heading.len(), String::new());
@@ -22,7 +22,7 @@ impl Table {
         self
     }
 
-    /// The same without the columns in which no row says anything.
+    /// The same table without columns that are empty in all rows.
     #[must_use]
     pub fn without_empty_columns(&self) -> Self {
         let says: Vec<bool> =
@@ -33,7 +33,7 @@ impl Table {
         Self { heading: kept(&self.heading), rows: self.rows.iter().map(kept).collect() }
     }
 
-    /// As Markdown has tables.
+    /// The table as Markdown.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
@@ -52,7 +52,7 @@ impl Table {
     }
 }
 
-/// Aligned text, each line with its end.
+/// Aligned text, each line with a line break.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |cell: &String| cell.chars().count();

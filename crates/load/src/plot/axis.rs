@@ -1,13 +1,13 @@
-//! One axis: what it shows, and how values lie on it.
+//! One axis: its label and its scale.
 
 use std::ops::Range;
 
-/// How values lie on an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// From 0, or from the lowest value if that is below 0.
     Linear,
-    /// Each power of ten as wide as the next. Values of 0 or below are not shown.
+    /// Logarithmic. Values of 0 or below are not shown.
     Logarithmic,
 }
 
@@ -27,12 +27,12 @@ impl Axis {
         Self { label: label.into(), scale: Scale::Logarithmic }
     }
 
-    /// Whether a value has a place on it.
+    /// Whether the axis can show the value.
     pub(crate) fn shows(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
-    /// From where to where it must reach to show all of `values`; None when there is none to show. Never empty.
+    /// The range that shows all of `values`, never empty. None if there is no value to show.
     pub(crate) fn range(&self, values: impl Iterator<Item = f64>) -> Option<Range<f64>> {
         let mut shown = values.filter(|&value| self.shows(value));
         let first = shown.next()?;
@@ -43,7 +43,7 @@ impl Axis {
                 let room = (high - low) * 0.05;
                 if room > 0.0 { low..high + room } else { 0.0..1.0 }
             }
-            // Some room at both ends; what lies all on one value gets an axis around it.
+            // Leave some room at both ends. If all values are equal, the axis surrounds them.
             Scale::Logarithmic => low / 1.25..high * 1.25,
         })
     }

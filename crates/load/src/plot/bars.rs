@@ -14,7 +14,7 @@ const WIDTH: u32 = 900;
 const FRAME: u32 = 80;
 const BAR: u32 = 34;
 const FONT: &str = "sans-serif";
-/// How much of the width is left for the names, and how much of the longest bar again for its number.
+/// The share of the width for the names, and the extra share of the longest bar for its number.
 const NAMES: u32 = 260;
 const NUMBERS: f64 = 0.18;
 
@@ -22,7 +22,7 @@ const NUMBERS: f64 = 0.18;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     pub title: String,
-    /// Stands behind each number.
+    /// The unit, shown after each number.
     pub unit: String,
     /// Values of 0 or more; others are shown as 0.
     pub bars: Vec<(String, f64)>,
@@ -71,7 +71,7 @@ impl Bars {
             let gap = reach * 0.008;
             chart
                 .draw_series(self.bars.iter().enumerate().map(|(index, (_, value))| {
-                    let told = format!("{} {}", number(*value), self.unit);
+                    let label = format!("{} {}", number(*value), self.unit);
                     Text::new(told, (length(*value) + gap, middle(index)), text(HPos::Left))
                 }))
                 .map_err(|error| failed(&error))?;

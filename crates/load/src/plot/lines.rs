@@ -11,14 +11,14 @@ use crate::report::number;
 
 const SIZE: (u32, u32) = (900, 480);
 const FONT: &str = "sans-serif";
-/// How far a line in the legend reaches, in pixels.
+/// The length of a line in the legend, in pixels.
 const SAMPLE: i32 = 18;
 
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub name: String,
-    /// x and y, in the order of x. What an axis cannot show is left out.
+    /// x and y, ordered by x. Points that an axis cannot show are left out.
     pub points: Vec<(f64, f64)>,
 }
 

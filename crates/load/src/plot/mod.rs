@@ -1,4 +1,4 @@
-//! Pictures as SVG texts: lines over an axis, bars side by side, and latency by share of calls.
+//! Pictures as SVG: lines over an axis, bars side by side, and latency by share of calls.
 
 mod axis;
 mod bars;
@@ -13,7 +13,8 @@ pub use percentiles::percentiles;
 /// Why there is no picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlotError {
-    /// No point can be shown: there are none, or all are beyond the axis (on a logarithmic one, nothing at or below 0).
+    /// No point can be shown: there are none, or the axis cannot show them (on a logarithmic one,
+    /// values of 0 or below).
     #[error("there is nothing to show")]
     Nothing,
     #[error("the picture cannot be drawn: {0}")]

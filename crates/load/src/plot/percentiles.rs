@@ -1,4 +1,5 @@
-//! Latency over the share of calls that it is not exceeded by: where a tail begins, and how long it is.
+//! Latency by the share of calls that are slower: it shows where the tail begins and how long it
+//! is.
 
 use crate::histogram::Histogram;
 use crate::plot::{Axis, Lines};
@@ -6,8 +7,8 @@ use crate::plot::{Axis, Lines};
 /// How many points there are for each nine.
 const PER_NINE: u32 = 8;
 
-/// A picture of some latencies: to the right 1 call in 2, in 10, in 100 and so on is slower than the line's height. Each
-/// line ends where only its slowest call is left.
+/// A picture of some latencies. From left to right, 1 call in 2, in 10, in 100 and so on is slower
+/// than the line's height. Each line stops where only its slowest call remains.
 pub fn percentiles(title: impl Into<String>, latencies: &[(&str, &Histogram)]) -> Lines {
     let x = Axis::logarithmic("one call in … is slower");
     let mut lines = Lines::new(title, x, Axis::logarithmic("milliseconds"));

@@ -5,10 +5,10 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// The machine that a report was made on, as far as it can be told.
+/// The machine that a report was made on, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processors that this process may use.
+    /// Processors that this process can use.
     pub processors: usize,
     pub processor: Option<String>,
     pub memory_bytes: Option<u64>,
@@ -17,7 +17,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub fn here() -> Self {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let parts = [std::env::consts::OS, kernel.trim(), std::env::consts::ARCH];

@@ -1,4 +1,4 @@
-//! What a run of measurements found, for programs (JSON) and for people (a table).
+//! The results of a run of measurements, for programs (JSON) and for people (a table).
 
 mod machine;
 mod number;
@@ -14,11 +14,11 @@ pub use machine::Machine;
 pub use number::{duration, number};
 pub use row::{Ratio, Row};
 
-/// The results of one run, with all that is needed to judge them and to repeat it.
+/// The results of one run, with everything that is needed to assess and to repeat it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub title: String,
-    /// When the run began, as RFC 3339 has it, in UTC.
+    /// When the run started, in RFC 3339 format, in UTC.
     pub taken_at: String,
     /// The command that repeats it.
     pub command: String,
@@ -29,7 +29,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of this machine, begun now, without rows.
+    /// An empty report of this machine that starts now.
     pub fn new(title: impl Into<String>, command: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -45,12 +45,12 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// The first row of that section and name.
+    /// The first row with that section and name.
     pub fn find(&self, section: &str, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.section == section && row.name == name)
     }
 
-    /// Rows with a target that they do not reach.
+    /// Rows that miss their target.
     pub fn short_of_target(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.holds == Some(false))
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Three digits that count, and no more after the point than they need: `0.0123`, `1.23`, `123`, `12,345`.
+/// Three significant digits, or all digits of a larger whole number: `0.0123`, `1.23`, `123`,
+/// `12,345`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -31,7 +32,7 @@ pub fn duration(took: Duration) -> String {
     }
 }
 
-/// Sets the thousands of a whole number apart.
+/// Separates the thousands of a whole number.
 fn with_commas(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     let mut text = sign.to_owned();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A measured value; or the reason why there is none.
+/// A measured value, or the reason why it is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What it belongs to, such as `floors`.
@@ -14,10 +14,10 @@ pub struct Row {
     pub unit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
-    /// What is demanded, in words.
+    /// The target, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Whether the target is reached. None without a target, and where nothing could be measured.
+    /// Whether the target is reached. None without a target or a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub value: f64,
-    /// Of what.
+    /// The name of the other value.
     pub to: String,
 }
 
@@ -46,13 +46,13 @@ impl Row {
         }
     }
 
-    /// Something that could not be measured. It stands in the table all the same.
+    /// A row for something that could not be measured.
     pub fn missing(section: impl Into<String>, name: impl Into<String>, why: impl Into<String>) -> Self {
         Self { value: None, note: Some(why.into()), ..Self::new(section, name, 0.0, "") }
     }
 
-    /// Puts the value in proportion to `base`, which is called `to`. Without a value, or to a base of nothing, there is
-    /// no ratio.
+    /// Adds the ratio of the value to `base`, which is called `to`. Without a value, or if `base`
+    /// is 0, there is no ratio.
     #[must_use]
     pub fn ratio(mut self, base: f64, to: impl Into<String>) -> Self {
         self.ratio = self.value.map(|value| value / base).filter(|ratio| ratio.is_finite()).map(|value| {
@@ -62,7 +62,7 @@ impl Row {
         self
     }
 
-    /// What is demanded, and whether it is reached.
+    /// Adds a target, and whether it is reached.
     #[must_use]
     pub fn target(mut self, text: impl Into<String>, holds: bool) -> Self {
         self.target = Some(text.into());

@@ -17,8 +17,8 @@ impl Report {
         table.without_empty_columns()
     }
 
-    /// A page in Markdown: how the numbers were taken, then a table for each section, in the order in which they
-    /// first came.
+    /// A page in Markdown: how the numbers were measured, then a table for each section, in order
+    /// of first appearance.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
         // Writing to a string cannot fail.

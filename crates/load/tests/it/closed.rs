@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::targets::{Does, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_many_callers_are_at_work_at_once_and_no_more() {
+async fn exactly_the_planned_number_of_callers_work_at_once() {
     const CALLERS: usize = 5;
     let (together, at_work, most) =
         (Arc::new(Barrier::new(CALLERS)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -38,7 +38,7 @@ async fn so_many_callers_are_at_work_at_once_and_no_more() {
 }
 
 #[tokio::test]
-async fn each_call_is_counted_once_as_an_answer_or_as_a_failure() {
+async fn each_call_counts_once_as_success_or_failure() {
     let sent = Arc::new(AtomicU64::new(0));
     let counter = sent.clone();
     let target = Does(move |number: u64| {
@@ -54,7 +54,7 @@ async fn each_call_is_counted_once_as_an_answer_or_as_a_failure() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_sends_no_more_and_tells_what_it_saw() {
+async fn a_stopped_run_sends_no_more_and_reports_what_it_saw() {
     let (stop, sent) = (CancellationToken::new(), Arc::new(AtomicU64::new(0)));
     let (stopping, counter) = (stop.clone(), sent.clone());
     let target = Does(move |number| {
@@ -72,7 +72,7 @@ async fn a_run_that_is_stopped_sends_no_more_and_tells_what_it_saw() {
 }
 
 #[tokio::test]
-async fn calls_that_never_come_back_do_not_keep_a_stopped_run() {
+async fn calls_that_never_finish_do_not_delay_a_stopped_run() {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     let target = Does(move |number| {
@@ -90,7 +90,7 @@ async fn calls_that_never_come_back_do_not_keep_a_stopped_run() {
 }
 
 #[tokio::test]
-async fn what_begins_in_the_warm_up_is_not_counted() {
+async fn calls_of_the_warm_up_do_not_count() {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     let target = Does(move |number| {

@@ -7,19 +7,19 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn no_call_is_due_before_an_earlier_one_and_nothing_adds_up(
+    fn due_times_increase_and_errors_do_not_add_up(
         per_second in 0.001..1_000_000.0_f64,
         number in 0..10_000_000_u64,
     ) {
         let due = Due::at(per_second);
         prop_assert!(due.of(number) <= due.of(number + 1));
-        // Floats of some seconds are good to far below a microsecond, however many calls came before.
+        // Floats of some seconds are precise to far below a microsecond, for any number of calls.
         let exact = number as f64 / per_second;
         prop_assert!((due.of(number).as_secs_f64() - exact).abs() <= 1e-9 * exact.max(1.0));
     }
 
     #[test]
-    fn those_before_a_moment_are_those_whose_time_is_before_it(
+    fn before_counts_the_calls_that_are_due_earlier(
         per_second in 0.001..100_000.0_f64,
         end_us in 0..100_000_000_u64,
     ) {

@@ -1,4 +1,4 @@
-//! Durations are kept to a thousandth.
+//! Durations have a precision of a thousandth.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use load::Histogram;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Whether a duration that was told is the true one, but for a thousandth.
-fn is_close(told: Duration, truth: Duration) -> bool {
-    told.abs_diff(truth).as_nanos() <= truth.as_nanos() / 1000 + 1
+/// Whether a reported duration is within a thousandth of the true one.
+fn is_close(found: Duration, truth: Duration) -> bool {
+    found.abs_diff(truth).as_nanos() <= truth.as_nanos() / 1000 + 1
 }
 
 proptest! {
@@ -20,12 +20,12 @@ proptest! {
         let histogram: Histogram = nanos.iter().copied().map(Duration::from_nanos).collect();
         nanos.sort_unstable();
         let place = ((quantile * nanos.len() as f64).ceil() as usize).clamp(1, nanos.len());
-        // Where the product is a whole number but for rounding, the neighbour is as right.
+        // If the product is a whole number except for rounding, the neighbour is right too.
         let near = [place - 1, place, place + 1].into_iter().filter(|place| (1..=nanos.len()).contains(place));
-        let told = histogram.quantile(quantile);
+        let found = histogram.quantile(quantile);
         prop_assert!(
-            near.map(|place| Duration::from_nanos(nanos[place - 1])).any(|truth| is_close(told, truth)),
-            "{told:?} at {quantile} of {nanos:?}"
+            near.map(|place| Duration::from_nanos(nanos[place - 1])).any(|truth| is_close(found, truth)),
+            "{found:?} at {quantile} of {nanos:?}"
         );
         prop_assert_eq!(histogram.len(), nanos.len() as u64);
         prop_assert!(is_close(histogram.max(), Duration::from_nanos(nanos[nanos.len() - 1])));
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn two_that_are_put_together_are_one_that_saw_all(
+    fn adding_equals_one_histogram_of_all(
         one in vec(1..1_000_000_000_u64, 0..100),
         other in vec(1..1_000_000_000_u64, 0..100),
     ) {
@@ -53,14 +53,14 @@ proptest! {
 }
 
 #[test]
-fn nothing_seen_is_zero_everywhere() {
+fn an_empty_histogram_is_zero_everywhere() {
     let empty = Histogram::new();
     assert!(empty.is_empty());
     assert_eq!((empty.quantile(0.5), empty.max(), empty.mean()), Default::default());
 }
 
 #[test]
-fn programs_read_milliseconds() {
+fn json_has_milliseconds() {
     let histogram: Histogram = (1..=100).map(Duration::from_millis).collect();
     let json = serde_json::to_value(&histogram).unwrap();
     assert_eq!(json["count"], 100);

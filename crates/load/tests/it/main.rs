@@ -1,4 +1,4 @@
-//! The load generator through its public door.
+//! The load generator through its public interface.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod closed;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::targets::{Does, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_call_that_falls_due_is_sent_once() {
+async fn every_due_call_is_sent_once() {
     let sent = Arc::new(AtomicU64::new(0));
     let counter = sent.clone();
     let target = Does(move |_| {
@@ -19,18 +19,18 @@ async fn every_call_that_falls_due_is_sent_once() {
     });
     let pace = Pace::Open { per_second: 1000.0, in_flight: 1000 };
     let measured = run(Arc::new(target), pace, 100, &CancellationToken::new()).await;
-    // However late the machine is: all of them were due, and none found the places taken.
+    // However slow the machine is: all of them were due, and each found a free slot.
     assert_eq!(sent.load(Ordering::SeqCst), 100);
     assert_eq!(measured.latency.len(), 100);
     assert_eq!((measured.unsent, measured.unanswered, measured.failed()), (0, 0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_a_stalled_system_had_no_room_for_count_with_the_time_they_waited() {
+async fn calls_that_a_stalled_system_delays_count_with_their_waiting_time() {
     const WINDOW_MS: u64 = 100;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    // No call comes back, so no place becomes free; some time after the window the run is given up.
+    // No call finishes, so no slot becomes free. Some time after the window the run gives up.
     let target = Does(move |number| {
         let stopping = stopping.clone();
         async move {
@@ -52,7 +52,7 @@ async fn calls_that_a_stalled_system_had_no_room_for_count_with_the_time_they_wa
 }
 
 #[tokio::test]
-async fn a_stop_ends_it_before_the_next_call_is_due() {
+async fn a_stop_takes_effect_before_the_next_call_is_due() {
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     let target = Does(move |_| {

@@ -1,4 +1,4 @@
-//! Plans that cannot be carried out.
+//! Invalid plans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn open(per_second: f64, duration: Duration) -> Plan {
 }
 
 #[test]
-fn what_is_wrong_with_a_plan_is_named() {
+fn invalid_plans_name_their_problem() {
     let closed = |in_flight, warm_up, duration| Plan { pace: Pace::Closed { in_flight }, warm_up, duration };
     for (plan, expected) in [
         (closed(1, Duration::ZERO, SECOND), Ok(())),
@@ -35,8 +35,8 @@ fn what_is_wrong_with_a_plan_is_named() {
 }
 
 #[tokio::test]
-async fn a_plan_that_cannot_be_carried_out_is_not_taken_for_a_quiet_system() {
-    let target = Does(|_| async { panic!("nothing is to be called") });
+async fn an_invalid_plan_is_reported_as_a_failure() {
+    let target = Does(|_| async { panic!("an invalid plan makes no calls") });
     let measured = drive(Arc::new(target), &open(0.0, SECOND), &CancellationToken::new()).await;
     assert!(measured.failures.keys().next().unwrap().contains("the rate must be above 0"), "{measured:?}");
     assert_eq!((measured.calls, measured.per_second()), (0, 0.0));

@@ -7,13 +7,13 @@ use load::plot::{Axis, Bars, Lines, PlotError, percentiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Whether a text is a whole picture without numbers that are none.
+/// Whether a text is a complete picture without invalid numbers.
 fn is_sound(svg: &str) -> bool {
     svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && !svg.contains("NaN") && !svg.contains("inf")
 }
 
 #[test]
-fn lines_carry_their_names_and_labels() {
+fn lines_have_names_and_labels() {
     let svg = Lines::new("Latency over <size>", Axis::logarithmic("records"), Axis::linear("ms"))
         .series("p50", vec![(1.0, 2.0), (1000.0, 2.5), (1_000_000.0, 3.0)])
         .series("p99", vec![(1.0, 4.0), (1_000_000.0, 6.0)])
@@ -26,7 +26,7 @@ fn lines_carry_their_names_and_labels() {
 }
 
 #[test]
-fn bars_carry_their_names_and_numbers() {
+fn bars_have_names_and_numbers() {
     let svg = Bars::new("Calls per second", "calls/s").bar("rcrt", 1234.0).bar("a peer", 99.0).svg().unwrap();
     assert!(is_sound(&svg), "{svg}");
     for text in ["Calls per second", "rcrt", "a peer", "1,234 calls/s"] {
@@ -35,7 +35,7 @@ fn bars_carry_their_names_and_numbers() {
 }
 
 #[test]
-fn latencies_go_as_far_to_the_right_as_there_were_calls() {
+fn latencies_reach_as_far_right_as_the_number_of_calls() {
     let latency: Histogram = (1..=1000).map(Duration::from_millis).collect();
     let lines = percentiles("Latency", &[("all", &latency)]);
     let points = &lines.series[0].points;
@@ -46,7 +46,7 @@ fn latencies_go_as_far_to_the_right_as_there_were_calls() {
 }
 
 #[test]
-fn there_is_no_picture_of_nothing() {
+fn without_points_there_is_no_picture() {
     let nothing = Histogram::new();
     assert_eq!(percentiles("Latency", &[("none", &nothing)]).svg(), Err(PlotError::Nothing));
     assert_eq!(Bars::new("none", "").svg(), Err(PlotError::Nothing));
@@ -56,7 +56,7 @@ fn there_is_no_picture_of_nothing() {
 
 proptest! {
     #[test]
-    fn whatever_is_measured_can_be_drawn(
+    fn any_values_can_be_drawn(
         points in vec((-1e3..1e7_f64, -1e3..1e7_f64), 1..20),
         x_is_logarithmic: bool,
         y_is_logarithmic: bool,

@@ -1,4 +1,4 @@
-//! What counts, and with which time: the arithmetic behind every run, on times that a test makes up.
+//! Which calls count, and with which latency: the arithmetic of every run, with invented times.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 enum Fate {
     Answered { after_ms: u64 },
@@ -34,7 +34,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 proptest! {
     #[test]
-    fn every_call_of_the_window_is_counted_once_whatever_became_of_it(
+    fn every_call_of_the_window_counts_once_whatever_its_outcome(
         calls in vec((0..14_000_u64, fate()), 0..200),
         stop_ms in proptest::option::of(0..14_000_u64),
     ) {
@@ -79,10 +79,11 @@ proptest! {
         prop_assert_eq!(measured.took, end.saturating_sub(WARM_UP));
     }
 
-    /// The system does one call at a time and stands still for a while. The generator has so few places that it
-    /// cannot send meanwhile: what it tells must be what callers with places enough would have seen.
+    /// The system does one call at a time and stalls for a while. The generator has so few slots
+    /// that it cannot send meanwhile. It must report what a generator with enough slots would have
+    /// seen.
     #[test]
-    fn a_stall_shows_in_full_however_few_places_the_generator_has(
+    fn a_stall_shows_fully_with_any_number_of_slots(
         stall_at in 2_500..6_000_u64,
         stall_for in 500..4_000_u64,
         places in 1..20_usize,
@@ -95,7 +96,7 @@ proptest! {
         let mut truth = Vec::new();
         for number in 0..(12_000 / EVERY) {
             let due = number * EVERY;
-            // A place is free once the call so many before this one is back.
+            // A slot is free when the call that many before this one has finished.
             let place_free = ends.len().checked_sub(places).map_or(0, |index| ends[index]);
             let mut begin = due.max(place_free).max(free_at);
             if (stall_at..stall_at + stall_for).contains(&begin) {
@@ -113,18 +114,18 @@ proptest! {
         let measured = record.close(ms(60_000));
         for quantile in [0.5, 0.9, 0.99, 1.0] {
             let place = ((quantile * truth.len() as f64).ceil() as usize).max(1);
-            let told = measured.quantile(quantile).as_secs_f64() * 1e3;
+            let found = measured.quantile(quantile).as_secs_f64() * 1e3;
             let exact = truth[place - 1] as f64;
-            prop_assert!((told - exact).abs() <= exact * 0.002 + 0.001, "{told} at {quantile}, not {exact}");
+            prop_assert!((found - exact).abs() <= exact * 0.002 + 0.001, "{found} at {quantile}, not {exact}");
         }
-        // Whoever timed from the sending would have seen one slow call for each place.
+        // Timing from when a call is sent would show only one slow call for each slot.
         let slow = truth.iter().filter(|&&took| took > stall_for / 2).count();
         prop_assert!(slow as u64 >= stall_for / 2 / EVERY, "{slow}");
     }
 }
 
 #[test]
-fn sentences_without_end_are_counted_together_at_last() {
+fn too_many_different_failures_are_counted_together() {
     let mut record = Record::new(Duration::ZERO, WINDOW);
     for number in 0..1000 {
         record.sent(number, ms(number));
@@ -136,7 +137,7 @@ fn sentences_without_end_are_counted_together_at_last() {
 }
 
 #[test]
-fn an_answer_to_nothing_changes_nothing() {
+fn a_result_of_an_unknown_call_changes_nothing() {
     let mut record = Record::new(Duration::ZERO, WINDOW);
     record.ended(7, ms(1), Ok(()));
     record.sent(8, ms(1));

@@ -17,7 +17,7 @@ fn report() -> Report {
 }
 
 #[test]
-fn a_report_is_read_back_as_it_was_written() {
+fn a_report_is_read_back_unchanged() {
     let report = report();
     let read: Report = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
     assert_eq!(read, report);
@@ -25,7 +25,7 @@ fn a_report_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn what_could_not_be_measured_holds_nothing_and_is_named() {
+fn a_missing_row_is_shown_and_misses_no_target() {
     let report = report();
     let missing = report.find("peers", "Restate").unwrap();
     assert_eq!((missing.value, missing.holds, &missing.ratio), (None, None, &None));
@@ -52,12 +52,12 @@ fn a_page_has_a_table_for_each_section() {
 }
 
 #[test]
-fn a_ratio_to_nothing_is_none() {
+fn a_ratio_to_zero_is_none() {
     assert_eq!(Row::new("a", "b", 1.0, "s").ratio(0.0, "nothing").ratio, None);
 }
 
 #[test]
-fn numbers_show_the_digits_that_count() {
+fn numbers_show_significant_digits() {
     for (value, text) in [
         (0.0, "0"),
         (0.001_234, "0.00123"),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use load::{Measured, Pace, Plan, Target, drive};
 use tokio_util::sync::CancellationToken;
 
-/// Does what a function says.
+/// A target that calls a function.
 pub struct Does<F>(pub F);
 
 #[async_trait]
