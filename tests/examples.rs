@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use crate::process::Installation;
 
-/// Every example of every shipped tool runs in the sandbox; where it names an output, it gives exactly that.
+/// Every example of every included tool runs in the sandbox. If it has an output, the tool returns
+/// exactly that.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shipped_tools_do_what_their_examples_say() {
+async fn included_tools_return_what_their_examples_say() {
     let installation = Installation::new();
     let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
     let store = installation.client().await;

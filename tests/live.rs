@@ -36,7 +36,7 @@ impl LiveSystem {
         self.event(&ToolResponse::tag(&request_id)).await.1
     }
 
-    /// Waits for the next response of this tool, whoever asked for it.
+    /// Waits for the next response of this tool to any request.
     async fn response_of(&mut self, tool: &str) -> ToolResponse {
         loop {
             let (_, response) = self.event("tool:response").await;
@@ -46,7 +46,7 @@ impl LiveSystem {
         }
     }
 
-    /// Waits for the next record with this tag that reads as a response.
+    /// Waits for the next record with this tag that is a response.
     async fn event(&mut self, tag: &str) -> (Uuid, ToolResponse) {
         let context = self.record(tag).await;
         (context.0, ToolResponse::from_context(&context.1).unwrap())
@@ -61,7 +61,7 @@ impl LiveSystem {
                 }
             }
         };
-        tokio::time::timeout(crate::process::PATIENCE, waited).await.expect("the record comes")
+        tokio::time::timeout(crate::process::PATIENCE, waited).await.expect("the record appears")
     }
 
     async fn stop(self) {
@@ -78,7 +78,7 @@ fn says(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_is_written_changed_broken_mended_and_deleted() {
+async fn a_tool_is_created_changed_broken_fixed_and_deleted() {
     let mut system = LiveSystem::start().await;
     let unknown = system.call("greeter", json!({})).await;
     assert_eq!(unknown.error_code, Some(ErrorCode::ToolNotFound));
@@ -93,7 +93,8 @@ async fn a_tool_is_written_changed_broken_mended_and_deleted() {
     system.store.update(created.id, created.version, change(&says("two"))).await.unwrap();
     system.until("greeter", |response| response.output == Some(json!("two"))).await;
 
-    // A broken version does not replace the working one, and its author is told where it is broken.
+    // A broken version does not replace the working one, and its author gets the position of the
+    // error.
     system.store.update(created.id, 2, change("export async function execute( {")).await.unwrap();
     let (_, report) = system.record("tool:error").await;
     assert_eq!((&report["tool"], &report["version"]), (&json!("greeter"), &json!(3)));
@@ -128,7 +129,7 @@ async fn a_subscribed_tool_runs_when_a_matching_record_appears() {
                   return context.request.trigger_event.context.word ?? \"called\";\n}\n";
     let subscriptions = json!({"subscriptions": [{"schema_name": "note.v1"}]});
     system.store.create(tool("listener", source, &subscriptions), None).await.unwrap();
-    // A call's own event is that of its request.
+    // The trigger event of an ordinary call is the event of its request.
     system.until("listener", |response| response.output == Some(json!("called"))).await;
 
     let note = NewBreadcrumb {
@@ -160,12 +161,12 @@ async fn a_tool_that_bootstraps_once_runs_once_also_after_a_restart() {
     assert_eq!(system.call("starter", json!({})).await.output, Some(json!("started")));
     let requests = system.store.list(&BreadcrumbQuery::of_schema("tool.request.v1")).await.unwrap();
     let of_starter = requests.iter().filter(|item| item.context.as_ref().unwrap()["tool"] == "starter").count();
-    assert_eq!(of_starter, 2, "the one of the first start, and ours");
+    assert_eq!(of_starter, 2, "one from the first start, and one from this test");
     system.stop().await;
 }
 
 impl LiveSystem {
-    /// Calls until the runner has heard of the change; the issue gives it a second.
+    /// Calls until the runner has received the change.
     async fn until(&mut self, tool: &str, is_so: impl Fn(&ToolResponse) -> bool) {
         let begun = std::time::Instant::now();
         loop {

@@ -1,4 +1,5 @@
-//! System tests through the public API: the one binary, real processes, a real Postgres, the real engine.
+//! System tests through the public API: the one binary, real processes, a real Postgres, the real
+//! engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod examples;

@@ -1,4 +1,4 @@
-//! `rcrt` processes as an operator starts them, each with a data folder of its own.
+//! `rcrt` processes as an operator starts them, each with its own data folder.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
@@ -15,28 +15,28 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// The longest any wait for a signal may take before the test says so.
+/// The longest wait for a signal before the test fails.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A process that is killed (SIGKILL) when it goes out of scope.
 pub struct Rcrt {
     child: Child,
-    /// Ends with the last process that holds the other end.
+    /// Finishes when the last process that holds the other end exits.
     reader: JoinHandle<()>,
 }
 
 impl Rcrt {
-    /// SIGKILL, and wait until the process is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// SIGTERM, and wait for the exit code.
+    /// Sends SIGTERM and waits for the exit code.
     pub async fn stop(mut self) -> Option<i32> {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id().unwrap()).unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("stops on SIGTERM");
-        tokio::time::timeout(PATIENCE, &mut self.reader).await.expect("leaves nobody behind").unwrap();
+        tokio::time::timeout(PATIENCE, &mut self.reader).await.expect("leaves no process behind").unwrap();
         ended.unwrap().code()
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Rcrt {
     }
 }
 
-/// A data folder and an address that outlive the processes on them, and all that these have said.
+/// A data folder and an address that outlive their processes, and the output of these processes.
 pub struct Installation {
     pub data: TempDir,
     pub listen: SocketAddr,
@@ -70,7 +70,7 @@ impl Installation {
         self.start_with(arguments, &[])
     }
 
-    /// The same with more in its environment.
+    /// Like `start`, with further environment variables.
     pub fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Rcrt {
         if matches!(arguments[0], "server" | "up") {
             self.servers.fetch_add(1, Ordering::Relaxed);
@@ -102,29 +102,29 @@ impl Installation {
         format!("http://{}", self.listen).parse().unwrap()
     }
 
-    /// Waits until the server that was started last listens, then gives a client with the first token.
+    /// Waits until the server that was started last listens. Returns a client with the first token.
     pub async fn client(&self) -> Arc<Client> {
         self.said("the server is listening", self.servers.load(Ordering::Relaxed)).await;
         let token = std::fs::read_to_string(self.data.path().join("token")).unwrap().trim().to_owned();
         Arc::new(Client::new(self.url(), Credentials::Token(token)))
     }
 
-    /// Waits until a runner has said that it is ready.
+    /// Waits until a runner has logged that it is ready.
     pub async fn ready(&self) {
         self.ready_again(1).await;
     }
 
-    /// Waits until a runner has said so this often, over all starts on this folder.
+    /// Waits until runners have logged this `times` times, over all starts on this folder.
     pub async fn ready_again(&self, times: usize) {
         self.said("the runner is ready", times).await;
     }
 
-    /// Waits until the processes here have said this so often.
+    /// Waits until the log contains this text `times` times.
     pub async fn said(&self, what: &str, times: usize) {
         let mut text = self.said.subscribe();
         let said = text.wait_for(|text| text.matches(what).count() >= times);
         let is_said = tokio::time::timeout(PATIENCE, said).await.is_ok();
-        assert!(is_said, "{what:?} is not said {times} times:\n{}", self.log());
+        assert!(is_said, "{what:?} was not logged {times} times:\n{}", self.log());
     }
 
     pub fn log(&self) -> String {

@@ -1,4 +1,5 @@
-//! What leaves for a collector: the running program exports to an HTTP server that reads the protobuf as a collector does.
+//! What a collector receives: the running program exports to an HTTP server that decodes the
+//! protobuf as a collector does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,13 +24,13 @@ use tokio::net::TcpListener;
 use crate::process::{Installation, PATIENCE};
 use crate::tool_record;
 
-/// What the collector got.
+/// What the collector received.
 #[derive(Default)]
 struct Collected {
     headers: Mutex<Vec<HeaderMap>>,
     resource: Mutex<Vec<KeyValue>>,
     spans: Mutex<Vec<Span>>,
-    /// Names of measures.
+    /// Names of metrics.
     metrics: Mutex<Vec<String>>,
 }
 
@@ -71,7 +72,7 @@ fn attribute(attributes: &[KeyValue], key: &str) -> Option<Value> {
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_makes() {
+async fn a_call_is_one_trace_with_its_caller_ops_and_nested_calls() {
     let collected = Arc::new(Collected::default());
     let collector = Router::new().route("/v1/traces", post(traces)).route("/v1/metrics", post(metrics));
     let collector = serve(collector.with_state(collected.clone())).await;
@@ -127,12 +128,12 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
             }
         }
     };
-    tokio::time::timeout(PATIENCE, answered).await.expect("both calls are answered");
+    tokio::time::timeout(PATIENCE, answered).await.expect("both calls have responses");
     assert_eq!(answers["outer"].output, Some(json!(1)), "{:?}", answers["outer"]);
     for answer in answers.values() {
         assert_eq!(answer.metadata["trace_id"], TRACE, "{}", answer.tool);
     }
-    // The end of the program sends what is still there.
+    // The program sends the remaining data when it stops.
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 
     let headers = collected.headers.lock().unwrap();
@@ -149,7 +150,7 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
     let all = collected.spans.lock().unwrap();
     let text = format!("{all:?}");
     for kept in ["a secret word", "path-of-mine", "query-of-mine"] {
-        assert!(!text.contains(kept), "{kept:?} is nobody's business");
+        assert!(!text.contains(kept), "{kept:?} must not be exported");
     }
     let spans: Vec<&Span> = all.iter().filter(|span| hex(&span.trace_id) == TRACE).collect();
     let named =
@@ -178,7 +179,7 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_not_there_is_told_and_stops_nobody() {
+async fn an_unreachable_collector_is_logged_and_blocks_nothing() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let installation = Installation::new();
     let up = installation.start_with(

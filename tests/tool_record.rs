@@ -1,16 +1,16 @@
-//! Tools as their authors write them.
+//! Records of tools, as their authors write them.
 
 use breadcrumb::NewBreadcrumb;
 use serde_json::{Value, json};
 
-/// A tool of the tests as its author writes it.
+/// A tool of the tests.
 pub fn tool(name: &str, source: &str, input_schema: &Value, extra: &Value) -> NewBreadcrumb {
     let mut context = json!({
         "name": name, "description": "A tool of the tests.", "version": "1.0.0",
         "code": {"language": "typescript", "source": source},
         "input_schema": input_schema,
         "output_schema": {},
-        "examples": [{"description": "As it is.", "input": {"n": 1}}],
+        "examples": [{"description": "An example.", "input": {"n": 1}}],
     });
     context.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     NewBreadcrumb {

@@ -1,4 +1,4 @@
-//! A subscriber that notes every event it sees, across reconnects.
+//! A subscriber that records every event it sees, across reconnects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::process::PATIENCE;
 #[derive(Default)]
 pub struct SeenEvents {
     pub numbers: Vec<EventNumber>,
-    /// How often each change was told: (record, version, kind).
+    /// How often each change was received: (record, version, kind).
     pub changes: HashMap<(Uuid, i64, &'static str), u32>,
     /// The ids of the test's own requests that have a response.
     pub answered: HashSet<String>,
@@ -34,11 +34,11 @@ impl Watcher {
         let noted = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             while let Some(event) = stream.next().await {
-                let event = event.expect("the stream goes on");
+                let event = event.expect("the stream continues");
                 let count = note(&mut noted.lock().unwrap(), &event);
                 tell.send_replace(count);
             }
-            panic!("the stream has no end");
+            panic!("the stream must not close");
         });
         Self { seen, answered, task }
     }
@@ -49,7 +49,7 @@ impl Watcher {
         let waited = tokio::time::timeout(PATIENCE, reached).await.map(|result| result.map(|_| ()));
         assert!(
             matches!(waited, Ok(Ok(()))),
-            "{} of {count} requests are answered after {PATIENCE:?}",
+            "{} of {count} requests have responses after {PATIENCE:?}",
             *self.answered.borrow()
         );
     }
@@ -65,7 +65,7 @@ fn note(seen: &mut SeenEvents, event: &Event) -> usize {
     *seen.changes.entry((event.breadcrumb_id, event.version, event.kind.as_str())).or_default() += 1;
     if event.kind == EventKind::Created && event.schema_name.as_deref() == Some("tool.response.v1") {
         let text = |key: &str| event.context.get(key).and_then(|value| value.as_str()).unwrap_or_default();
-        // Each start of the house calls the calculator by itself.
+        // `rcrt up` calls the calculator itself at each start.
         if text("tool") != "calculator" {
             seen.answered.insert(text("request_id").to_owned());
         }
@@ -74,11 +74,11 @@ fn note(seen: &mut SeenEvents, event: &Event) -> usize {
 }
 
 impl SeenEvents {
-    /// Numbers only grow, and no change was told twice.
+    /// Numbers only grow, and no change was received twice.
     pub fn check(&self) {
         assert!(self.numbers.windows(2).all(|pair| pair[0] < pair[1]), "numbers grow");
         let twice: Vec<_> = self.changes.iter().filter(|(_, count)| **count != 1).collect();
-        assert!(twice.is_empty(), "told more than once: {twice:?}");
+        assert!(twice.is_empty(), "received more than once: {twice:?}");
     }
 
     pub fn created(&self, id: Uuid) -> bool {

@@ -1,4 +1,4 @@
-//! Many requests at once, and afterwards the count of their answers and of the times they ran.
+//! Many requests at once. Afterwards their responses and runs are counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,14 +25,16 @@ const TALLY: &str = r#"export async function execute(input, context) {
 }
 "#;
 
-/// The request records by the requests' own ids.
+/// The request records by request id.
 pub struct Flood {
     pub requests: HashMap<String, Uuid>,
 }
 
-/// Writes the tool `tally` and 500 requests for it, 16 at a time, repeating what got no answer, as an agent would.
+/// Writes the tool `tally` and 500 requests for it, 16 at a time. Repeats a write that got no
+/// response, as an agent would.
 pub async fn send(store: Arc<dyn Breadcrumbs>) -> Flood {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "Which."}}});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "description": "The number of the call."}}});
     write(&*store, &tool_record::tool("tally", TALLY, &schema, &json!({})), "tally").await;
     let written: Vec<(String, Uuid)> = futures::stream::iter(0..REQUESTS)
         .map(|n| {
@@ -55,14 +57,14 @@ async fn write(store: &dyn Breadcrumbs, record: &NewBreadcrumb, key: &str) -> Uu
     loop {
         match store.create(record.clone(), Some(key)).await {
             Ok(created) => return created.id,
-            // The client has paused between its own attempts already.
+            // The client already pauses between its own attempts.
             Err(error) if error.is_retryable() => {}
-            Err(error) => panic!("a record is refused: {error}"),
+            Err(error) => panic!("a record was refused: {error}"),
         }
     }
 }
 
-/// All records that the selector admits.
+/// All records that the selector matches.
 async fn all(store: &dyn Breadcrumbs, selector: Selector) -> Vec<BreadcrumbListItem> {
     let mut found = Vec::new();
     loop {
@@ -78,13 +80,14 @@ async fn all(store: &dyn Breadcrumbs, selector: Selector) -> Vec<BreadcrumbListI
 }
 
 impl Flood {
-    /// One request beside the flood.
+    /// A single request.
     pub fn of(request_id: &str, record: Uuid) -> Self {
         Self { requests: [(request_id.to_owned(), record)].into() }
     }
 
-    /// Every request has exactly one response in the store, and the watcher saw it and its request; what ran did so
-    /// once; what succeeded did run; what failed says so honestly. Gives the responses.
+    /// Checks that every request has exactly one response in the store, that the watcher saw both,
+    /// that no call ran twice, that successful calls ran once, and that failures have the right
+    /// code. Returns the responses.
     pub async fn check(&self, store: &dyn Breadcrumbs, seen: &SeenEvents) -> Vec<ToolResponse> {
         let schema = |name: &str| Selector { schema_name: Some(name.into()), ..Selector::default() };
         let mut responses: HashMap<String, Vec<(Uuid, ToolResponse)>> = HashMap::new();
@@ -114,7 +117,7 @@ impl Flood {
             }
             answers.push(response.clone());
         }
-        // The kills are few; most of the flood must simply work.
+        // There are only a few kills, so most calls must succeed.
         let failed = answers.iter().filter(|response| response.error_code.is_some()).count();
         assert!(answers.len() < REQUESTS || failed < REQUESTS / 4, "{failed} of {REQUESTS} failed");
         seen.check();

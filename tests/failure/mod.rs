@@ -1,5 +1,5 @@
-//! What dies, and what must hold all the same: processes killed with SIGKILL in the middle of work. Every request ends
-//! with exactly one response, and a subscriber that stays or comes back has seen every event once.
+//! Processes are killed with SIGKILL while they work. Even so, every request gets exactly one
+//! response, and a subscriber that stays connected or reconnects sees every event once.
 
 mod flood;
 mod postgres;

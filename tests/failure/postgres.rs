@@ -5,7 +5,7 @@ use super::flood::{self, REQUESTS};
 use crate::process::Installation;
 use crate::watcher::Watcher;
 
-/// The embedded Postgres is killed twice under a running house, which starts it again.
+/// The embedded Postgres is killed twice while `rcrt up` runs, which starts it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_in_the_middle_of_500_requests() {
     let installation = Installation::new();

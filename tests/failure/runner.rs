@@ -11,7 +11,7 @@ use crate::process::{Installation, PATIENCE, Rcrt};
 use crate::tool_record;
 use crate::watcher::Watcher;
 
-/// A store and a server of their own, and runners beside them that have only the server's address and a token.
+/// A separate store and server, and runners that have only the server's address and a token.
 pub struct Apart {
     pub installation: Installation,
     pub database: TestDatabase,
@@ -55,7 +55,7 @@ async fn killed_in_the_middle_of_500_requests_again_and_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_while_it_runs_a_call_the_call_is_answered_and_not_run_again() {
+async fn a_call_whose_runner_is_killed_fails_and_is_not_repeated() {
     let apart = Apart::new().await;
     let _server = apart.server();
     let store = apart.installation.client().await;
@@ -75,9 +75,9 @@ async fn killed_while_it_runs_a_call_the_call_is_answered_and_not_run_again() {
     assert_eq!(store.call(request).await.unwrap().attempt, 1);
 }
 
-/// The runner is held between claim and start (it waits for a secret that a lock keeps from it), and killed there.
+/// The runner is killed between claim and start, while it waits for a secret that is locked.
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
+async fn a_claimed_call_whose_runner_is_killed_runs_on_the_next() {
     let apart = Apart::new().await;
     let _server = apart.server();
     let store = apart.installation.client().await;
@@ -91,7 +91,7 @@ async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
     store.grant_secret(secret, tool).await.unwrap();
 
     let doomed = apart.runner();
-    // It looked at the secrets for what it offers; from now on only a call asks for them.
+    // It has read the secrets to decide which tools it offers. From now on only calls read them.
     offers(&*store, "secretive").await;
     let mut connection = PgConnection::connect(&apart.database.admin_url).await.unwrap();
     let mut lock = connection.begin().await.unwrap();
@@ -106,10 +106,11 @@ async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
 
     let responses = Flood::of("claimed", request).check(&*store, &watcher.stop()).await;
     assert_eq!((responses[0].error_code, &responses[0].output), (None, &Some(json!(4))), "{:?}", responses[0]);
-    assert_eq!(store.call(request).await.unwrap().attempt, 1, "the claim that came to nothing is no attempt");
+    assert_eq!(store.call(request).await.unwrap().attempt, 1, "an unstarted claim does not count as an attempt");
 }
 
-/// The tool is done and its response waits in the database behind a lock, when the runner is killed.
+/// The runner is killed when the tool has finished and its response waits for a lock in the
+/// database.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_after_a_call_before_its_response_is_written() {
     let apart = Apart::new().await;
@@ -135,12 +136,13 @@ async fn killed_after_a_call_before_its_response_is_written() {
     let _next = apart.runner();
     watcher.answered(1).await;
 
-    // Either the response was under way already and stands, or the call is answered as one whose runner was lost.
+    // Either the response was already being written and is committed, or the call fails because its
+    // runner was lost.
     Flood::of("done", request).check(&*store, &watcher.stop()).await;
     assert_eq!(store.call(request).await.unwrap().attempt, 1);
 }
 
-/// Waits until the tool stands in the catalog.
+/// Waits until the tool is in the catalog.
 async fn offers(store: &dyn Breadcrumbs, tool: &str) {
     let listed = async {
         while Catalog::read(store)
@@ -154,12 +156,12 @@ async fn offers(store: &dyn Breadcrumbs, tool: &str) {
     tokio::time::timeout(PATIENCE, listed).await.expect("the tool is offered");
 }
 
-/// Waits until the call is in this state. The queue's state has no event of its own, so it is asked for.
+/// Waits until the call is in this state. State changes of the queue have no event, so it polls.
 async fn reaches(store: Arc<dyn Breadcrumbs>, request: Uuid, state: CallState) {
     let asked = async {
         while store.call(request).await.unwrap().state != state {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("the call gets there");
+    tokio::time::timeout(PATIENCE, asked).await.expect("the call reaches the state");
 }

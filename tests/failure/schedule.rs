@@ -9,10 +9,10 @@ use crate::process::PATIENCE;
 
 const SEED: &str = include_str!("../../bootstrap-breadcrumbs/tools-native/schedule_task.json");
 
-/// Two runners, of which one is killed as soon as a fire is seen: mostly between the fire's record and the word that it
-/// is done, and by turns the one that fired and the other.
+/// Of two runners one is killed as soon as a fire is seen, mostly between the fire's record and its
+/// completion. In turns it is the one that fired and the other one.
 #[tokio::test(flavor = "multi_thread")]
-async fn runners_are_killed_at_the_fires_of_a_task_and_each_time_fires_once() {
+async fn each_time_of_a_task_fires_once_although_runners_are_killed() {
     let apart = Apart::new().await;
     let _server = apart.server();
     let store = apart.installation.client().await;
@@ -20,7 +20,7 @@ async fn runners_are_killed_at_the_fires_of_a_task_and_each_time_fires_once() {
     store.create(seed, None).await.unwrap();
     let mut runners = vec![apart.runner(), apart.runner()];
     let mut events = store.events(None).await.unwrap();
-    let input = json!({"name": "pulse", "cron": "*/10 * * * * *", "description": "Tell that time passes."});
+    let input = json!({"name": "pulse", "cron": "*/10 * * * * *", "description": "Fires every ten seconds."});
     store.create(ToolRequest::record("schedule_task", input, Some("make"), None), None).await.unwrap();
 
     let (mut fires, mut kills) = (Vec::new(), 0);
@@ -36,7 +36,7 @@ async fn runners_are_killed_at_the_fires_of_a_task_and_each_time_fires_once() {
                 let tag = event.tags.iter().find(|tag| tag.starts_with("schedule-fire:")).unwrap();
                 let at: i64 = tag.rsplit(':').next().unwrap().parse().unwrap();
                 fires.push((at, event.context["missed"].as_i64().unwrap()));
-                // The last fires are left to whoever is there then.
+                // No kill at the last fires.
                 if kills < 3 {
                     runners.remove(kills % 2).kill().await;
                     runners.push(apart.runner());

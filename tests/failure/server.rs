@@ -3,7 +3,7 @@ use super::runner::Apart;
 use crate::process::Installation;
 use crate::watcher::Watcher;
 
-/// The server alone, under two runners that work on and come back to it.
+/// Only the server is killed. Two runners continue and reconnect to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_under_live_runners_in_the_middle_of_500_requests() {
     let apart = Apart::new().await;
@@ -25,9 +25,9 @@ async fn killed_under_live_runners_in_the_middle_of_500_requests() {
     assert_eq!(server.stop().await, Some(0), "{}", apart.installation.log());
 }
 
-/// The whole house in one process, killed with the flood half written.
+/// `rcrt up`, with everything in one process, is killed when half of the requests are written.
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_with_all_that_is_in_it_in_the_middle_of_500_requests() {
+async fn killed_in_one_process_in_the_middle_of_500_requests() {
     let installation = Installation::new();
     let listen = installation.listen.to_string();
     let up = || installation.start(&["up", "--listen", &listen, "--lease-ms", "2000"]);

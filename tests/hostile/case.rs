@@ -1,4 +1,5 @@
-//! One hostile tool: its file, and what the comment at its head says must happen. README.md tells the format.
+//! One hostile tool: its file, and the expectations in the comment at its head. README.md describes
+//! the format.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use breadcrumb::{ErrorCode, Isolation};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What a case may attack; each is a folder.
+/// The families of attacks. Each is a folder.
 pub const FAMILIES: [&str; 12] = [
     "api",
     "cpu",
@@ -21,7 +22,7 @@ pub const FAMILIES: [&str; 12] = [
     "secrets",
     "stack",
 ];
-/// Fields whose value is plain text. Those of [`MANY`] may stand there more than once.
+/// Fields whose value is plain text. Those of [`MANY`] can occur several times.
 const TEXT: [&str; 10] = [
     "status",
     "error_code",
@@ -58,9 +59,9 @@ const MANY: [&str; 6] = ["message", "console", "never", "never_asked", "never_re
 pub struct Case {
     /// `<family>/<name>.ts`.
     pub file: String,
-    /// Its tool's name, its own among all cases: `<family>-<name>`.
+    /// Its tool's name, unique among all cases: `<family>-<name>`.
     pub tool: String,
-    /// What is attacked, in words.
+    /// A description of the attack.
     pub words: String,
     pub source: String,
     pub head: Head,
@@ -71,7 +72,7 @@ pub struct Case {
 pub enum Status {
     Success,
     Error,
-    /// The validators refuse the code, so that it never runs.
+    /// The validators refuse the code, so it never runs.
     Refused,
 }
 
@@ -87,7 +88,7 @@ pub struct Head {
     pub details: Option<Value>,
     #[serde(default, deserialize_with = "even_null")]
     pub output: Option<Value>,
-    /// Texts, each of which some line on the console holds.
+    /// Texts, each of which a console line contains.
     #[serde(default)]
     pub console: Vec<String>,
     #[serde(default)]
@@ -98,7 +99,7 @@ pub struct Head {
     pub never_reached: Vec<String>,
     #[serde(default)]
     pub arrived: Vec<Arrived>,
-    /// How many records with a tag of the tool's name must be there afterwards.
+    /// How many records have the tool's name as a tag afterwards.
     pub records: Option<usize>,
     #[serde(default)]
     pub permissions: Map<String, Value>,
@@ -122,19 +123,20 @@ pub struct Head {
     /// All calls at once.
     #[serde(default)]
     pub side_by_side: bool,
-    /// Calls that differ, in order, in place of the one that the other fields describe.
+    /// Different calls, in order, instead of the one that the other fields describe.
     #[serde(default)]
     pub calls: Vec<Call>,
-    /// Of the requests, beside the tool and its input.
+    /// Also in the requests, beside the tool and its input.
     #[serde(default)]
     pub request: Request,
-    /// The last word of the call's progress that subscribers have heard: its record's context holds all of this.
+    /// The last progress of the call that subscribers see: the context of its record contains all
+    /// of this.
     pub progress: Option<Value>,
-    /// The call is cancelled when the tool has asked the servers for this path.
+    /// The call is cancelled when the tool has requested this path.
     pub cancel_at: Option<String>,
 }
 
-/// One call and its end. Without an `error_code` it succeeds.
+/// One call and its outcome. Without an `error_code` it must succeed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
@@ -149,15 +151,15 @@ pub struct Call {
     pub details: Option<Value>,
     #[serde(default, deserialize_with = "even_null")]
     pub output: Option<Value>,
-    /// Before the call the tool's record is deleted and written anew, with the same name and code.
+    /// Before the call the tool's record is deleted and created again, with the same name and code.
     #[serde(default)]
     pub rewritten: bool,
-    /// Before the call the grants of its secrets end.
+    /// Before the call the grants of its secrets are revoked.
     #[serde(default)]
     pub revoked: bool,
 }
 
-/// What stands in a request, such as the profile under which it is made.
+/// Further content of a request, such as its profile.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
@@ -165,7 +167,7 @@ pub struct Request {
     pub context: Map<String, Value>,
 }
 
-/// What a server must have got: a request for the path that holds each of the texts.
+/// A request that a server must have received: for this path, with each of the texts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrived {
@@ -206,7 +208,7 @@ fn yes() -> bool {
     true
 }
 
-/// Every case's file, by family; a file elsewhere than in a family's folder is an error.
+/// Every case's file, by family. A file outside of the families' folders is an error.
 pub fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for family in FAMILIES {
@@ -223,22 +225,22 @@ pub fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 }
 
 impl Case {
-    /// `put_in` puts names and ports in place of `{{…}}`.
+    /// `put_in` replaces `{{…}}` with names and ports.
     pub fn read(file: &str, text: &str, put_in: impl Fn(&str, &str) -> String) -> Result<Self, String> {
         let stem = file.strip_suffix(".ts").ok_or("a case is a .ts file")?;
         let tool = stem.replace('/', "-");
         let text = put_in(text, &tool);
         if let Some(name) = text.split("{{").skip(1).find_map(|rest| is_word(rest.split_once("}}")?.0)) {
-            return Err(format!("{{{{{name}}}}} stands for nothing"));
+            return Err(format!("{{{{{name}}}}} is not a known placeholder"));
         }
         let (comment, source) = text
             .strip_prefix("/**\n")
             .and_then(|rest| rest.split_once("\n */\n"))
-            .ok_or("the file must begin with a comment /** … */ that says what is attacked")?;
+            .ok_or("the file must begin with a comment /** … */ that describes the attack")?;
         let mut words = String::new();
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in comment.lines() {
-            let line = line.strip_prefix(" *").ok_or_else(|| format!("{line:?} does not begin with ' *'"))?;
+            let line = line.strip_prefix(" *").ok_or_else(|| format!("{line:?} does not start with ' *'"))?;
             let line = line.strip_prefix(' ').unwrap_or(line);
             match (field(line), fields.last_mut()) {
                 (Some((name, value)), _) => fields.push((name.to_owned(), value.to_owned())),
@@ -251,12 +253,12 @@ impl Case {
                     words.push(' ');
                 }
                 (None, Some(_)) if line.trim().is_empty() => {}
-                (None, Some(_)) => return Err(format!("{line:?} is no field; a value goes on after two spaces")),
+                (None, Some(_)) => return Err(format!("{line:?} is not a field; a value continues after two spaces")),
             }
         }
         let words = words.trim().to_owned();
         if words.len() < 20 {
-            return Err("the head must say in words what is attacked".into());
+            return Err("the head must describe the attack in words".into());
         }
         let head = Head::read(&fields)?;
         head.check()?;
@@ -268,7 +270,8 @@ fn is_word(text: &str) -> Option<&str> {
     (!text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_')).then_some(text)
 }
 
-/// `name: value`, with the name of a field: the words before the fields may have colons of their own.
+/// `name: value`, with the name of a field. The description before the fields can contain colons
+/// too.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once(':')?;
     (TEXT.contains(&name) || JSON.contains(&name)).then(|| (name, value.trim()))
@@ -287,16 +290,16 @@ impl Head {
                 let all = object.entry(name.clone()).or_insert_with(|| json!([]));
                 all.as_array_mut().unwrap().push(value);
             } else if object.insert(name.clone(), value).is_some() {
-                return Err(format!("{name} stands there twice"));
+                return Err(format!("{name} occurs twice"));
             }
         }
         serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
     }
 
-    /// Whether a run could fail what the head says.
+    /// Whether a run could violate the head.
     fn check(&self) -> Result<(), String> {
         if self.calls.iter().any(|call| !(1..=2).contains(&call.tenant)) {
-            return Err("calls: tenant is 1 or 2".into());
+            return Err("calls: tenant must be 1 or 2".into());
         }
         let says = match self.status {
             Status::Refused => self.rule.is_some(),
@@ -309,7 +312,7 @@ impl Head {
         if says {
             return Ok(());
         }
-        Err("the head says too little: success needs output; error needs error_code, and message or details; refused \
+        Err("the head is incomplete: success needs output; error needs error_code, and message or details; refused \
              needs rule"
             .into())
     }
@@ -345,7 +348,7 @@ mod tests {
     const WORDS: &str = " * What is attacked, in words: enough of them.\n *\n";
 
     #[test]
-    fn a_head_is_read_with_its_words_fields_and_long_values() {
+    fn a_head_has_a_description_fields_and_long_values() {
         let case = read(&format!(
             "{WORDS} * status: success\n * output: [1,\n *   2]\n * never: a: b\n * never: c\n * limits: {{}}"
         ))
@@ -360,24 +363,24 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_cannot_be_read_or_could_not_fail_is_refused() {
+    fn an_invalid_or_incomplete_head_is_refused() {
         for (comment, why) in [
             (" * status: success\n * output: 1", "in words"),
             (&*format!("{WORDS} * output: 1"), "status"),
             (&format!("{WORDS} * status: perhaps\n * output: 1"), "perhaps"),
-            (&format!("{WORDS} * status: success"), "too little"),
-            (&format!("{WORDS} * status: error\n * error_code: Timeout"), "too little"),
+            (&format!("{WORDS} * status: success"), "incomplete"),
+            (&format!("{WORDS} * status: error\n * error_code: Timeout"), "incomplete"),
             (&format!("{WORDS} * status: error\n * error_code: Slow\n * message: x"), "Slow"),
-            (&format!("{WORDS} * status: refused"), "too little"),
+            (&format!("{WORDS} * status: refused"), "incomplete"),
             (&format!("{WORDS} * status: success\n * output: {{"), "output"),
             (&format!("{WORDS} * status: success\n * output: 1\n * output: 2"), "twice"),
-            (&format!("{WORDS} * status: success\n * output: 1\n * outputs: 2"), "no field"),
-            (&format!("{WORDS} * status: success\n * output: \"{{{{nothing}}}}\""), "stands for nothing"),
-            (&format!("{WORDS} * status: success\n * calls: [{{\"input\": 1}}]"), "too little"),
+            (&format!("{WORDS} * status: success\n * output: 1\n * outputs: 2"), "not a field"),
+            (&format!("{WORDS} * status: success\n * output: \"{{{{nothing}}}}\""), "is not a known placeholder"),
+            (&format!("{WORDS} * status: success\n * calls: [{{\"input\": 1}}]"), "incomplete"),
             (&format!("{WORDS} * status: success\n * calls: [{{\"output\": 1, \"tenant\": 3}}]"), "tenant"),
         ] {
-            let told = read(comment).err().unwrap_or_else(|| panic!("{comment} is read"));
-            assert!(told.contains(why), "{told:?} does not say {why:?}");
+            let error = read(comment).err().unwrap_or_else(|| panic!("{comment} is read"));
+            assert!(error.contains(why), "{error:?} does not say {why:?}");
         }
         assert!(Case::read("cpu/a.ts", "export async function execute() {}", |text, _| text.into()).is_err());
         assert!(Case::read("cpu/a.js", "/**\n */\n", |text, _| text.into()).is_err());

@@ -1,5 +1,5 @@
-//! The parts of the runtime as `rcrt up` puts them together, on a test database and a small hostile internet: real store,
-//! real runners, real worker processes of this build's `rcrt`, the real gate.
+//! The parts of the runtime as `rcrt up` assembles them, on a test database and a small hostile
+//! internet: the real store, runners, worker processes of this build's `rcrt`, and egress gate.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ use super::names::Names;
 use super::request_log::RequestLog;
 use super::{malformed_http, web};
 
-/// The longest wait for one response. Calls end by their own limits, or else the runtime failed.
+/// The longest wait for one response. Calls finish by their own limits, or the runtime has failed.
 const PATIENCE: Duration = Duration::from_mins(10);
 const ROOM: usize = 12;
 
@@ -38,7 +38,7 @@ pub struct Harness {
     pub seen: Arc<RequestLog>,
     pub web: u16,
     pub liar: u16,
-    /// A record of the second tenant, which the first must not see.
+    /// A record of the second tenant that the first must not see.
     pub foreign: Uuid,
     store: Arc<Store>,
     sandbox: Arc<Sandbox>,
@@ -46,13 +46,13 @@ pub struct Harness {
     runners: Vec<JoinHandle<()>>,
 }
 
-/// A tenant with a runner of its own, seen by an agent that may write tools and secrets.
+/// A tenant with its own runner, as an agent sees it that can write tools and secrets.
 pub struct Tenant {
     pub store: Arc<dyn Breadcrumbs>,
     answers: Arc<Answers>,
 }
 
-/// The responses that a tenant's event stream has brought, by request.
+/// The responses from a tenant's event stream, by request.
 #[derive(Default)]
 struct Answers {
     known: Mutex<HashMap<String, Map<String, Value>>>,
@@ -117,11 +117,11 @@ impl Harness {
         Self { tenants, names, seen, web, liar, foreign, store, sandbox, stop, runners }
     }
 
-    /// Ends everything that was started; what is left of worker processes then is a fault.
+    /// Stops everything that was started. A worker process that still exists afterwards is a fault.
     pub async fn close(self) {
         self.stop.cancel();
         for runner in self.runners {
-            runner.await.expect("the runner ends well");
+            runner.await.expect("the runner stops without an error");
         }
         self.sandbox.close().await;
         self.store.close().await;
@@ -131,7 +131,7 @@ impl Harness {
 fn gate(allowed: &[String], name_server: SocketAddr) -> Arc<Egress> {
     let options = EgressOptions {
         allowed_private: allowed.iter().map(|entry| entry.parse().unwrap()).collect(),
-        // So that hostile servers are given up in time for a test.
+        // Short timeouts, so that the gate gives up on hostile servers in time for a test.
         connect_timeout: Duration::from_secs(3),
         head_timeout: Duration::from_secs(3),
         interfaces: Arc::new(Own),
@@ -141,7 +141,7 @@ fn gate(allowed: &[String], name_server: SocketAddr) -> Arc<Egress> {
     Arc::new(Egress::with_resolver(options, &names).unwrap())
 }
 
-/// The machine's interfaces, and one with a public address that the DNS server tells as well.
+/// The machine's interfaces, and one with a public address that the DNS server also returns.
 #[derive(Debug)]
 struct Own;
 
@@ -215,7 +215,7 @@ impl Tenant {
         Asked { record, begun, request }
     }
 
-    /// The response's context as it stands in the store.
+    /// The response's context in the store.
     pub async fn answer(&self, asked: &Asked) -> Result<Map<String, Value>, String> {
         self.answers.of(&asked.request).await.ok_or_else(|| format!("no response within {} s", PATIENCE.as_secs()))
     }
@@ -227,7 +227,7 @@ impl Tenant {
         self.store.list(&query).await.unwrap().len()
     }
 
-    /// What subscribers see of the request's progress: the record, and how often it was written.
+    /// The progress of the request that subscribers see: the record, and how often it was written.
     pub async fn progress(&self, asked: &Asked) -> Vec<(Value, i64)> {
         let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
         query.selector.schema_name = Some(breadcrumb::schema_names::TOOL_PROGRESS.to_owned());
@@ -236,7 +236,8 @@ impl Tenant {
         found.into_iter().map(|item| (Value::Object(item.context.unwrap_or_default()), item.version)).collect()
     }
 
-    /// How many records have this tag, once no more come: calls that a case set off may still be at work.
+    /// How many records have this tag, once no more are written: calls that a case started can
+    /// still be running.
     pub async fn settled(&self, tag: &str, wanted: usize) -> usize {
         let begun = Instant::now();
         let mut found = self.tagged(tag).await;
@@ -259,8 +260,8 @@ impl Tenant {
         self.store.create(record, None).await.unwrap().id
     }
 
-    /// The contexts of all records but the tools and the requests (and the foreign one), as text, one a line: what came of
-    /// the tools.
+    /// The contexts of all records except tools, requests and the foreign record, as text, one per
+    /// line: the output of the tools.
     pub async fn traces(&self, foreign: Uuid) -> String {
         let mut all = String::new();
         let mut offset = 0;

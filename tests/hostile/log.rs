@@ -1,4 +1,4 @@
-//! What the runtime writes to its log while hostile tools run, kept to be searched.
+//! Captures the runtime's log while hostile tools run, so that it can be searched.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Takes the log of this process from here on. All that our own crates say is in it, also what nobody reads.
+    /// Captures the log of this process from now on, at all levels for our own crates.
     pub fn start() -> Self {
         let log = Self::default();
         let filter = "warn,breadcrumb=trace,validate=trace,typescript=trace,store=trace,sandbox=trace,executors=trace,\
@@ -20,7 +20,7 @@ impl Log {
             .with_ansi(false)
             .with_writer(log.clone())
             .finish();
-        tracing::subscriber::set_global_default(subscriber).expect("the only test that takes the log");
+        tracing::subscriber::set_global_default(subscriber).expect("the only test that captures the log");
         log
     }
 

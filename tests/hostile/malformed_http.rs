@@ -1,4 +1,4 @@
-//! An HTTP server that keeps to none of HTTP's rules. The first part of the path says which lie is told.
+//! An HTTP server that violates HTTP. The first part of the path selects the violation.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::request_log::RequestLog;
 
-/// Serves on a free port until the test's runtime ends.
+/// Serves on a free port until the test's runtime stops.
 pub async fn serve(seen: Arc<RequestLog>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let seen = seen.clone();
-            // The client is free to go away in the middle: that is what is tested.
+            // The client can close the connection at any time; that is what is tested.
             tokio::spawn(async move { answer(stream, &seen).await });
         }
     });
@@ -36,23 +36,23 @@ async fn answer(mut stream: TcpStream, seen: &RequestLog) -> std::io::Result<()>
         let path = text.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
         let lie = path.split('/').nth(1).unwrap_or_default().to_owned();
         seen.add(&path, text);
-        if !tell(&mut stream, &lie).await? {
+        if !respond(&mut stream, &lie).await? {
             return Ok(());
         }
     }
 }
 
-/// True when the connection goes on.
-async fn tell(stream: &mut TcpStream, lie: &str) -> std::io::Result<bool> {
+/// True if the connection stays open.
+async fn respond(stream: &mut TcpStream, lie: &str) -> std::io::Result<bool> {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
     let fixed: String = match lie {
         "honest" => {
             stream.write_all(format!("{OK}content-length: 6\r\n\r\nhonest").as_bytes()).await?;
             return Ok(true);
         }
-        // More is promised than comes.
+        // The length is larger than the body.
         "short" => format!("{OK}content-length: 1000\r\n\r\nonly this"),
-        // A second answer is pushed behind the first, for whoever asks next on this connection.
+        // A second response follows the first, for the next request on this connection.
         "poison" => {
             let second = format!("{OK}content-length: 8\r\n\r\npoisoned");
             stream.write_all(format!("{OK}content-length: 5\r\n\r\nfirst{second}{second}").as_bytes()).await?;
@@ -63,7 +63,7 @@ async fn tell(stream: &mut TcpStream, lie: &str) -> std::io::Result<bool> {
         "bad-chunk" => format!("{OK}transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nx"),
         "huge-chunk" => format!("{OK}transfer-encoding: chunked\r\n\r\nffffffffffffff\r\nx"),
         "no-http" => "SSH-2.0-OpenSSH_9.9\r\n\r\n".into(),
-        "old" => "<html>an answer without a head</html>".into(),
+        "old" => "<html>a response without a head</html>".into(),
         "close" => String::new(),
         "bad-status" => "HTTP/1.1 9999 Many\r\ncontent-length: 0\r\n\r\n".into(),
         "switch" => "HTTP/1.1 101 Switching Protocols\r\nupgrade: raw\r\nconnection: upgrade\r\n\r\n".into(),
@@ -91,12 +91,12 @@ async fn tell(stream: &mut TcpStream, lie: &str) -> std::io::Result<bool> {
                 stream.write_all(&more).await?;
             }
         }
-        // For ever not yet.
+        // 100 Continue forever.
         "continue" => loop {
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
             tokio::task::yield_now().await;
         },
-        // One byte of the head now and then: each makes the connection look alive.
+        // Slowly more lines of the head, so that the connection never looks idle.
         "slow-head" => {
             stream.write_all(OK.as_bytes()).await?;
             loop {

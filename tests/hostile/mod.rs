@@ -1,6 +1,6 @@
-//! Tools written to break the runtime, one file each in the folders beside this one, each with what must happen at its
-//! head. They run here against the real thing, and after each the same runner must answer a good call. README.md tells
-//! how to add one.
+//! Tools that try to break the runtime, one file each in the folders beside this file. The head of
+//! each says what must happen. They run here against the real runtime, and after each the same
+//! runner must answer a good call. README.md explains how to add one.
 
 mod case;
 mod harness;
@@ -20,11 +20,11 @@ use case::{Case, FAMILIES};
 use harness::Harness;
 use log::Log;
 
-/// Fewer cases than this mean that some were lost.
+/// With fewer cases than this, some were lost.
 const LEAST: usize = 117;
-/// Cases at the same time. Most wait for a limit most of the time.
+/// Cases that run at the same time. Most of them mostly wait for a limit.
 const SIDE_BY_SIDE: usize = 6;
-/// Runs only the cases whose file begins with this, such as `egress/` or `cpu/endless_loop.ts`.
+/// Runs only the cases whose file starts with this, such as `egress/` or `cpu/endless_loop.ts`.
 const ONLY: &str = "RCRT_HOSTILE_ONLY";
 
 fn folder() -> PathBuf {
@@ -32,13 +32,13 @@ fn folder() -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_hostile_tool_ends_as_its_head_says() {
+async fn every_hostile_tool_does_what_its_head_says() {
     let files = case::files(&folder());
     for family in FAMILIES {
         let count = files.iter().filter(|(file, _)| file.starts_with(&format!("{family}/"))).count();
         assert!(count > 0, "the family {family} has no case");
     }
-    assert!(files.len() >= LEAST, "{} cases are there, and at least {LEAST} should be", files.len());
+    assert!(files.len() >= LEAST, "there are {} cases, and at least {LEAST} are expected", files.len());
 
     let log = Log::start();
     let harness = Box::pin(Harness::open()).await;
@@ -85,7 +85,7 @@ async fn every_hostile_tool_ends_as_its_head_says() {
     );
 }
 
-/// Puts what a case cannot know beforehand in place of `{{…}}`.
+/// Replaces `{{…}}` with what a case cannot know beforehand.
 fn fill(harness: &Harness, text: &str, tool: &str) -> String {
     text.replace("{{port}}", &harness.web.to_string())
         .replace("{{liar}}", &harness.liar.to_string())

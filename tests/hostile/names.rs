@@ -1,5 +1,6 @@
-//! A DNS server on loopback that answers as an attacker's would. What it answers is told by the name that is asked for:
-//! the label before `example.com` (a name that is nobody's) says how, whatever stands before it keeps cases apart.
+//! A DNS server on loopback that answers as an attacker's would. The requested name selects the
+//! answer: the label before `example.com` (a name that belongs to nobody) says how. Labels before
+//! it separate the cases.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,9 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::net::UdpSocket;
 
-/// Counts as public in every table, and is given to nobody (IANA keeps 2d00::/8): a dial of it reaches no machine.
+/// Public in every table, but not assigned to anybody (IANA reserves 2d00::/8): a connection
+/// reaches no machine.
 const NOBODY: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2d00, 0, 0, 0, 0, 0, 0, 1));
-/// Public as well, and this machine's own: the tests' runner is told that one of its interfaces has it.
+/// Public as well, and this machine's own: the tests' runner assumes that one of its interfaces has
+/// it.
 pub const OWN: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2d00, 0, 0, 0, 0, 0, 0, 7));
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const METADATA: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254));
@@ -26,14 +29,14 @@ pub struct Names {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// What is answered to one question.
+/// The answer to one question.
 struct Answer {
     code: u8,
     records: Vec<Record>,
     truncated: bool,
 }
 
-/// `owner` is not always the name that was asked for: this server lies.
+/// `owner` is not always the requested name, because this server lies.
 struct Record {
     owner: String,
     kind: u16,
@@ -41,7 +44,7 @@ struct Record {
 }
 
 impl Names {
-    /// Serves until the test's runtime ends.
+    /// Serves until the test's runtime stops.
     pub async fn serve() -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -63,14 +66,14 @@ impl Names {
         Self { address, asked }
     }
 
-    /// Whether anybody asked for this name, or for one under it.
+    /// Whether this name, or one under it, was requested.
     pub fn was_asked(&self, name: &str) -> bool {
         let under = format!(".{name}");
         self.asked.lock().unwrap().iter().any(|asked| asked == name || asked.ends_with(&under))
     }
 }
 
-/// The name in lower case, the type, and where the question ends.
+/// The name in lower case, the type, and the offset after the question.
 fn question(packet: &[u8]) -> Option<(String, u16, usize)> {
     let mut labels = Vec::new();
     let mut at = 12;
@@ -88,7 +91,7 @@ fn question(packet: &[u8]) -> Option<(String, u16, usize)> {
     Some((labels.join("."), kind, at + 4))
 }
 
-/// What is answered when the name is asked for the `time`th time; `None` is silence.
+/// The answer when the name is requested for the `time`th time. `None` is silence.
 fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
     let found = |addresses: &[IpAddr]| Some(Answer::of(name, kind, addresses));
     if matches!(name, "api.test" | "other.test" | "liar.test") || name.ends_with(".api.test") {
@@ -113,9 +116,10 @@ fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
         "teredo" => found(&["2001:0:7f00:1::80ff:fffe".parse().unwrap()]),
         "unique" => found(&["fd00::1".parse().unwrap()]),
         "link" => found(&["fe80::1".parse().unwrap()]),
-        // Nobody for whoever looks first, this machine for whoever looks again.
+        // Nobody's address for the first lookup, this machine's for the second.
         "rebind" => found(&[if time == 1 { NOBODY } else { LOOPBACK }]),
-        // The other way round: a gate that remembers a refusal is as wrong as one that remembers a permission.
+        // This machine's address for the first family: a gate that remembers a refusal is as wrong
+        // as one that remembers a permission.
         "family" => found(&[if kind == A { LOOPBACK } else { NOBODY }]),
         "many" => {
             let mut all: Vec<IpAddr> = (1..=30).map(|n| Ipv6Addr::new(0x2d00, 0, 0, 0, 0, 0, 1, n).into()).collect();
@@ -133,7 +137,7 @@ fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
             answer.records.push(Record { owner: name.into(), kind: CNAME, data: encoded(name) });
             Some(answer)
         }
-        // The answer to a question that nobody put.
+        // The answer to another question.
         "other" => Some(Answer::of("elsewhere.example.com", kind, &[LOOPBACK])),
         "truncated" => Some(Answer { truncated: true, ..Answer::of(name, kind, &[LOOPBACK]) }),
         "failing" => Some(Answer { code: SERVER_FAILURE, records: Vec::new(), truncated: false }),
@@ -143,7 +147,7 @@ fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
 }
 
 impl Answer {
-    /// Those of the addresses that are of the kind that was asked for.
+    /// The addresses of the requested kind.
     fn of(owner: &str, kind: u16, addresses: &[IpAddr]) -> Self {
         let data = addresses.iter().filter_map(|address| match (address, kind) {
             (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
@@ -165,7 +169,8 @@ fn encoded(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The answer's packet; `asked` is the question's, up to the question's end. Nothing may be kept (time to live 0).
+/// The answer's packet. `asked` is the query up to the end of the question. The time to live is 0,
+/// so that nothing is cached.
 fn message(asked: &[u8], answer: &Answer) -> Vec<u8> {
     let mut packet = asked.to_vec();
     packet[2] = 0x84 | u8::from(answer.truncated) << 1 | (asked[2] & 1);

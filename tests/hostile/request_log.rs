@@ -1,4 +1,4 @@
-//! What the servers of the tests were asked.
+//! The requests that the tests' servers received.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub struct RequestLog {
     news: Notify,
 }
 
-/// One request: its path without the query, and everything of it as text.
+/// One request: its path without the query, and the whole request as text.
 struct Request {
     path: String,
     text: String,
@@ -34,14 +34,14 @@ impl RequestLog {
             .collect()
     }
 
-    /// Requests that hold this text, outside of these paths.
+    /// Requests that contain this text, outside of these paths.
     pub fn holding(&self, text: &str, outside_of: &[String]) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         let holds = |request: &&Request| request.text.contains(text) && !outside_of.contains(&request.path);
         requests.iter().filter(holds).map(|request| request.path.clone()).collect()
     }
 
-    /// Waits until somebody asked for this path.
+    /// Waits until this path was requested.
     pub async fn reached(&self, path: &str, patience: Duration) -> bool {
         let waited = async {
             loop {

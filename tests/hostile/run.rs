@@ -1,4 +1,4 @@
-//! One case from its record in the store to what is wrong with its end.
+//! Runs one case, from its record in the store to its faults.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub async fn introduce(harness: &Harness) {
     assert_eq!(fault, None, "before any hostile tool");
 }
 
-/// Whether the runner that ran a hostile tool still does an honest one's work; else what it answered.
+/// Whether the runner that ran a hostile tool still runs a good one. Returns its response if not.
 async fn good(harness: &Harness, tenant: &Tenant) -> Option<String> {
     let path = format!("/good/{}", Uuid::new_v4());
     let url = format!("http://api.test:{}{path}", harness.web);
@@ -46,7 +46,7 @@ async fn good(harness: &Harness, tenant: &Tenant) -> Option<String> {
     }
 }
 
-/// What is wrong with how the case ended; empty when it is as its head says.
+/// Runs the case and returns its faults. Empty if everything is as its head says.
 pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
     let mut faults = Vec::new();
     let calls = case.head.calls();
@@ -72,7 +72,7 @@ pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
         let request = tenant.ask(&case.tool, call.input.clone(), &case.head.request).await;
         if let Some(path) = &case.head.cancel_at {
             if !harness.seen.reached(path, Duration::from_mins(1)).await {
-                faults.push(format!("the tool never came to {path}, where it is cancelled"));
+                faults.push(format!("the tool never requested {path}, at which it is cancelled"));
             }
             tenant.store.cancel(request.record).await.unwrap();
         }
@@ -121,7 +121,7 @@ fn tool(case: &Case) -> NewBreadcrumb {
     tool_record::tool(&case.tool, &case.source, &head.input_schema, &extra)
 }
 
-/// Writes the tool and its secrets into a tenant; gives the tool's record.
+/// Writes the tool and its secrets into a tenant. Returns the tool's record.
 async fn prepare(tenant: &Tenant, case: &Case) -> Uuid {
     let record = tenant.write(tool(case)).await;
     for secret in &case.head.secrets {
@@ -150,14 +150,14 @@ async fn judge(case: &Case, call: &Call, tenant: &Tenant, asked: &Asked, faults:
     }
     let text = Value::Object(context.clone()).to_string();
     for never in verdict::nevers(case).iter().filter(|never| text.contains(never.as_str())) {
-        faults.push(format!("the response holds {never:?}"));
+        faults.push(format!("the response contains {never:?}"));
     }
     if faults.len() > before {
         faults.push(format!("response to {}: {}", call.input, shown(context)));
     }
 }
 
-/// A response that fits on a screen: of a long one the begin and the end.
+/// A response for the screen. A long one is shortened in the middle.
 fn shown(context: Map<String, Value>) -> String {
     let characters: Vec<char> = Value::Object(context).to_string().chars().collect();
     match characters.len().checked_sub(4_000) {
@@ -173,7 +173,7 @@ fn shown(context: Map<String, Value>) -> String {
 fn of_servers(harness: &Harness, case: &Case, faults: &mut Vec<String>) {
     let head = &case.head;
     for name in head.never_asked.iter().filter(|name| harness.names.was_asked(name)) {
-        faults.push(format!("the name server was asked for {name}"));
+        faults.push(format!("the DNS server got a query for {name}"));
     }
     for path in &head.never_reached {
         if let Some(request) = harness.seen.at(path).first() {
@@ -194,7 +194,7 @@ fn of_servers(harness: &Harness, case: &Case, faults: &mut Vec<String>) {
     }
 }
 
-/// What must be nowhere, in what all cases together left behind: the records and the log.
+/// Searches the records and the log of all cases for texts that must not be in them.
 pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<String> {
     let mut records = String::new();
     for tenant in &harness.tenants {
@@ -203,7 +203,7 @@ pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<St
     let log = log.text();
     let mut faults = Vec::new();
     for case in cases {
-        // What a case says of itself holds where it is named; a secret is one everywhere.
+        // The texts of a case count only in lines that name it. A secret counts everywhere.
         let own = case.head.never.iter().map(|text| (text.clone(), Some(case.tool.as_str())));
         let kept = case.head.secrets.iter().filter(|secret| !secret.readable);
         let values = kept.flat_map(|secret| verdict::forms(&secret.value)).map(|form| (form, None));
@@ -212,7 +212,7 @@ pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<St
                 let holds = |line: &&str| line.contains(&never) && tool.is_none_or(|tool| line.contains(tool));
                 if let Some(line) = text.lines().find(holds) {
                     let line: String = line.chars().take(1_000).collect();
-                    faults.push(format!("tests/hostile/{}: {place} holds {never:?}: {line}", case.file));
+                    faults.push(format!("tests/hostile/{}: {place} contains {never:?}: {line}", case.file));
                 }
             }
         }
@@ -220,7 +220,7 @@ pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<St
     faults
 }
 
-/// Worker processes that outlived their sandbox.
+/// Worker processes that still exist after their sandbox was closed.
 #[cfg(target_os = "linux")]
 pub fn left_running() -> Vec<String> {
     let parent = format!("PPid:\t{}\n", std::process::id());
@@ -229,7 +229,7 @@ pub fn left_running() -> Vec<String> {
         .filter(|path| std::fs::read_to_string(path.join("status")).is_ok_and(|status| status.contains(&parent)))
         .filter_map(|path| std::fs::read_to_string(path.join("cmdline")).ok())
         .filter(|command| command.contains("sandbox-worker"))
-        .map(|command| format!("a worker process is still there after the sandbox was closed: {command:?}"))
+        .map(|command| format!("a worker process still exists after the sandbox was closed: {command:?}"))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with how a case ended, in sentences.
+//! The faults of a case, in sentences.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::case::{Call, Case, Status};
 
-/// What no response may say about the machine that it ran on.
+/// What no response can contain about the machine that it ran on.
 const NEVER: [&str; 4] = ["ext:sandbox", "ext:deno", "ext:core", "/proc/"];
 
-/// One response against what its call must end with.
+/// Compares one response with the expected outcome of its call.
 pub fn of_response(case: &Case, call: &Call, response: &ToolResponse, faults: &mut Vec<String>) {
     let mut fault = |what: String| faults.push(what);
     if response.tool != case.tool {
@@ -25,7 +25,7 @@ pub fn of_response(case: &Case, call: &Call, response: &ToolResponse, faults: &m
         (None, None) if response.status == ResponseStatus::Success => {}
         (wanted, found) => {
             let named = |code: Option<ErrorCode>| code.map_or("success", ErrorCode::as_str);
-            fault(format!("it ended with {}, not with {}", named(found), named(wanted)));
+            fault(format!("the result is {}, not {}", named(found), named(wanted)));
         }
     }
     if let Some(wanted) = &call.output
@@ -35,12 +35,12 @@ pub fn of_response(case: &Case, call: &Call, response: &ToolResponse, faults: &m
     }
     let said = response.error.as_deref().unwrap_or_default();
     for text in call.message.iter().filter(|text| !said.contains(text.as_str())) {
-        fault(format!("the message does not say {text:?}"));
+        fault(format!("the message does not contain {text:?}"));
     }
     if let Some(wanted) = &call.details
         && !holds(response.error_details.as_ref().unwrap_or(&Value::Null), wanted)
     {
-        fault(format!("the details do not hold {wanted}"));
+        fault(format!("the details do not contain {wanted}"));
     }
     let lines: Vec<&str> = response
         .metadata
@@ -51,7 +51,7 @@ pub fn of_response(case: &Case, call: &Call, response: &ToolResponse, faults: &m
         .filter_map(|line| line["message"].as_str())
         .collect();
     for text in case.head.console.iter().filter(|text| !lines.iter().any(|line| line.contains(text.as_str()))) {
-        fault(format!("no line on the console says {text:?}"));
+        fault(format!("no console line contains {text:?}"));
     }
 }
 
@@ -59,27 +59,28 @@ fn of_refused(case: &Case, response: &ToolResponse, fault: &mut impl FnMut(Strin
     let rule = case.head.rule.as_deref().unwrap_or_default();
     let errors = response.error_details.as_ref().and_then(|details| details["errors"].as_array());
     if !errors.is_some_and(|errors| errors.iter().any(|error| error["rule"] == rule)) {
-        fault(format!("the validators did not refuse it by their rule {rule:?}"));
+        fault(format!("the validators did not refuse it by the rule {rule:?}"));
     }
 }
 
-/// What subscribers see of a call's progress: one record, never written faster than they can use.
+/// Checks the progress that subscribers see: one record, not written more often than the limit
+/// allows.
 pub fn of_progress(case: &Case, found: &[(Value, i64)], took: Duration, faults: &mut Vec<String>) {
     if found.len() > 1 {
-        faults.push(format!("{} records tell of one call's progress", found.len()));
+        faults.push(format!("{} records have one call's progress", found.len()));
     }
     let most = took.as_millis() as i64 / 250 + 2;
     for (_, written) in found.iter().filter(|(_, written)| *written > most) {
-        faults.push(format!("the progress was written {written} times, and {most} times are enough"));
+        faults.push(format!("the progress was written {written} times, and at most {most} times are expected"));
     }
     if let Some(wanted) = &case.head.progress
         && !found.iter().any(|(told, _)| holds(told, wanted))
     {
-        faults.push(format!("the progress does not hold {wanted}, but: {found:?}"));
+        faults.push(format!("the progress does not contain {wanted}, but: {found:?}"));
     }
 }
 
-/// Texts that must not be anywhere in what a case left behind.
+/// Texts that must not be in a case's records or log lines.
 pub fn nevers(case: &Case) -> Vec<String> {
     let mut texts: Vec<String> = NEVER.map(str::to_owned).into();
     texts.extend(case.head.never.iter().cloned());
@@ -89,12 +90,12 @@ pub fn nevers(case: &Case) -> Vec<String> {
     texts
 }
 
-/// The forms in which a value must not come back.
+/// The forms in which a value must not appear.
 pub fn forms(value: &str) -> Vec<String> {
     use base64::Engine;
     let shifted = |padding: usize| {
         let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{}{value}", "a".repeat(padding)));
-        // Without the characters that hold bits of what stands before or may stand after it.
+        // Without the characters that contain bits of the text before or after it.
         let first = (padding * 8).div_ceil(6);
         let last = (padding + value.len()) * 8 / 6;
         encoded[first..last].to_owned()
@@ -109,7 +110,8 @@ pub fn forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// Whether everything in `wanted` is in `found`: members by name, elements of a list anywhere in it.
+/// Whether everything in `wanted` is in `found`: members by name, elements of a list anywhere in
+/// it.
 fn holds(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {

@@ -1,4 +1,5 @@
-//! An HTTP server that does what a hostile or careless site does. The first part of the path says what.
+//! An HTTP server that behaves like a hostile or careless site. The first part of the path selects
+//! the behaviour.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -22,10 +23,10 @@ use super::request_log::RequestLog;
 
 const MIB: usize = 1024 * 1024;
 
-/// 64 MiB of zeros, a thousandth of that as it travels.
+/// 64 MiB of zeros, compressed to a thousandth of that.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzipped(&vec![0; 64 * MIB]));
 
-/// Serves on a free port until the test's runtime ends.
+/// Serves on a free port until the test's runtime stops.
 pub async fn serve(seen: Arc<RequestLog>) -> u16 {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -63,7 +64,7 @@ async fn answer(State(seen): State<Arc<RequestLog>>, request: Request) -> Respon
     match part(0) {
         "to" => {
             let status = StatusCode::from_u16(u16::try_from(number(1)).unwrap()).unwrap_or(StatusCode::FOUND);
-            // As it stands in the query: what is no URL must reach the gate as it is.
+            // Unchanged from the query: an invalid URL must reach the gate too.
             let target = query.strip_prefix("url=").unwrap_or_default().replace("%20", " ").replace("%26", "&");
             (status, [(header::LOCATION, target)]).into_response()
         }
@@ -100,7 +101,7 @@ async fn answer(State(seen): State<Arc<RequestLog>>, request: Request) -> Respon
     }
 }
 
-/// Gives back what it was told in confidence, in one of many forms.
+/// Returns the secret that it got, in one of many forms.
 fn back(form: &str, case: &str, told: &str) -> Response {
     let encode = |text: &str| STANDARD.encode(text);
     match form {
@@ -114,7 +115,7 @@ fn back(form: &str, case: &str, told: &str) -> Response {
         "header" => ([("x-told", told.to_owned())], "see the header").into_response(),
         "redirect" => (StatusCode::FOUND, [(header::LOCATION, format!("/echo/{case}?told={told}"))]).into_response(),
         "gzip" => ([(header::CONTENT_ENCODING, "gzip")], gzipped(told.as_bytes())).into_response(),
-        // A byte in each piece: no piece holds the value.
+        // One byte in each piece, so that no piece contains the value.
         "pieces" => {
             let bytes: Vec<_> = told.bytes().map(|byte| Ok::<_, Infallible>(Bytes::from(vec![byte]))).collect();
             let apart = stream::iter(bytes).then(|byte| async {

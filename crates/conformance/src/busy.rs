@@ -1,4 +1,4 @@
-//! A tenant whose work beside the runtime is held, by signals.
+//! Blocks a tenant's background threads until a test releases them.
 
 use std::sync::{Arc, LazyLock, mpsc};
 
@@ -6,7 +6,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// Keeps all threads busy that a tenant may have, until it ends. One at a time, so that some thread is left.
+/// Keeps all threads busy that a tenant can use, until it is dropped. Only one at a time, so that
+/// some threads stay free.
 pub struct Busy {
     ends: Vec<mpsc::Sender<()>>,
     running: Vec<JoinHandle<()>>,
@@ -36,7 +37,7 @@ impl Busy {
         Self { ends, running, _alone: alone }
     }
 
-    /// Returns when so much of the tenant's work waits.
+    /// Returns when `waiting` jobs of the tenant wait.
     pub async fn wait_for(tenant: Uuid, waiting: usize) {
         while compute::pool().waiting(tenant) < waiting {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Queue, claim, lease, answer.
+//! Queue, claim, lease, response.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ async fn asked(agent: &Agent) -> Uuid {
     agent.create(request(), None).await.unwrap().id
 }
 
-/// Asks, claims and starts one call.
+/// Requests, claims and starts one call.
 async fn running(agent: &Agent, max_attempts: u32) -> (Uuid, Lease) {
     let id = asked(agent).await;
     let lease = agent.claim(&claim_of(1)).await.unwrap()[0].lease;
@@ -71,13 +71,13 @@ pub async fn a_request_goes_from_queue_to_response(harness: &impl Harness) {
 
 pub async fn only_requests_are_queued(harness: &impl Harness) {
     let agent = alone(harness).await;
-    let id = agent.create(note("No request"), None).await.unwrap().id;
+    let id = agent.create(note("Not a request"), None).await.unwrap().id;
     assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty());
     assert_not_found(agent.call(id).await);
     assert_not_found(agent.cancel(id).await);
 }
 
-pub async fn the_oldest_are_claimed_first_but_for_busy_tools(harness: &impl Harness) {
+pub async fn the_oldest_are_claimed_first_except_for_busy_tools(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut ids = Vec::new();
     for tool in ["slow", "fast", "slow", "fast"] {
@@ -95,7 +95,7 @@ pub async fn the_oldest_are_claimed_first_but_for_busy_tools(harness: &impl Harn
     assert_eq!(fields(agent.claim(&bad).await), ["limit", "lease_ms"]);
 }
 
-pub async fn runners_side_by_side_never_share_a_call(harness: &impl Harness) {
+pub async fn concurrent_runners_never_share_a_call(harness: &impl Harness) {
     let agent = alone(harness).await;
     for _ in 0..40 {
         asked(&agent).await;
@@ -146,7 +146,7 @@ pub async fn a_call_is_completed_once(harness: &impl Harness) {
     assert_lease_lost(agent.release(claim.lease, Release::Retry { after_ms: 0 }).await);
 }
 
-pub async fn an_old_fence_can_do_nothing(harness: &impl Harness) {
+pub async fn an_old_fencing_token_is_refused(harness: &impl Harness) {
     let agent = alone(harness).await;
     asked(&agent).await;
     let old = agent.claim(&claim_of(1)).await.unwrap().remove(0);
@@ -160,21 +160,21 @@ pub async fn an_old_fence_can_do_nothing(harness: &impl Harness) {
     assert_lease_lost(agent.release(old.lease, Release::Unstarted).await);
     let made_up = Lease { request: Uuid::new_v4(), fence: new.lease.fence };
     let held = agent.heartbeat(&[old.lease, new.lease, made_up], 60_000).await.unwrap();
-    let told: Vec<_> = held.iter().map(|held| (held.lease, held.status)).collect();
-    assert_eq!(told, [(old.lease, LeaseStatus::Lost), (new.lease, LeaseStatus::Held), (made_up, LeaseStatus::Lost)]);
+    let found: Vec<_> = held.iter().map(|held| (held.lease, held.status)).collect();
+    assert_eq!(found, [(old.lease, LeaseStatus::Lost), (new.lease, LeaseStatus::Held), (made_up, LeaseStatus::Lost)]);
     agent.start(new.lease, 1).await.unwrap();
     agent.start(new.lease, 1).await.expect("starting twice is starting once");
     assert_eq!(agent.call(new.lease.request).await.unwrap().attempt, 1);
 }
 
-pub async fn a_lease_ends_without_a_heartbeat(harness: &impl Harness) {
+pub async fn a_lease_expires_without_a_heartbeat(harness: &impl Harness) {
     let agent = alone(harness).await;
     let (kept_id, lost_id) = (asked(&agent).await, asked(&agent).await);
     let claims = agent.claim(&claim_of(10)).await.unwrap();
     let (kept, lost) = (claims[0].clone(), claims[1].clone());
     assert_eq!((kept.request.id, lost.request.id), (kept_id, lost_id));
     agent.heartbeat(&[lost.lease], 1_000).await.unwrap();
-    // The store notices by itself and puts it back.
+    // The store notices by itself and queues it again.
     let again = loop {
         if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
             break claim;
@@ -186,7 +186,7 @@ pub async fn a_lease_ends_without_a_heartbeat(harness: &impl Harness) {
     agent.complete(kept.lease, answer_to(&kept, json!(1))).await.unwrap();
 }
 
-pub async fn a_lost_run_is_answered_and_not_repeated(harness: &impl Harness) {
+pub async fn a_lost_run_fails_and_is_not_repeated(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut events = agent.events(None).await.unwrap();
     let id = asked(&agent).await;
@@ -209,7 +209,7 @@ pub async fn a_retry_waits_and_counts(harness: &impl Harness) {
     assert_eq!(fields(agent.release(lease, Release::Unstarted).await), ["release"]);
     agent.release(lease, Release::Retry { after_ms: 3_600_000 }).await.unwrap();
     assert_eq!(agent.call(id).await.unwrap().state, CallState::Queued);
-    assert!(agent.claim(&claim_of(1)).await.unwrap().is_empty(), "not before its time");
+    assert!(agent.claim(&claim_of(1)).await.unwrap().is_empty(), "not before the retry time");
 
     let (id, lease) = running(&agent, 2).await;
     agent.release(lease, Release::Retry { after_ms: 0 }).await.unwrap();
@@ -232,7 +232,7 @@ pub async fn a_waiting_request_is_cancelled_at_once(harness: &impl Harness) {
     response_to(&agent, id).await;
 }
 
-pub async fn the_runner_is_told_of_a_cancellation(harness: &impl Harness) {
+pub async fn the_runner_learns_of_a_cancellation(harness: &impl Harness) {
     let agent = alone(harness).await;
     let (id, lease) = running(&agent, 1).await;
     let mut events = agent.events(None).await.unwrap();
@@ -244,15 +244,15 @@ pub async fn the_runner_is_told_of_a_cancellation(harness: &impl Harness) {
     let held = agent.heartbeat(&[lease], 60_000).await.unwrap();
     assert_eq!(held[0].status, LeaseStatus::CancelRequested);
     agent.cancel(id).await.unwrap();
-    assert_eq!(agent.get(id).await.unwrap().version, 2, "told once");
-    // What a runner gives back after that is not queued again.
+    assert_eq!(agent.get(id).await.unwrap().version, 2, "reported once");
+    // A call that a runner releases after that is not queued again.
     let (id, lease) = running(&agent, 5).await;
     agent.cancel(id).await.unwrap();
     agent.release(lease, Release::Retry { after_ms: 0 }).await.unwrap();
     assert_eq!(response_to(&agent, id).await.error_code, Some(ErrorCode::Cancelled));
 }
 
-pub async fn a_deleted_request_is_still_answered(harness: &impl Harness) {
+pub async fn a_deleted_request_still_gets_its_response(harness: &impl Harness) {
     let agent = alone(harness).await;
     let waiting = asked(&agent).await;
     agent.delete(waiting, None).await.unwrap();
@@ -269,7 +269,7 @@ pub async fn a_deleted_request_is_still_answered(harness: &impl Harness) {
     assert_eq!(response_to(&agent, id).await.output, Some(json!("late")));
 }
 
-pub async fn what_a_request_asks_cannot_be_changed(harness: &impl Harness) {
+pub async fn the_call_of_a_request_cannot_be_changed(harness: &impl Harness) {
     let agent = alone(harness).await;
     let id = asked(&agent).await;
     let context = |tool: &str| Some(object(json!({"tool": tool, "input": {"say": "hi"}, "note": 1})));
@@ -280,14 +280,14 @@ pub async fn what_a_request_asks_cannot_be_changed(harness: &impl Harness) {
     assert_eq!(fields(agent.update(id, 2, renamed).await), ["schema_name"]);
 }
 
-pub async fn a_response_must_be_one(harness: &impl Harness) {
+pub async fn a_completion_must_be_a_response(harness: &impl Harness) {
     let agent = alone(harness).await;
     let (_, lease) = running(&agent, 1).await;
     assert_eq!(fields(agent.complete(lease, note("Not a response")).await), ["schema_name"]);
     assert_eq!(agent.call(lease.request).await.unwrap().state, CallState::Running);
 }
 
-pub async fn a_response_comes_through_a_lease_alone_and_stays(harness: &impl Harness) {
+pub async fn a_response_needs_a_lease_and_cannot_be_changed(harness: &impl Harness) {
     let curator = alone(harness).await;
     let roles = [Role::Emitter, Role::Subscriber, Role::Runner];
     let agent = harness.agent_with(curator.identity.owner_id, &roles).await;
@@ -318,7 +318,7 @@ pub async fn a_response_comes_through_a_lease_alone_and_stays(harness: &impl Har
     assert_not_found(agent.get(response).await);
 }
 
-pub async fn another_tenants_calls_are_not_there(harness: &impl Harness) {
+pub async fn another_tenants_calls_are_not_found(harness: &impl Harness) {
     let (agent, stranger) = (alone(harness).await, alone(harness).await);
     let id = asked(&agent).await;
     assert!(stranger.claim(&claim_of(10)).await.unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Requests that are worth answering for a while only.
+//! Requests with a deadline.
 
 use breadcrumb::{CallState, ErrorCode, NewBreadcrumb, Release};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn within(deadline_ms: impl Into<Value>) -> NewBreadcrumb {
     record
 }
 
-pub async fn a_claim_tells_how_much_time_is_left(harness: &impl Harness) {
+pub async fn a_claim_has_the_remaining_time(harness: &impl Harness) {
     let agent = alone(harness).await;
     agent.create(within(600_000), None).await.unwrap();
     agent.create(request(), None).await.unwrap();
@@ -44,7 +44,7 @@ async fn assert_too_late(agent: &Agent, id: uuid::Uuid, allowed: u64) {
     assert!(response.error.unwrap().contains(&format!("deadline_ms: {allowed}")));
 }
 
-pub async fn a_request_past_its_deadline_is_answered_by_itself(harness: &impl Harness) {
+pub async fn a_request_past_its_deadline_gets_its_response(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut events = agent.events(None).await.unwrap();
     let id = agent.create(within(1), None).await.unwrap().id;
@@ -64,7 +64,7 @@ pub async fn a_retry_does_not_go_past_the_deadline(harness: &impl Harness) {
         let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
         assert_eq!(claim.attempt, attempt);
         agent.start(claim.lease, 5).await.unwrap();
-        // The first fits into the time that is left; the second would come after it.
+        // The first retry fits into the remaining time; the second does not.
         let after_ms = if attempt == 1 { 0 } else { 3_600_000 };
         agent.release(claim.lease, Release::Retry { after_ms }).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Following the changes.
+//! Event streams.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub async fn a_subscriber_without_a_number_starts_with_the_next(harness: &impl H
     assert_eq!(next(&mut events).await.breadcrumb_id, id);
 }
 
-pub async fn a_subscriber_goes_on_after_the_number_it_names(harness: &impl Harness) {
+pub async fn a_subscriber_resumes_after_its_number(harness: &impl Harness) {
     let agent = alone(harness).await;
     assert_eq!(agent.latest_event().await.unwrap(), EventNumber(0));
     let mut live = agent.events(Some(EventNumber(0))).await.unwrap();
@@ -65,14 +65,14 @@ pub async fn a_subscriber_goes_on_after_the_number_it_names(harness: &impl Harne
     assert_eq!(next(&mut live).await.breadcrumb_id, ids[30]);
 }
 
-pub async fn a_number_that_was_never_given_out_is_refused(harness: &impl Harness) {
+pub async fn an_unknown_event_number_is_refused(harness: &impl Harness) {
     let agent = alone(harness).await;
     let other = harness.agent(agent.identity.owner_id).await;
     let mut live = agent.events(None).await.unwrap();
     for n in 0..20 {
         agent.create(note(&format!("{n}")), None).await.unwrap();
         let number = next(&mut live).await.number;
-        // However new it is, another connection knows it.
+        // A newly assigned number is known on every connection.
         drop(other.events(Some(number)).await.unwrap());
         for beyond in [number.0 + (1 << 40), i64::MAX] {
             assert_eq!(fields(agent.events(Some(EventNumber(beyond))).await.map(|_| ())), ["last_event_id"]);
@@ -119,7 +119,7 @@ pub async fn a_slow_subscriber_misses_nothing(harness: &impl Harness) {
     const RECORDS: usize = 700;
     let agent = alone(harness).await;
     let mut slow = agent.events(Some(EventNumber(0))).await.unwrap();
-    // It is live before it falls asleep.
+    // The stream is live before the subscriber stalls.
     agent.create(note("first"), None).await.unwrap();
     let first = next(&mut slow).await;
     let writers = (0..10).map(|_| {
@@ -154,7 +154,7 @@ pub async fn a_large_event_comes_through(harness: &impl Harness) {
     }
 }
 
-pub async fn another_tenants_events_are_not_heard(harness: &impl Harness) {
+pub async fn another_tenants_events_are_not_delivered(harness: &impl Harness) {
     let (agent, stranger) = (alone(harness).await, alone(harness).await);
     let mut events = stranger.events(Some(EventNumber(0))).await.unwrap();
     agent.create(request(), None).await.unwrap();

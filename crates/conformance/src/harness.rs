@@ -1,4 +1,4 @@
-//! What a test needs of the implementation under test, and helpers for tests.
+//! What a test needs from the implementation under test, and helpers for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,27 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// An implementation under test, with a database of its own behind it.
+/// An implementation under test with its own database.
 #[async_trait]
 pub trait Harness: Send + Sync + Sized + 'static {
-    /// Makes a new tenant and gives its id.
+    /// Creates a tenant and returns its id.
     async fn tenant(&self) -> Uuid;
 
-    /// Makes a new agent with these roles and this profile in that tenant, and gives the store as it sees it.
+    /// Creates an agent with these roles and this profile in the tenant, and returns the store as
+    /// it sees it.
     async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent;
 
-    /// Makes a new agent with these roles in that tenant.
+    /// Creates an agent with these roles in the tenant.
     async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
         self.agent_of(tenant, roles, Profile::Main).await
     }
 
-    /// Makes a new agent with every role in that tenant.
+    /// Creates an agent with every role in the tenant.
     async fn agent(&self, tenant: Uuid) -> Agent {
         self.agent_with(tenant, &Role::ALL).await
     }
 
-    /// Ends what the harness started.
+    /// Stops what the harness started.
     async fn close(self);
 }
 
@@ -51,10 +52,11 @@ impl std::ops::Deref for Agent {
     }
 }
 
-/// How long a test waits for what must come. Long, so that a busy machine fails no test.
+/// How long a test waits for something that must happen. Long, so that no test fails on a busy
+/// machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One agent in a tenant of its own: what most tests need.
+/// One agent in its own tenant, which is all that most tests need.
 pub async fn alone(harness: &impl Harness) -> Agent {
     let tenant = harness.tenant().await;
     harness.agent(tenant).await
@@ -78,7 +80,7 @@ pub fn noted(title: &str, context: Value, tags: &[&str]) -> NewBreadcrumb {
 pub fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
@@ -87,7 +89,7 @@ pub fn request() -> NewBreadcrumb {
     ToolRequest::record("echo", json!({"say": "hi"}), None, Some("workspace:one"))
 }
 
-/// The record that answers a claimed request with success.
+/// A successful response to a claimed request.
 pub fn answer_to(claim: &Claim, output: Value) -> NewBreadcrumb {
     let request = ToolRequest::from_breadcrumb(&claim.request).unwrap();
     ToolResponse::new(&request, Ok(output), 3, Map::new(), Utc::now()).record(&request)
@@ -97,12 +99,12 @@ pub fn claim_of(limit: u32) -> ClaimRequest {
     ClaimRequest { runner_id: Uuid::new_v4(), limit, lease_ms: 60_000, except_tools: Vec::new() }
 }
 
-/// The next event; panics when none comes.
+/// The next event. Panics if none comes.
 pub async fn next(events: &mut EventStream) -> Event {
     tokio::time::timeout(PATIENCE, events.next()).await.expect("an event in time").expect("no end").unwrap()
 }
 
-/// The fields that a refusal names.
+/// The fields that an error names.
 pub fn fields<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Vec<String> {
     match result {
         Err(StoreError::Invalid(violations)) => violations.0.into_iter().map(|violation| violation.field).collect(),

@@ -1,4 +1,4 @@
-//! Finding records.
+//! Lists and searches.
 
 use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Search, SearchMode, Selector};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub async fn the_newest_change_comes_first_page_by_page(harness: &impl Harness) 
     }
 }
 
-pub async fn a_list_has_contexts_only_when_asked(harness: &impl Harness) {
+pub async fn a_list_has_contexts_only_on_request(harness: &impl Harness) {
     let agent = alone(harness).await;
     let created = agent.create(noted("One", json!({"z": 1, "a": 2}), &["note"]), None).await.unwrap();
     let without = agent.list(&BreadcrumbQuery::default()).await.unwrap().remove(0);
@@ -96,7 +96,7 @@ pub async fn every_operator_selects_by_context(harness: &impl Harness) {
     assert_eq!(found(&agent, both).await, ["two"]);
 }
 
-pub async fn a_selector_that_means_nothing_is_refused(harness: &impl Harness) {
+pub async fn an_invalid_selector_is_refused(harness: &impl Harness) {
     let agent = alone(harness).await;
     let selector: Selector =
         serde_json::from_value(json!({"context_match": [{"path": "$.n", "op": "gt", "value": true}]})).unwrap();
@@ -104,7 +104,7 @@ pub async fn a_selector_that_means_nothing_is_refused(harness: &impl Harness) {
     assert_eq!(fields(agent.list(&query).await), ["context_match[0].value"]);
 }
 
-pub async fn words_find_the_best_match_first(harness: &impl Harness) {
+pub async fn a_text_search_ranks_the_best_match_first(harness: &impl Harness) {
     let agent = alone(harness).await;
     write(&agent, "Weather report", json!({"text": "sunny"}), &["report"]).await;
     write(&agent, "Shopping", json!({"items": [{"name": "the weather stone"}]}), &["list"]).await;
@@ -112,7 +112,7 @@ pub async fn words_find_the_best_match_first(harness: &impl Harness) {
     let search = async |q: &str, selector: Value, include_context| {
         let selector = serde_json::from_value(selector).unwrap();
         let found = agent.search(&Search { selector, include_context, ..Search::of(q) }).await.unwrap();
-        // No store of this suite has an embedder.
+        // The stores of this suite have no embedder.
         assert_eq!((found.mode, found.fallback), (SearchMode::Text, None));
         assert!(found.items.is_sorted_by(|one, next| one.score >= next.score), "{:?}", found.items);
         found.items
@@ -130,13 +130,13 @@ pub async fn words_find_the_best_match_first(harness: &impl Harness) {
     assert_eq!(fields(agent.search(&Search { nn: 0, ..everywhere }).await), ["nn"]);
 }
 
-pub async fn a_search_says_what_it_lacks(harness: &impl Harness) {
+pub async fn a_search_names_the_missing_field(harness: &impl Harness) {
     let agent = alone(harness).await;
     assert_eq!(fields(agent.search(&Search::default()).await), ["q"]);
     let by_words = Search { mode: Some(SearchMode::Text), ..Search::default() };
     assert_eq!(fields(agent.search(&by_words).await), ["q"]);
     let by_vector = Search { qvec: Some(vec![1.0, 0.5]), ..Search::default() };
-    assert_eq!(fields(agent.search(&by_vector).await), ["qvec"], "there is no embedder");
+    assert_eq!(fields(agent.search(&by_vector).await), ["qvec"], "the store has no embedder");
     let by_meaning = Search { mode: Some(SearchMode::Vector), ..Search::of("rain") };
     assert_eq!(fields(agent.search(&by_meaning).await), ["mode"]);
     let nowhere = Search { qvec: Some(vec![0.0, 0.0]), ..Search::default() };

@@ -1,4 +1,4 @@
-//! Under which profiles a call is made, and what only runners write.
+//! The profiles of a call, and the records that only runners write.
 
 use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Profile, Profiles, Role, schema_names};
 
@@ -24,7 +24,7 @@ fn tagged(tags: &[&str]) -> NewBreadcrumb {
     record
 }
 
-pub async fn a_call_has_its_writers_profile_and_those_of_its_tags(harness: &impl Harness) {
+pub async fn a_call_has_the_profiles_of_its_writer_and_tags(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let runner = harness.agent(tenant).await;
     let roles = [Role::Emitter];
@@ -32,24 +32,24 @@ pub async fn a_call_has_its_writers_profile_and_those_of_its_tags(harness: &impl
         let agent = harness.agent_of(tenant, &roles, own).await;
         agent.create(request(), None).await.unwrap();
         assert_eq!(claimed(&runner).await, Profiles::of(own), "{own}");
-        // A tag adds to the writer's own and takes nothing from it.
+        // A tag adds to the writer's own profile and removes nothing from it.
         agent.create(tagged(&["profile:scheduled", "profile:main", "profile:king"]), None).await.unwrap();
         assert_eq!(claimed(&runner).await, profiles(&[own, Profile::Scheduled]), "{own}");
     }
 }
 
-pub async fn a_calls_profiles_are_those_of_its_writing(harness: &impl Harness) {
+pub async fn a_calls_profiles_do_not_change_later(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let runner = harness.agent(tenant).await;
     let agent = harness.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
     let id = agent.create(tagged(&["profile:scheduled"]), None).await.unwrap().id;
-    // Somebody else writes the record's next version, without the tag.
+    // Another agent writes the record's next version, without the tag.
     let changes = BreadcrumbChanges { tags: Some(vec!["tool:request".into()]), ..BreadcrumbChanges::default() };
     runner.update(id, 1, changes).await.unwrap();
     assert_eq!(claimed(&runner).await, profiles(&[Profile::Subagent, Profile::Scheduled]));
 }
 
-pub async fn what_runners_keep_is_written_by_them_and_by_curators(harness: &impl Harness) {
+pub async fn records_of_runners_are_written_by_runners_and_curators(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let runner = harness.agent_with(tenant, &[Role::Runner]).await;
     let curator = harness.agent_with(tenant, &[Role::Curator]).await;
@@ -61,13 +61,13 @@ pub async fn what_runners_keep_is_written_by_them_and_by_curators(harness: &impl
         let titled = BreadcrumbChanges { title: Some("Mine".into()), ..BreadcrumbChanges::default() };
         assert_forbidden(emitter.update(id, 1, titled.clone()).await);
         assert_forbidden(emitter.delete(id, None).await);
-        // No way around by another name, in or out.
+        // Renaming the schema, in either direction, is no way around this.
         let named = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
         assert_forbidden(emitter.update(id, 1, named("note.v1")).await);
         let mine = emitter.create(note("Mine"), None).await.unwrap().id;
         assert_forbidden(emitter.update(mine, 1, named(schema)).await);
         let query = BreadcrumbQuery::of_schema(schema);
-        assert_eq!(emitter.list(&query).await.unwrap().len(), 1, "everybody reads it");
+        assert_eq!(emitter.list(&query).await.unwrap().len(), 1, "every agent reads it");
 
         runner.update(id, 1, titled.clone()).await.unwrap();
         curator.update(id, 2, titled).await.unwrap();
@@ -76,7 +76,7 @@ pub async fn what_runners_keep_is_written_by_them_and_by_curators(harness: &impl
     }
 }
 
-pub async fn no_role_cancels_a_schedule_where_the_profile_may_not(harness: &impl Harness) {
+pub async fn no_role_cancels_a_schedule_that_the_profile_denies(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let runner = harness.agent(tenant).await;
     let record = NewBreadcrumb { schema_name: Some(schema_names::SCHEDULE.into()), ..note("Every hour") };
@@ -88,7 +88,7 @@ pub async fn no_role_cancels_a_schedule_where_the_profile_may_not(harness: &impl
     harness.agent_of(tenant, &Role::ALL, Profile::Scheduled).await.delete(id, None).await.unwrap();
 }
 
-pub async fn what_is_written_under_a_profile_is_marked_with_it(harness: &impl Harness) {
+pub async fn records_written_under_a_profile_are_tagged(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let main = harness.agent(tenant).await;
     let subagent = harness.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
@@ -104,7 +104,7 @@ pub async fn what_is_written_under_a_profile_is_marked_with_it(harness: &impl Ha
     assert_eq!(tags(id).await, ["note", "profile:subagent"]);
     let found = main.list(&BreadcrumbQuery::tagged("profile:subagent")).await.unwrap();
     assert_eq!(found.iter().map(|item| item.id).collect::<Vec<_>>(), [id]);
-    // Who has a profile takes no mark away; who has none may.
+    // An agent under a profile cannot remove the tag; an agent without one can.
     scheduled.update(id, 1, tagged(&["note"])).await.unwrap();
     assert_eq!(tags(id).await, ["note", "profile:subagent", "profile:scheduled"]);
     main.update(id, 2, BreadcrumbChanges { title: Some("Read".into()), ..BreadcrumbChanges::default() }).await.unwrap();

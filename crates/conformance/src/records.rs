@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::harness::{Harness, PATIENCE, alone, assert_not_found, fields, note, noted, object, request};
 
-pub async fn a_record_comes_back_as_it_was_written(harness: &impl Harness) {
+pub async fn a_record_is_read_back_unchanged(harness: &impl Harness) {
     let agent = alone(harness).await;
     let record = NewBreadcrumb {
         title: "Notes".into(),
@@ -31,7 +31,7 @@ pub async fn a_record_comes_back_as_it_was_written(harness: &impl Harness) {
     let created = agent.create(record.clone(), None).await.unwrap();
     assert_eq!((created.version, created.replayed), (1, false));
     let read = agent.get(created.id).await.unwrap();
-    // The same text, so the same order of keys and the same numbers.
+    // The same text means the same order of keys and the same numbers.
     assert_eq!(serde_json::to_string(&read.context).unwrap(), serde_json::to_string(&record.context).unwrap());
     let (checksum, size_bytes) = Breadcrumb::measure(&record.context);
     let agent_id = Some(agent.identity.agent_id);
@@ -64,14 +64,14 @@ pub async fn a_record_comes_back_as_it_was_written(harness: &impl Harness) {
     assert_eq!(read, expected);
 }
 
-pub async fn a_record_may_have_nothing_but_a_title(harness: &impl Harness) {
+pub async fn a_record_can_have_only_a_title(harness: &impl Harness) {
     let agent = alone(harness).await;
     let record = NewBreadcrumb { title: "Bare".into(), ..NewBreadcrumb::default() };
     let read = agent.get(agent.create(record, None).await.unwrap().id).await.unwrap();
     assert_eq!((read.context.len(), read.tags.len(), read.schema_name), (0, 0, None));
 }
 
-pub async fn a_change_makes_a_new_version_and_keeps_what_it_does_not_name(harness: &impl Harness) {
+pub async fn a_change_makes_a_new_version_and_keeps_other_fields(harness: &impl Harness) {
     let agent = alone(harness).await;
     let other = harness.agent(agent.identity.owner_id).await;
     let id = agent.create(noted("First", json!({"n": 1}), &["a", "b"]), None).await.unwrap().id;
@@ -116,8 +116,9 @@ pub async fn old_versions_stay_readable(harness: &impl Harness) {
         agent.update(id, version, changes).await.unwrap();
     }
     let history = agent.history(id).await.unwrap();
-    let told: Vec<_> = history.iter().map(|entry| (entry.version, entry.title.as_str(), &entry.context["n"])).collect();
-    assert_eq!(told, [(3, "Three", &json!(3)), (2, "Two", &json!(2)), (1, "One", &json!(1))]);
+    let found: Vec<_> =
+        history.iter().map(|entry| (entry.version, entry.title.as_str(), &entry.context["n"])).collect();
+    assert_eq!(found, [(3, "Three", &json!(3)), (2, "Two", &json!(2)), (1, "One", &json!(1))]);
     assert_eq!((&history[2].checksum, history[2].updated_at), (&first.checksum, first.updated_at));
     assert_eq!(history[2].tags, ["x"]);
 }
@@ -133,7 +134,7 @@ pub async fn a_deleted_record_is_gone(harness: &impl Harness) {
     assert!(agent.list(&BreadcrumbQuery::tagged("note")).await.unwrap().is_empty());
 }
 
-pub async fn an_ended_record_is_gone_at_once(harness: &impl Harness) {
+pub async fn an_expired_record_is_gone_at_once(harness: &impl Harness) {
     let agent = alone(harness).await;
     let ending = |at| NewBreadcrumb { ttl: Some(at), ttl_type: Some(TtlType::Datetime), ..note("Short") };
     let past = agent.create(ending(Utc::now() - TimeDelta::seconds(5)), None).await.unwrap().id;
@@ -152,7 +153,7 @@ pub async fn an_ended_record_is_gone_at_once(harness: &impl Harness) {
     assert!((3590..=3610).contains(&hours), "{hours}");
 }
 
-pub async fn an_ended_record_is_taken_out_with_an_event(harness: &impl Harness) {
+pub async fn an_expired_record_is_deleted_with_an_event(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut events = agent.events(None).await.unwrap();
     let ending = NewBreadcrumb { ttl: Some(Utc::now() + TimeDelta::milliseconds(200)), ..note("Short") };
@@ -165,7 +166,7 @@ pub async fn an_ended_record_is_taken_out_with_an_event(harness: &impl Harness) 
     assert_not_found(agent.get(id).await);
 }
 
-pub async fn what_cannot_be_stored_is_refused_by_its_field(harness: &impl Harness) {
+pub async fn invalid_fields_are_refused_by_name(harness: &impl Harness) {
     let agent = alone(harness).await;
     let bad = [
         ("title", NewBreadcrumb { title: " ".into(), ..note("x") }),
@@ -184,7 +185,7 @@ pub async fn what_cannot_be_stored_is_refused_by_its_field(harness: &impl Harnes
     assert_eq!(agent.get(id).await.unwrap().version, 1);
 }
 
-/// The limit is the store's; a transport may refuse the body before, in words of its own.
+/// The limit belongs to the store. A transport can refuse the body before, with its own error.
 pub async fn a_record_can_be_large_but_not_too_large(harness: &impl Harness) {
     let agent = alone(harness).await;
     let large = noted("Large", json!({"text": "x".repeat(MAX_RECORD_BYTES - 100)}), &[]);
@@ -196,7 +197,7 @@ pub async fn a_record_can_be_large_but_not_too_large(harness: &impl Harness) {
     assert!(matches!(refused, Err(StoreError::Invalid(_) | StoreError::TooLarge { .. })), "{refused:?}");
 }
 
-pub async fn the_same_key_gets_the_first_answer(harness: &impl Harness) {
+pub async fn the_same_key_gets_the_first_response(harness: &impl Harness) {
     let agent = alone(harness).await;
     let first = agent.create(note("Once"), Some("key 1")).await.unwrap();
     let again = agent.create(note("Once"), Some("key 1")).await.unwrap();
@@ -213,7 +214,7 @@ pub async fn the_same_key_gets_the_first_answer(harness: &impl Harness) {
     }
 }
 
-pub async fn the_same_key_under_another_trace_gets_the_first_answer(harness: &impl Harness) {
+pub async fn the_same_key_under_another_trace_gets_the_first_response(harness: &impl Harness) {
     let agent = alone(harness).await;
     let traced = |place: &str| {
         let mut record = request();
@@ -253,7 +254,7 @@ pub async fn another_tenant_sees_nothing(harness: &impl Harness) {
     assert_eq!(agent.get(id).await.unwrap().version, 1);
 }
 
-pub async fn of_many_writers_on_one_version_one_wins(harness: &impl Harness) {
+pub async fn one_of_many_writers_of_a_version_succeeds(harness: &impl Harness) {
     let agent = alone(harness).await;
     let id = agent.create(note("Contested"), None).await.unwrap().id;
     let writers = (0..50).map(|writer| {

@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use crate::harness::{Agent, Harness, PATIENCE, answer_to, claim_of, fields, note, noted};
 
-/// A victim waits for the answer to its request, and a forger has used the same request id and was answered first.
+/// A victim waits for the response to its request. A forger has used the same request id and got
+/// its response first.
 struct Scene {
     victim: Agent,
     forger: Agent,
@@ -42,14 +43,14 @@ impl Scene {
     }
 }
 
-/// Answers the oldest request. Gives the response's id.
+/// Completes the oldest request and returns the response's id.
 async fn answer(runner: &Agent, word: &str) -> Uuid {
     let claim = runner.claim(&claim_of(1)).await.unwrap().remove(0);
     runner.start(claim.lease, 1).await.unwrap();
     runner.complete(claim.lease, answer_to(&claim, json!({"word": word}))).await.unwrap()
 }
 
-/// The ways in which a selector names a request id.
+/// The selectors that name a request id.
 fn selectors() -> [Selector; 3] {
     let tag = || vec!["request:shared".to_owned()];
     let path = ContextPath::try_from("$.request_id".to_owned()).unwrap();
@@ -68,39 +69,39 @@ async fn listed(agent: &Agent, selector: Selector) -> Vec<Uuid> {
     ids
 }
 
-pub async fn a_list_by_request_id_gives_the_askers_own_response(harness: &impl Harness) {
+pub async fn a_list_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
     let scene = Scene::set(harness).await;
     for selector in selectors() {
-        assert!(listed(&scene.victim, selector.clone()).await.is_empty(), "before the answer: {selector:?}");
+        assert!(listed(&scene.victim, selector.clone()).await.is_empty(), "before the response: {selector:?}");
         assert_eq!(listed(&scene.forger, selector).await, [scene.forged]);
     }
     let honest = scene.answered().await;
     for selector in selectors() {
         assert_eq!(listed(&scene.victim, selector.clone()).await, [honest], "{selector:?}");
         assert_eq!(listed(&scene.forger, selector.clone()).await, [scene.forged], "{selector:?}");
-        // Rights say otherwise: curators and runners see the tenant.
+        // Curators and runners see all of the tenant.
         for agent in [&scene.curator, &scene.runner] {
             assert_eq!(listed(agent, selector.clone()).await, [scene.forged, honest], "{selector:?}");
         }
-        // A tool that acts for the victim takes what the victim takes.
+        // A tool that acts for the victim sees what the victim sees.
         let acting = scene.runner.acting_for(scene.victim.identity.agent_id).unwrap();
         let query = BreadcrumbQuery { selector, ..BreadcrumbQuery::default() };
         let ids: Vec<Uuid> = acting.list(&query).await.unwrap().iter().map(|item| item.id).collect();
         assert_eq!(ids, [honest]);
     }
-    // A grant is a right, too.
+    // The holder of a grant sees it too.
     let colleague = harness.agent_with(scene.victim.identity.owner_id, &[Role::Subscriber]).await;
     let [by_tag, ..] = selectors();
     assert!(listed(&colleague, by_tag.clone()).await.is_empty());
     let grant = AclChange::agent(honest, colleague.identity.agent_id, [Action::ReadContext]);
     scene.curator.grant(&grant).await.unwrap();
     assert_eq!(listed(&colleague, by_tag).await, [honest]);
-    // A response is a record of the tenant all the same: who names no request id finds both.
+    // A selector without a request id finds both, because responses are records of the tenant.
     let all = Selector { schema_name: Some("tool.response.v1".into()), ..Selector::default() };
     assert_eq!(listed(&scene.victim, all).await, [scene.forged, honest]);
 }
 
-pub async fn a_search_by_request_id_gives_the_askers_own_response(harness: &impl Harness) {
+pub async fn a_search_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
     let scene = Scene::set(harness).await;
     let honest = scene.answered().await;
     for selector in selectors() {
@@ -113,23 +114,23 @@ pub async fn a_search_by_request_id_gives_the_askers_own_response(harness: &impl
     }
 }
 
-/// The records that a stream tells of, up to this one.
+/// The records of a stream's events, up to this one.
 async fn heard(agent: &Agent, options: SubscribeOptions, last: Uuid) -> Vec<Uuid> {
     let mut stream = agent.subscribe(options).await.unwrap();
     let mut records = Vec::new();
     while records.last() != Some(&last) {
-        let told = tokio::time::timeout(PATIENCE, stream.next()).await.expect("in time").expect("no end").unwrap();
-        if let SubscriptionItem::Event(event) = told {
+        let item = tokio::time::timeout(PATIENCE, stream.next()).await.expect("in time").expect("no end").unwrap();
+        if let SubscriptionItem::Event(event) = item {
             records.push(event.breadcrumb_id);
         }
     }
     records
 }
 
-pub async fn a_stream_by_request_id_gives_the_askers_own_response(harness: &impl Harness) {
+pub async fn a_stream_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
     let scene = Scene::set(harness).await;
     let honest = scene.answered().await;
-    // Each is answered once more, so that its stream comes to an end.
+    // Each gets another response, so that the test knows when its stream is complete.
     scene.forger.create(ToolRequest::record("fast", json!({}), Some("shared"), None), None).await.unwrap();
     let forged_last = answer(&scene.runner, "forged again").await;
     scene.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
@@ -143,13 +144,14 @@ pub async fn a_stream_by_request_id_gives_the_askers_own_response(harness: &impl
         let all = heard(&scene.curator, filtered(), honest_last).await;
         assert_eq!(all, [scene.forged, honest, forged_last, honest_last], "{selector:?}");
     }
-    // The same by the selectors that an agent keeps.
+    // The same with the stored selectors of an agent.
     let [by_tag, ..] = selectors();
     scene.victim.create_selector(by_tag).await.unwrap();
     assert_eq!(heard(&scene.victim, from(Vec::new(), true), honest_last).await, [honest, honest_last]);
 }
 
-/// The creator of a record grants access to it, and the response to a private request is of who asked.
+/// The creator of a record can grant access to it, and the response to a private request is created
+/// by the agent that made the request.
 pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) {
     let scene = Scene::set(harness).await;
     let honest = scene.answered().await;
@@ -179,7 +181,7 @@ pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) 
         let options = SubscribeOptions { after: Some(EventNumber(0)), filters: vec![selector], by_selectors: false };
         assert_eq!(heard(&scene.victim, options, last).await, [honest, last]);
     }
-    // What a curator opened, the creator may close.
+    // The creator can revoke a curator's grant.
     let grant = AclChange::agent(forged, victim, wanted);
     scene.curator.grant(&grant).await.unwrap();
     let [by_tag, ..] = selectors();
@@ -197,7 +199,7 @@ pub async fn a_response_outlives_the_record_of_its_request(harness: &impl Harnes
     assert_eq!(listed(&scene.forger, by_tag).await, [scene.forged]);
 }
 
-pub async fn nothing_else_is_tagged_as_a_response(harness: &impl Harness) {
+pub async fn only_responses_have_the_response_tag(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let emitter = harness.agent_with(tenant, &[Role::Emitter]).await;
     let curator = harness.agent(tenant).await;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::harness::{Agent, Harness, alone, assert_forbidden, assert_not_found, fields, next, note, noted, object};
 
-/// The kinds of agents that a record can be open or closed to.
+/// The kinds of agents that can have access to a record.
 struct Cast {
     author: Agent,
     colleague: Agent,
@@ -43,8 +43,8 @@ fn id_of(agent: &Agent) -> Uuid {
     agent.identity.agent_id
 }
 
-/// Which of the five rights the agent has on the record, each tried out. It must be at the version given; gives the
-/// version that it is at then.
+/// Tries which of the rights the agent has on the record. Takes the record's current version, and
+/// also returns its version afterwards.
 async fn tried(agent: &Agent, id: Uuid, mut version: i64) -> (Vec<&'static str>, i64) {
     let mut may = Vec::new();
     match agent.view(id).await {
@@ -67,7 +67,7 @@ async fn tried(agent: &Agent, id: Uuid, mut version: i64) -> (Vec<&'static str>,
     match agent.update(id, version, changes).await {
         Ok(written) => {
             assert_eq!((written.id, written.version), (id, version + 1));
-            // The answer tells no more than what may be read.
+            // The response contains no more than the agent can read.
             let reads = may.contains(&"view");
             assert_eq!(written.context.contains_key("text"), reads, "{may:?} {written:?}");
             version += 1;
@@ -83,7 +83,7 @@ async fn listed(agent: &Agent, id: Uuid) -> bool {
     found.iter().any(|item| item.id == id)
 }
 
-pub async fn a_private_record_is_its_creators_and_the_curators(harness: &impl Harness) {
+pub async fn a_private_record_is_for_its_creator_curators_and_runners(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let id = cast.author.create(private("Diary"), None).await.unwrap().id;
     let mut version = 1;
@@ -107,8 +107,8 @@ pub async fn a_private_record_is_its_creators_and_the_curators(harness: &impl Ha
     assert_not_found(cast.curator.get(id).await);
 }
 
-/// A curator's word on a tool is set by the store, for the version that a curator writes and for no other.
-pub async fn a_tool_says_truly_whether_a_curator_wrote_it(harness: &impl Harness) {
+/// The store sets the curator's tag on a tool, only for versions that a curator writes.
+pub async fn only_the_store_sets_the_curators_tag(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let tool = |tags: &[&str]| {
         let context = object(json!({"name": "echo", "code": {"language": "javascript", "source": ""}}));
@@ -134,18 +134,18 @@ pub async fn a_tool_says_truly_whether_a_curator_wrote_it(harness: &impl Harness
     }
     let curators = cast.curator.create(tool(&[]), None).await.unwrap().id;
     assert!(is_curators(curators).await);
-    // What a runner writes in another agent's name is that agent's.
+    // A record that a runner writes on behalf of an agent belongs to that agent.
     let record = tool(&[CURATORS_TOOL_TAG]);
     let in_name_of_a_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
     let written = in_name_of_a_curator.create(record, None).await.unwrap().id;
     assert!(!is_curators(written).await);
-    // Of another schema it is a tag like any other, until the record is a tool.
+    // With another schema it is an ordinary tag, until the record becomes a tool.
     let noted = cast.author.create(noted("a note", json!({}), &[CURATORS_TOOL_TAG]), None).await.unwrap().id;
     let becomes =
         BreadcrumbChanges { schema_name: Some(schema_names::TOOL_CODE.into()), ..BreadcrumbChanges::default() };
     cast.author.update(noted, 1, becomes).await.unwrap();
     assert!(!is_curators(noted).await);
-    // The history tells what each version was, so that nobody takes the note's tag for a tool's.
+    // The history has the schema of each version, so the note's tag does not count for a tool.
     let schemas: Vec<_> =
         cast.author.history(noted).await.unwrap().into_iter().map(|version| version.schema_name).collect();
     assert_eq!(schemas, [Some(schema_names::TOOL_CODE.to_owned()), Some("note.v1".to_owned())]);
@@ -162,7 +162,7 @@ pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {
     assert_eq!(claimed.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [id]);
 }
 
-pub async fn each_action_opens_what_it_names(harness: &impl Harness) {
+pub async fn each_action_grants_only_its_right(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let (colleague, stranger) = (id_of(&cast.colleague), id_of(&cast.stranger));
     let abroad = cast.stranger.identity.owner_id;
@@ -185,10 +185,10 @@ pub async fn each_action_opens_what_it_names(harness: &impl Harness) {
             cast.author.grant(&change).await.unwrap();
             let (may, version) = tried(grantee, id, 1).await;
             assert_eq!(may, expected, "{action:?} {to}");
-            // Nobody else got anything by it.
+            // No other agent got access.
             let others = if to == 0 { &cast.stranger } else { &cast.colleague };
             assert_eq!(tried(others, id, version).await.0, Vec::<&str>::new(), "{action:?} {to}");
-            // What is taken back is closed at once.
+            // A revocation takes effect at once.
             assert_eq!(cast.author.revoke(&change).await.unwrap(), 1);
             assert_eq!(tried(grantee, id, version).await.0, Vec::<&str>::new(), "{action:?} {to} revoked");
             assert_not_found(grantee.delete(id, None).await);
@@ -203,7 +203,7 @@ pub async fn each_action_opens_what_it_names(harness: &impl Harness) {
             }
         }
     }
-    // A grant to another agent, or to another tenant, is no grant to this one.
+    // A grant to another agent or another tenant does not count for this one.
     let id = cast.author.create(private("Elsewhere"), None).await.unwrap().id;
     let other = alone(harness).await;
     cast.author.grant(&AclChange::agent(id, id_of(&other), Action::ALL)).await.unwrap();
@@ -212,7 +212,7 @@ pub async fn each_action_opens_what_it_names(harness: &impl Harness) {
     assert_eq!(tried(&cast.colleague, id, 1).await.0, ["view", "list"]);
 }
 
-pub async fn a_shared_record_says_whose_it_is(harness: &impl Harness) {
+pub async fn a_shared_record_names_its_tenant(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let stranger = id_of(&cast.stranger);
     let shared = cast.author.create(noted("Shared", json!({"n": 1}), &["kept"]), None).await.unwrap().id;
@@ -224,7 +224,7 @@ pub async fn a_shared_record_says_whose_it_is(harness: &impl Harness) {
     let own = cast.stranger.create(noted("Own", json!({}), &["kept"]), None).await.unwrap().id;
     let found = cast.stranger.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
     let found: Vec<_> = found.iter().map(|item| (item.id, item.owner_id)).collect();
-    // What runtimes act upon is not mixed in: nobody gives another tenant tools.
+    // Records that the runtime acts on are not included: no tenant can give tools to another.
     assert_eq!(found, [(own, None), (shared, Some(cast.author.identity.owner_id))]);
     assert_eq!(cast.stranger.view(tool).await.unwrap().id, tool);
     let narrowed = Selector { any_tags: vec!["kept".into()], ..Selector::default() };
@@ -232,7 +232,7 @@ pub async fn a_shared_record_says_whose_it_is(harness: &impl Harness) {
     assert_eq!(cast.stranger.list(&page).await.unwrap()[0].id, shared);
 }
 
-pub async fn what_is_public_is_read_in_short_by_every_tenant(harness: &impl Harness) {
+pub async fn every_tenant_can_view_a_public_record(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let open = NewBreadcrumb { visibility: Visibility::Public, ..noted("Open", json!({"text": "hi"}), &["kept"]) };
     let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..open.clone() };
@@ -244,7 +244,7 @@ pub async fn what_is_public_is_read_in_short_by_every_tenant(harness: &impl Harn
     assert_eq!(tried(&cast.stranger, secret, 1).await.0, Vec::<&str>::new());
 }
 
-pub async fn who_created_a_record_says_who_sees_it(harness: &impl Harness) {
+pub async fn only_the_creator_or_a_curator_changes_visibility(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let id = cast.author.create(note("Team"), None).await.unwrap().id;
     let closing = BreadcrumbChanges { visibility: Some(Visibility::Private), ..BreadcrumbChanges::default() };
@@ -260,7 +260,7 @@ pub async fn who_created_a_record_says_who_sees_it(harness: &impl Harness) {
     assert_eq!(cast.colleague.get(id).await.unwrap().version, 3);
 }
 
-pub async fn grants_are_listed_to_whom_they_concern(harness: &impl Harness) {
+pub async fn grants_are_listed_for_those_concerned(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let (one, two) = (
         cast.author.create(private("One"), None).await.unwrap().id,
@@ -288,7 +288,7 @@ pub async fn grants_are_listed_to_whom_they_concern(harness: &impl Harness) {
     assert_eq!(cast.author.grants(None).await.unwrap(), []);
 }
 
-pub async fn a_grant_that_means_nothing_is_refused(harness: &impl Harness) {
+pub async fn an_invalid_grant_is_refused(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let id = cast.author.create(private("Kept"), None).await.unwrap().id;
     let to = id_of(&cast.stranger);
@@ -309,12 +309,12 @@ pub async fn a_grant_that_means_nothing_is_refused(harness: &impl Harness) {
         assert_not_found(cast.curator.revoke(&AclChange::agent(missing, to, [Action::Update])).await);
     }
     assert_not_found(cast.colleague.grant(&good).await);
-    // Holding every right is not having the say.
+    // Holding every right does not allow an agent to grant rights.
     cast.author.grant(&AclChange::agent(id, to, Action::ALL)).await.unwrap();
     assert_not_found(cast.stranger.grant(&good).await);
 }
 
-pub async fn a_secret_is_read_by_id_alone(harness: &impl Harness) {
+pub async fn a_secret_record_is_read_only_by_id(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let secret = NewBreadcrumb {
         sensitivity: Sensitivity::Secret,
@@ -336,7 +336,7 @@ pub async fn a_secret_is_read_by_id_alone(harness: &impl Harness) {
     assert_eq!(found("zither").await[0].id, plain);
     let hiding = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
     cast.author.update(plain, 1, hiding).await.unwrap();
-    assert!(found("zither").await.is_empty(), "its words went with the change");
+    assert!(found("zither").await.is_empty(), "the change removed its search words");
     let listed = cast.runner.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
     assert!(listed.iter().all(|item| item.redacted && item.context.as_ref().is_some_and(serde_json::Map::is_empty)));
     let bare = BreadcrumbQuery { include_context: false, ..BreadcrumbQuery::tagged("kept") };
@@ -351,7 +351,7 @@ pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness)
     let id = cast.author.create(private("Diary"), None).await.unwrap().id;
     match cast.author.acting_for(id_of(&cast.colleague)) {
         Err(error) => assert_forbidden(Err::<(), _>(error)),
-        // Over HTTP it is told with the first request.
+        // Over HTTP this is refused at the first request.
         Ok(acting) => assert_forbidden(acting.get(id).await),
     }
     let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
@@ -361,16 +361,17 @@ pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness)
     assert_eq!(for_author.get(id).await.unwrap().id, id);
     let for_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
     assert_eq!(for_curator.get(id).await.unwrap().id, id);
-    // What is written so is the runner's, but for what only the agent may see, and for what it asks for.
+    // What it writes belongs to the runner, except private records and requests, which belong to
+    // the agent.
     let kept = for_author.create(private("Kept"), None).await.unwrap().id;
     assert_eq!(cast.author.get(kept).await.unwrap().created_by, Some(id_of(&cast.author)));
     let asked = for_author.create(crate::harness::request(), None).await.unwrap().id;
     assert_eq!(cast.author.get(asked).await.unwrap().created_by, Some(id_of(&cast.author)));
-    let told = for_author.create(note("Told"), None).await.unwrap().id;
-    assert_eq!(cast.author.get(told).await.unwrap().created_by, Some(id_of(&cast.runner)));
+    let written = for_author.create(note("Written"), None).await.unwrap().id;
+    assert_eq!(cast.author.get(written).await.unwrap().created_by, Some(id_of(&cast.runner)));
 }
 
-/// The records of the next events, until this one comes.
+/// The records of the next events, up to this one.
 async fn heard_until(events: &mut EventStream, last: Uuid) -> Vec<Uuid> {
     let mut heard = Vec::new();
     loop {
@@ -382,7 +383,7 @@ async fn heard_until(events: &mut EventStream, last: Uuid) -> Vec<Uuid> {
     }
 }
 
-pub async fn what_is_private_to_others_is_not_heard(harness: &impl Harness) {
+pub async fn events_of_private_records_are_not_delivered(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let mut live = Vec::new();
     for agent in [&cast.author, &cast.colleague, &cast.curator, &cast.runner] {
@@ -399,13 +400,13 @@ pub async fn what_is_private_to_others_is_not_heard(harness: &impl Harness) {
     for (who, events) in live.iter_mut().enumerate() {
         let heard = heard_until(events, open).await;
         if who == 1 {
-            // What was told while it was open may have been heard; what came after is not.
+            // Events from while it was open can have been received. Later ones are not.
             assert!(heard == [was_open, open] || heard == [open], "{heard:?}");
         } else {
             assert_eq!(heard, all, "{who}");
         }
     }
-    // Who comes back later reads the same by the rights of now.
+    // A subscriber that resumes later gets events by its present rights.
     let mut resumed = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
     assert_eq!(heard_until(&mut resumed, open).await, [open]);
     let mut resumed = cast.author.events(Some(EventNumber(0))).await.unwrap();
@@ -436,7 +437,7 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
         cast.author.update(other, 1, BreadcrumbChanges::default()).await.unwrap();
         let second = own("second").await;
         let mut numbers = Vec::new();
-        // It may begin with what was written just before.
+        // It can start with what was written just before.
         let mut event = next(&mut live).await;
         while event.breadcrumb_id != first {
             event = next(&mut live).await;
@@ -452,7 +453,7 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
             numbers.push(event.number);
         }
         assert!(numbers.is_sorted());
-        // Taken up again behind each of them.
+        // Resumed after each of them.
         let mut resumed = grantee.events(Some(numbers[0])).await.unwrap();
         assert_eq!(heard_until(&mut resumed, second).await, [before, second]);
         let mut resumed = grantee.events(Some(numbers[1])).await.unwrap();
@@ -464,7 +465,7 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
         assert_eq!(heard_until(&mut live, third).await, [third]);
         let mut resumed = grantee.events(Some(numbers[0])).await.unwrap();
         assert_eq!(heard_until(&mut resumed, third).await, [second, third]);
-        // Opened again it is heard to its end.
+        // After a new grant, all events are received up to the deletion.
         cast.author.grant(&of(before)).await.unwrap();
         cast.author.delete(before, None).await.unwrap();
         let fourth = own("fourth").await;
@@ -473,13 +474,13 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
     }
 }
 
-/// A record in the agent's tenant, by somebody who may write there.
+/// A record in the agent's tenant, by an agent that can write there.
 async fn grantee_note(harness: &impl Harness, agent: &Agent, title: &str) -> Uuid {
     let writer = harness.agent_with(agent.identity.owner_id, &[Role::Emitter]).await;
     writer.create(note(title), None).await.unwrap().id
 }
 
-pub async fn a_runner_hears_no_other_tenants_records(harness: &impl Harness) {
+pub async fn a_runner_gets_no_events_of_other_tenants(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let abroad = cast.stranger.identity.owner_id;
     let runner = harness.agent_with(abroad, &[Role::Runner]).await;
@@ -500,7 +501,7 @@ pub async fn a_runner_hears_no_other_tenants_records(harness: &impl Harness) {
     assert_eq!(runner.list(&BreadcrumbQuery::tagged("note")).await.unwrap().len(), 1);
 }
 
-pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness) {
+pub async fn events_of_a_secret_record_have_no_context(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let mut live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
     let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note("Secret") };
@@ -513,7 +514,8 @@ pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness
     let end = cast.author.create(note("End"), None).await.unwrap().id;
     for is_live in [true, false] {
         if !is_live {
-            // When the first has heard all: what still waits for an older transaction is told as it was written.
+            // After the first subscriber has all events: events that still wait for an older
+            // transaction are sent as they were written.
             live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
         }
         for (n, (expected, is_secret)) in
@@ -523,7 +525,7 @@ pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness
         {
             let event = next(&mut live).await;
             assert_eq!(event.breadcrumb_id, expected, "{n}");
-            // What became secret is secret from its beginning to whoever reads it now.
+            // For a later reader, a record that became secret is secret in all its events.
             if n == 2 && (!is_live || event.redacted) {
                 assert!(event.redacted && event.context.is_empty());
                 continue;
@@ -533,7 +535,7 @@ pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness
     }
 }
 
-pub async fn a_guest_writes_nothing_that_a_runtime_acts_upon(harness: &impl Harness) {
+pub async fn a_guest_cannot_write_records_that_the_runtime_acts_on(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let stranger = id_of(&cast.stranger);
     let plain = cast.author.create(note("Plain"), None).await.unwrap().id;
@@ -546,7 +548,7 @@ pub async fn a_guest_writes_nothing_that_a_runtime_acts_upon(harness: &impl Harn
     assert_forbidden(cast.stranger.update(plain, 1, renamed).await);
     let code = BreadcrumbChanges { context: Some(object(json!({"code": {}}))), ..BreadcrumbChanges::default() };
     assert_forbidden(cast.stranger.update(tool, 1, code).await);
-    // Nor does a right to change end a record.
+    // A grant to update does not allow setting an expiry.
     let ending = BreadcrumbChanges { ttl: Some(chrono::Utc::now()), ..BreadcrumbChanges::default() };
     assert_forbidden(cast.stranger.update(plain, 1, ending.clone()).await);
     let opening = BreadcrumbChanges { visibility: Some(Visibility::Public), ..BreadcrumbChanges::default() };
@@ -559,10 +561,10 @@ pub async fn a_guest_writes_nothing_that_a_runtime_acts_upon(harness: &impl Harn
     assert_not_found(cast.author.get(plain).await);
 }
 
-pub async fn what_comes_of_a_private_request_is_its_authors(harness: &impl Harness) {
+pub async fn records_of_a_private_request_belong_to_its_author(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let request = || NewBreadcrumb { visibility: Visibility::Private, ..crate::harness::request() };
-    // Answered by a runner, in the name of who asked.
+    // Completed by a runner on behalf of the calling agent.
     let asked = cast.author.create(request(), None).await.unwrap().id;
     let claim = cast.runner.claim(&crate::harness::claim_of(1)).await.unwrap().remove(0);
     cast.runner.start(claim.lease, 1).await.unwrap();
@@ -575,7 +577,7 @@ pub async fn what_comes_of_a_private_request_is_its_authors(harness: &impl Harne
     assert_eq!(cast.author.call(asked).await.unwrap().response, Some(response));
     assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
     assert_not_found(cast.colleague.get(response).await);
-    // Answered by the store.
+    // Completed by the store.
     let asked = cast.author.create(request(), None).await.unwrap().id;
     let response = cast.author.cancel(asked).await.unwrap().response.unwrap();
     assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
@@ -589,7 +591,7 @@ async fn versions_for(agent: &Agent, id: Uuid) -> Vec<i64> {
     versions
 }
 
-pub async fn an_old_version_is_seen_by_its_own_visibility(harness: &impl Harness) {
+pub async fn an_old_version_is_visible_by_its_own_visibility(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let id = cast.author.create(private("Diary"), None).await.unwrap().id;
     let opened = BreadcrumbChanges {
@@ -604,31 +606,31 @@ pub async fn an_old_version_is_seen_by_its_own_visibility(harness: &impl Harness
         assert_eq!(versions_for(agent, id).await, [1, 2, 3]);
     }
     assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
-    // A grant to read all of the record opens its past too, and only while it stands.
+    // A grant to read the full record also opens its past, until it is revoked.
     let grant = AclChange::agent(id, id_of(&cast.colleague), [Action::ReadFull]);
     cast.author.grant(&grant).await.unwrap();
     assert_eq!(versions_for(&cast.colleague, id).await, [1, 2, 3]);
     cast.author.revoke(&grant).await.unwrap();
     assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
-    // What acts in an agent's name reads no more than that agent.
+    // A runner that acts on behalf of an agent reads no more than that agent.
     let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
     let read = for_colleague.history(id).await.unwrap();
     assert_eq!(read.iter().map(|one| one.version).collect::<Vec<_>>(), [3, 2]);
-    // The event feed tells an agent the same versions.
-    let told = [(1, true), (2, false), (3, false)];
+    // The event stream has the same versions for the agent.
+    let expected = [(1, true), (2, false), (3, false)];
     for agent in [&cast.author, &cast.curator, &cast.runner] {
-        let heard = told_versions(agent, id, 3).await;
-        assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), told);
+        let heard = received_versions(agent, id, 3).await;
+        assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), expected);
         assert_eq!(heard[0].context["text"], "Diary walrus");
     }
-    let heard = told_versions(&cast.colleague, id, 3).await;
-    assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), told[1..]);
+    let heard = received_versions(&cast.colleague, id, 3).await;
+    assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), expected[1..]);
     assert!(heard.iter().all(|event| event.context["text"] == "for all"), "{heard:?}");
     let subscribe = AclChange::agent(id, id_of(&cast.colleague), [Action::Subscribe]);
     cast.author.grant(&subscribe).await.unwrap();
-    assert_eq!(told_versions(&cast.colleague, id, 3).await.len(), 3);
+    assert_eq!(received_versions(&cast.colleague, id, 3).await.len(), 3);
     cast.author.revoke(&subscribe).await.unwrap();
-    // Deleting the record opens nothing either.
+    // Deleting the record does not open anything either.
     cast.author.delete(id, None).await.unwrap();
     let end = cast.author.create(note("The end"), None).await.unwrap().id;
     let mut events = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
@@ -643,19 +645,19 @@ pub async fn an_old_version_is_seen_by_its_own_visibility(harness: &impl Harness
     assert_eq!(versions, [2, 3, 3]);
 }
 
-/// The record's events that the agent hears from the first one on, up to this version's.
-async fn told_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Event> {
+/// The record's events that the agent gets, from the first one up to this version's.
+async fn received_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Event> {
     let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
-    let mut told: Vec<Event> = Vec::new();
-    while told.last().is_none_or(|event| event.version != last) {
+    let mut received: Vec<Event> = Vec::new();
+    while received.last().is_none_or(|event| event.version != last) {
         let event = next(&mut events).await;
         assert_eq!(event.breadcrumb_id, id);
-        told.push(event);
+        received.push(event);
     }
-    told
+    received
 }
 
-pub async fn an_old_version_is_seen_by_its_own_sensitivity(harness: &impl Harness) {
+pub async fn an_old_version_is_visible_by_its_own_sensitivity(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let secret =
         NewBreadcrumb { sensitivity: Sensitivity::Secret, ..noted("Code", json!({"text": "4711"}), &["kept"]) };
@@ -670,7 +672,7 @@ pub async fn an_old_version_is_seen_by_its_own_sensitivity(harness: &impl Harnes
     assert_eq!(versions_for(&cast.curator, id).await, [1, 2]);
     assert_eq!(versions_for(&cast.colleague, id).await, [2]);
     for agent in [&cast.author, &cast.curator, &cast.colleague] {
-        let heard = told_versions(agent, id, 2).await;
+        let heard = received_versions(agent, id, 2).await;
         assert_eq!(heard.iter().map(|event| event.redacted).collect::<Vec<_>>(), [true, false]);
         assert!(heard[0].context.is_empty() && heard[1].context["text"] == "none", "{heard:?}");
     }

@@ -1,4 +1,4 @@
-//! Secrets, and the tools that may use them.
+//! Secrets, and the tools that can use them.
 
 use breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, SecretChanges, StoreError, schema_names};
 use serde_json::json;
@@ -27,7 +27,7 @@ fn assert_forbidden<T: std::fmt::Debug>(result: Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Forbidden(_))), "{result:?}");
 }
 
-pub async fn a_secret_opens_for_a_reason_and_rotates(harness: &impl Harness) {
+pub async fn a_secret_is_decrypted_with_a_reason_and_rotated(harness: &impl Harness) {
     let agent = alone(harness).await;
     let made = agent.create_secret(secret("API_KEY", "first ä!")).await.unwrap();
     assert_eq!((made.name.as_str(), made.version), ("API_KEY", 1));
@@ -49,7 +49,7 @@ pub async fn secrets_are_listed_by_name_without_values(harness: &impl Harness) {
     assert!(listed.iter().all(|info| info.hosts.is_empty() && info.tools.is_empty() && !info.readable));
 }
 
-pub async fn a_secret_that_cannot_be_kept_is_refused(harness: &impl Harness) {
+pub async fn an_invalid_secret_is_refused(harness: &impl Harness) {
     let agent = alone(harness).await;
     agent.create_secret(secret("TAKEN", "a long value")).await.unwrap();
     assert_eq!(fields(agent.create_secret(secret("TAKEN", "another value")).await), ["name"]);
@@ -89,7 +89,7 @@ pub async fn a_secret_is_bound_to_hosts_in_one_spelling(harness: &impl Harness) 
     assert_eq!(agent.decrypt_secret(made.id, "a test", None).await.unwrap(), "a new value");
 }
 
-pub async fn only_a_readable_secret_may_be_short(harness: &impl Harness) {
+pub async fn only_a_readable_secret_can_be_short(harness: &impl Harness) {
     let agent = alone(harness).await;
     let made = agent.create_secret(NewSecret { readable: true, ..secret("SHORT", "1234567") }).await.unwrap();
     assert!(made.readable);
@@ -116,10 +116,10 @@ pub async fn a_deleted_secret_is_gone(harness: &impl Harness) {
     assert_not_found(agent.delete_secret(id).await);
     assert!(agent.secrets().await.unwrap().is_empty());
     let again = agent.create_secret(secret("GONE", "a long value")).await.unwrap();
-    assert!(again.tools.is_empty(), "a grant is of a secret, not of its name");
+    assert!(again.tools.is_empty(), "a grant belongs to a secret, not to its name");
 }
 
-pub async fn another_tenants_secret_is_not_there(harness: &impl Harness) {
+pub async fn another_tenants_secret_is_not_found(harness: &impl Harness) {
     let (agent, stranger) = (alone(harness).await, alone(harness).await);
     let id = agent.create_secret(secret("MINE", "a long value")).await.unwrap().id;
     let (mine, theirs) = (new_tool(&agent, "tool").await, new_tool(&stranger, "tool").await);
@@ -132,7 +132,7 @@ pub async fn another_tenants_secret_is_not_there(harness: &impl Harness) {
         assert_not_found(stranger.revoke_secret(id, mine).await);
         assert_not_found(stranger.delete_secret(id).await);
     }
-    // Nor may a tool of theirs be given what is ours.
+    // A grant to another tenant's tool is refused as well.
     assert_not_found(agent.grant_secret(id, theirs).await);
     assert_forbidden(agent.decrypt_secret(id, "a test", Some(theirs)).await);
     assert!(stranger.secrets().await.unwrap().is_empty());
@@ -176,7 +176,7 @@ pub async fn a_grant_lets_one_record_use_a_secret(harness: &impl Harness) {
 pub async fn only_tools_are_granted_secrets(harness: &impl Harness) {
     let agent = alone(harness).await;
     let id = agent.create_secret(secret("KEY", "a long value")).await.unwrap().id;
-    let other = agent.create(note("no tool"), None).await.unwrap().id;
+    let other = agent.create(note("not a tool"), None).await.unwrap().id;
     assert_eq!(fields(agent.grant_secret(id, other).await), ["tool_id"]);
     assert_not_found(agent.grant_secret(id, Uuid::new_v4()).await);
     assert_not_found(agent.grant_secret(Uuid::new_v4(), other).await);
@@ -192,13 +192,13 @@ pub async fn a_grant_ends_with_the_tools_record(harness: &impl Harness) {
     agent.delete(record, None).await.unwrap();
     assert!(agent.secrets().await.unwrap()[0].tools.is_empty());
     assert_forbidden(agent.decrypt_secret(id, "a call", Some(record)).await);
-    // Created again, it has the name and nothing else.
-    let anew = new_tool(&agent, "weather").await;
+    // A new record with the same name has no grant.
+    let recreated = new_tool(&agent, "weather").await;
     assert!(agent.secrets().await.unwrap()[0].tools.is_empty());
-    assert_forbidden(agent.decrypt_secret(id, "a call", Some(anew)).await);
+    assert_forbidden(agent.decrypt_secret(id, "a call", Some(recreated)).await);
 }
 
-pub async fn a_tool_with_secrets_is_changed_by_curators_alone(harness: &impl Harness) {
+pub async fn only_curators_change_a_tool_with_secrets(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let curator = harness.agent_with(tenant, &[Role::Curator]).await;
     let emitter = harness.agent_with(tenant, &[Role::Emitter]).await;
@@ -206,16 +206,16 @@ pub async fn a_tool_with_secrets_is_changed_by_curators_alone(harness: &impl Har
     let record = new_tool(&emitter, "weather").await;
     let renamed =
         |name: &str| BreadcrumbChanges { context: Some(object(json!({"name": name}))), ..BreadcrumbChanges::default() };
-    emitter.update(record, 1, renamed("mine still")).await.unwrap();
+    emitter.update(record, 1, renamed("still mine")).await.unwrap();
     curator.grant_secret(id, record).await.unwrap();
-    assert_forbidden(emitter.update(record, 2, renamed("mine no more")).await);
+    assert_forbidden(emitter.update(record, 2, renamed("not mine")).await);
     let changed = curator.update(record, 2, renamed("renamed")).await.unwrap();
     assert_eq!(changed.version, 3);
     let tools = curator.secrets().await.unwrap().remove(0).tools;
     assert_eq!((tools[0].tool_id, tools[0].tool.as_str()), (record, "renamed"), "a change keeps the grant");
     curator.revoke_secret(id, record).await.unwrap();
     emitter.update(record, 3, renamed("mine again")).await.unwrap();
-    // Nor does its author take it away, and with it the grant and the name.
+    // Its author cannot delete it either, which would remove the grant and free the name.
     assert_eq!(curator.grant_secret(id, record).await.unwrap().tools[0].tool_version, 4);
     for version in [None, Some(4)] {
         assert_forbidden(emitter.delete(record, version).await);

@@ -1,4 +1,4 @@
-//! What an agent's streams carry.
+//! Selectors: which events an agent's streams contain.
 
 use breadcrumb::{EventNumber, MAX_SELECTORS, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use futures::StreamExt;
@@ -12,18 +12,18 @@ fn selector(parts: Value) -> Selector {
 }
 
 async fn write(agent: &Agent, tag: &str, context: Value) -> Uuid {
-    agent.create(noted("Heard or not", context, &[tag]), None).await.unwrap().id
+    agent.create(noted("Selected or not", context, &[tag]), None).await.unwrap().id
 }
 
 async fn by_selectors(agent: &Agent) -> SubscriptionStream {
     agent.subscribe(SubscribeOptions { by_selectors: true, ..SubscribeOptions::default() }).await.unwrap()
 }
 
-/// The record of the next event that is for this subscriber.
+/// The record of the next event for this subscriber.
 async fn heard(followed: &mut SubscriptionStream) -> Uuid {
     loop {
-        let told = tokio::time::timeout(PATIENCE, followed.next()).await.expect("an event in time");
-        match told.expect("no end").unwrap() {
+        let item = tokio::time::timeout(PATIENCE, followed.next()).await.expect("an event in time");
+        match item.expect("no end").unwrap() {
             SubscriptionItem::Event(event) => return event.breadcrumb_id,
             SubscriptionItem::Skipped(_) => {}
             SubscriptionItem::Missed { first } => panic!("missed what is before {first}"),
@@ -31,7 +31,7 @@ async fn heard(followed: &mut SubscriptionStream) -> Uuid {
     }
 }
 
-pub async fn an_agent_keeps_selectors(harness: &impl Harness) {
+pub async fn an_agent_stores_selectors(harness: &impl Harness) {
     let agent = alone(harness).await;
     assert_eq!(agent.selectors().await.unwrap(), []);
     let first = agent.create_selector(selector(json!({"any_tags": ["a"]}))).await.unwrap();
@@ -51,7 +51,7 @@ pub async fn an_agent_keeps_selectors(harness: &impl Harness) {
     assert_not_found(agent.update_selector(second.id, Selector::default()).await);
 }
 
-pub async fn a_selector_is_its_agents_alone(harness: &impl Harness) {
+pub async fn a_selector_belongs_to_its_agent(harness: &impl Harness) {
     let agent = alone(harness).await;
     let colleague = harness.agent(agent.identity.owner_id).await;
     let own = agent.create_selector(selector(json!({"any_tags": ["a"]}))).await.unwrap();
@@ -67,7 +67,7 @@ pub async fn a_selector_is_its_agents_alone(harness: &impl Harness) {
     assert_eq!((heard(&mut wide).await, heard(&mut wide).await), (b, a));
 }
 
-pub async fn a_changed_selector_counts_for_open_streams_at_once(harness: &impl Harness) {
+pub async fn a_changed_selector_applies_to_open_streams_at_once(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut followed = by_selectors(&agent).await;
     let mut all = agent.events(None).await.unwrap();
@@ -75,14 +75,14 @@ pub async fn a_changed_selector_counts_for_open_streams_at_once(harness: &impl H
     let mut everything = expected.clone();
 
     let one = agent.create_selector(selector(json!({"any_tags": ["a"]}))).await.unwrap();
-    // It may not have read the first yet, which the selector means too.
+    // The stream possibly has not read the first event yet, which matches this selector too.
     everything.push(write(&agent, "b", json!({})).await);
     expected.push(write(&agent, "a", json!({})).await);
     everything.push(expected[1]);
     for id in &expected {
         assert_eq!(heard(&mut followed).await, *id);
     }
-    // Another beside it.
+    // A second selector.
     let more = selector(json!({"context_match": [{"path": "$.n", "op": "gt", "value": 1}]}));
     let two = agent.create_selector(more).await.unwrap();
     everything.push(write(&agent, "b", json!({"n": 1})).await);
@@ -91,19 +91,19 @@ pub async fn a_changed_selector_counts_for_open_streams_at_once(harness: &impl H
         everything.push(id);
         assert_eq!(heard(&mut followed).await, id);
     }
-    // In its place.
+    // A replaced selector.
     agent.update_selector(one.id, selector(json!({"any_tags": ["c"]}))).await.unwrap();
     everything.push(write(&agent, "a", json!({})).await);
     let id = write(&agent, "c", json!({})).await;
     everything.push(id);
     assert_eq!(heard(&mut followed).await, id);
-    // None left: everything.
+    // Without selectors: everything.
     agent.delete_selector(one.id).await.unwrap();
     agent.delete_selector(two.id).await.unwrap();
     let id = write(&agent, "x", json!({})).await;
     everything.push(id);
     assert_eq!(heard(&mut followed).await, id);
-    // What asks for all gets all, whatever the selectors said.
+    // A stream of all events gets all of them, whatever the selectors are.
     for id in everything {
         assert_eq!(next(&mut all).await.breadcrumb_id, id);
     }
@@ -132,7 +132,7 @@ pub async fn a_filter_narrows_one_stream(harness: &impl Harness) {
     }
 }
 
-pub async fn a_selector_that_means_nothing_is_not_kept(harness: &impl Harness) {
+pub async fn an_invalid_selector_is_not_stored(harness: &impl Harness) {
     let agent = alone(harness).await;
     let wrong = selector(json!({"any_tags": [""], "context_match": [{"path": "$.a", "op": "lte", "value": []}]}));
     let named = ["any_tags[0]", "context_match[0].value"];
@@ -146,13 +146,13 @@ pub async fn a_selector_that_means_nothing_is_not_kept(harness: &impl Harness) {
     assert_eq!(refused.len(), 2);
 }
 
-pub async fn an_agent_has_so_many_selectors_and_no_more(harness: &impl Harness) {
+pub async fn selectors_of_an_agent_are_bounded(harness: &impl Harness) {
     let agent = alone(harness).await;
     let one = || agent.create_selector(selector(json!({"any_tags": ["a"]})));
     for _ in 1..MAX_SELECTORS {
         one().await.unwrap();
     }
-    // Of several at once, one fits.
+    // Of several at the same time, one succeeds.
     let all = futures::future::join_all((0..4).map(|_| one())).await;
     let (made, refused): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
     assert_eq!((made.len(), refused.len()), (1, 3));

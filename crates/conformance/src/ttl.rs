@@ -1,4 +1,4 @@
-//! How long records stay: by reads, by time, and by whichever comes first.
+//! When records expire: by reads, by time, or by whichever comes first.
 
 use breadcrumb::{Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, EventKind, NewBreadcrumb, Role, Search, TtlType};
 use chrono::{TimeDelta, Utc};
@@ -23,12 +23,12 @@ async fn found(agent: &Agent) -> usize {
     agent.search(&search).await.unwrap().items.len()
 }
 
-pub async fn a_record_ends_with_its_last_read(harness: &impl Harness) {
+pub async fn a_record_expires_with_its_last_read(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut events = agent.events(None).await.unwrap();
     let id = agent.create(read_often(TtlType::Usage, json!({"max_reads": 3})), None).await.unwrap().id;
     assert_eq!(left(&agent.get(id).await.unwrap()), (Some(1), Some(2)));
-    // None of these is a read.
+    // None of these counts as a read.
     assert_eq!((listed(&agent).await, found(&agent).await, agent.history(id).await.unwrap().len()), (1, 1, 1));
     assert_eq!(agent.view(id).await.unwrap().title, "Readable");
     let last = agent.get(id).await.unwrap();
@@ -45,13 +45,13 @@ pub async fn a_record_ends_with_its_last_read(harness: &impl Harness) {
     assert_eq!((gone.kind, gone.breadcrumb_id), (EventKind::Deleted, id));
 }
 
-pub async fn of_many_readers_at_once_as_many_get_it_as_may(harness: &impl Harness) {
-    const MAY: usize = 7;
+pub async fn concurrent_readers_do_not_exceed_the_limit_of_reads(harness: &impl Harness) {
+    const MOST_READS: usize = 7;
     let agent = alone(harness).await;
     for kind in [TtlType::Usage, TtlType::Hybrid] {
         let config = match kind {
-            TtlType::Usage => json!({"max_reads": MAY}),
-            _ => json!({"max_reads": MAY, "duration": "1h"}),
+            TtlType::Usage => json!({"max_reads": MOST_READS}),
+            _ => json!({"max_reads": MOST_READS, "duration": "1h"}),
         };
         let id = agent.create(read_often(kind, config), None).await.unwrap().id;
         let readers: Vec<_> = (0..50)
@@ -68,11 +68,11 @@ pub async fn of_many_readers_at_once_as_many_get_it_as_may(harness: &impl Harnes
             }
         }
         counts.sort_unstable();
-        assert_eq!(counts, (1..=MAY as i64).collect::<Vec<_>>());
+        assert_eq!(counts, (1..=MOST_READS as i64).collect::<Vec<_>>());
     }
 }
 
-pub async fn a_hybrid_record_ends_by_time_too(harness: &impl Harness) {
+pub async fn a_hybrid_record_also_expires_by_time(harness: &impl Harness) {
     let agent = alone(harness).await;
     let ending = |ttl| NewBreadcrumb { ttl: Some(ttl), ..read_often(TtlType::Hybrid, json!({"max_reads": 100})) };
     let past = agent.create(ending(Utc::now() - TimeDelta::seconds(1)), None).await.unwrap().id;
@@ -86,18 +86,18 @@ pub async fn a_hybrid_record_ends_by_time_too(harness: &impl Harness) {
     assert_not_found(agent.get(id).await);
 }
 
-pub async fn a_new_time_to_live_counts_anew(harness: &impl Harness) {
+pub async fn a_new_time_to_live_resets_the_count(harness: &impl Harness) {
     let agent = alone(harness).await;
     let id = agent.create(read_often(TtlType::Usage, json!({"max_reads": 2})), None).await.unwrap().id;
     agent.get(id).await.unwrap();
-    // A change that does not speak of it leaves the count as it is.
-    let titled = BreadcrumbChanges { title: Some("Readable still".into()), ..BreadcrumbChanges::default() };
+    // A change that does not name the time to live keeps the count.
+    let titled = BreadcrumbChanges { title: Some("Still readable".into()), ..BreadcrumbChanges::default() };
     assert_eq!(left(&agent.update(id, 1, titled).await.unwrap()), (Some(1), Some(1)));
     let more = BreadcrumbChanges { ttl_config: Some(json!({"max_reads": 3})), ..BreadcrumbChanges::default() };
     assert_eq!(left(&agent.update(id, 2, more).await.unwrap()), (Some(0), Some(3)));
     assert_eq!(left(&agent.get(id).await.unwrap()), (Some(1), Some(2)));
 
-    // The words of one kind do not stay for another.
+    // The configuration of one kind does not remain for another.
     let never = BreadcrumbChanges { ttl_type: Some(TtlType::Never), ..BreadcrumbChanges::default() };
     let kept = agent.update(id, 3, never).await.unwrap();
     assert_eq!((left(&kept), kept.ttl_config), ((None, None), None));
@@ -118,14 +118,14 @@ pub async fn the_runtimes_own_reads_do_not_count(harness: &impl Harness) {
         assert_eq!(left(&runner.get(id).await.unwrap()), (Some(0), Some(2)));
         runner.view(id).await.unwrap();
     }
-    // Who may only read ends it too.
+    // Reads by an agent that can only read count too.
     reader.get(id).await.unwrap();
     assert_eq!(left(&runner.get(id).await.unwrap()), (Some(1), Some(1)));
     reader.view(id).await.unwrap();
     assert_not_found(runner.get(id).await);
 }
 
-pub async fn a_time_to_live_that_means_nothing_is_refused(harness: &impl Harness) {
+pub async fn an_invalid_time_to_live_is_refused(harness: &impl Harness) {
     let agent = alone(harness).await;
     let with = |kind, config: Value| NewBreadcrumb { ttl_type: kind, ttl_config: Some(config), ..note("x") };
     for (field, record) in [

@@ -2,8 +2,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Reads until this process is gone, however it went; then stops the server and removes its folder. A process that has ended but was
-/// not waited for has no command line any more.
+/// Reads until this process is gone, for whatever reason. Then stops the server and removes its
+/// folder. A zombie process has no command line, so it does not count as a server.
 const WATCHER: &str = r#"
 cat >/dev/null
 pid=$(head -n 1 "$1/postgres/postmaster.pid" 2>/dev/null)
@@ -17,7 +17,7 @@ done
 rm -rf "$1"
 "#;
 
-/// A static is never dropped, and a killed process cleans up nothing: somebody outside has to.
+/// A static is never dropped, and a killed process cannot clean up, so a separate process does it.
 pub(crate) fn when_this_process_ends(folder: &Path) {
     let folder = folder.canonicalize().expect("the temporary folder");
     let watcher = Command::new("sh")
@@ -26,10 +26,10 @@ pub(crate) fn when_this_process_ends(folder: &Path) {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C ends the tests, not the one who tidies up after them.
+        // Ctrl-C must stop the tests, but not this process, which cleans up after them.
         .process_group(0)
         .spawn()
-        .expect("sh, to tidy up after the tests");
-    // Our end of the pipe is open for as long as this process lives.
+        .expect("sh, to clean up after the tests");
+    // This process's end of the pipe stays open as long as the process exists.
     std::mem::forget(watcher);
 }

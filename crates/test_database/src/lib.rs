@@ -5,7 +5,7 @@
 //! to be started beforehand. Nothing is left behind, even when the test process is killed.
 //!
 //! It deliberately does not know the store: the store's own tests use it.
-#![allow(clippy::expect_used)] // Without a database there is no test; a panic is how a test says so.
+#![allow(clippy::expect_used)] // Without a database a test cannot run, so it panics.
 
 mod cleanup;
 mod template;
@@ -17,10 +17,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
 
-/// The role that the server works as; row-level security holds for it.
+/// The role that the server works as. Row-level security applies to it.
 const APP_ROLE: &str = "rcrt_app";
 
-/// One database, its own for one test. It ends with the process.
+/// A database for one test. It is removed when the process exits.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
     /// As the superuser: owns the tables, sees every tenant's rows.
@@ -33,7 +33,8 @@ pub struct TestDatabase {
 
 struct Server {
     postgres: Postgres,
-    /// Postgres copies a template only while nobody is connected to it, and copies one at a time soonest.
+    /// Postgres copies a template only while no client is connected to it. One copy at a time is
+    /// fastest.
     turn: Mutex<()>,
     _folder: TempDir,
 }
@@ -47,12 +48,12 @@ impl TestDatabase {
         Self::create(template::NAME).await
     }
 
-    /// A database with nothing in it, for tests of the migrations themselves.
+    /// An empty database, for tests of the migrations themselves.
     pub async fn empty() -> Self {
         Self::create("template0").await
     }
 
-    /// The server that this process's test databases are on, for tests that kill it or need its programs.
+    /// The server of this process's test databases, for tests that kill it or need its programs.
     pub async fn server() -> &'static Postgres {
         &SERVER.get_or_init(start).await.postgres
     }

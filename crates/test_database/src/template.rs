@@ -8,8 +8,8 @@ use crate::{APP_ROLE, execute};
 
 pub(crate) const NAME: &str = "migrated";
 
-/// Makes the database that all tests' databases are copies of. The migrations are read when the tests run, so that a new one
-/// compiles nothing again.
+/// Creates the template of all test databases. The migrations are read when the tests run, so that
+/// a new one does not cause a build.
 pub(crate) async fn build(postgres: &Postgres) {
     execute(postgres, &format!("CREATE DATABASE {NAME}")).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
@@ -18,6 +18,6 @@ pub(crate) async fn build(postgres: &Postgres) {
         PgConnection::connect(&postgres.url(postgres::SUPERUSER, NAME)).await.expect("a connection to the template");
     migrations.run(&mut connection).await.expect("the migrations to apply");
     connection.close().await.expect("the connection to close");
-    // The migrations leave it to whoever runs a server how the role logs in.
+    // The migrations do not set how the role logs in. The operator of a server does.
     execute(postgres, &format!("ALTER ROLE {APP_ROLE} LOGIN")).await;
 }

@@ -1,4 +1,4 @@
-//! A name server over UDP and TCP that answers as a test says, lies included.
+//! A DNS server over UDP and TCP whose answers, including false ones, are set by a test.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,16 +11,16 @@ use tokio::task::JoinSet;
 
 use crate::network::LOOPBACK;
 
-/// What a name gets for an answer.
+/// An answer for a name.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// Those of the family that was asked for.
+    /// The addresses of the requested family.
     Addresses(Vec<IpAddr>),
-    /// The name is another one, and here is that one's address.
+    /// A CNAME record, and the address of its target.
     Alias(String, Vec<IpAddr>),
-    /// An address of another name, unasked.
+    /// An address of another name than the requested one.
     Smuggled(String, IpAddr),
-    /// An address under another query's number.
+    /// An address in a response with another query's id.
     WrongNumber(IpAddr),
     NoSuchName,
     Failure,
@@ -33,7 +33,7 @@ type Zone = HashMap<String, Vec<Reply>>;
 #[derive(Default)]
 struct State {
     zone: Mutex<Zone>,
-    /// Names that were asked for, with the type's number.
+    /// The requested names, with the number of the type.
     asked: Mutex<Vec<(String, u16)>>,
 }
 
@@ -69,7 +69,8 @@ impl NameServer {
         Self { address, state, _tasks: tasks }
     }
 
-    /// The answers of a name, given one after the other for each type, the last one for ever.
+    /// Sets the answers of a name. Each query of a type gets the next one, and the last one
+    /// repeats.
     pub fn set(&self, name: &str, replies: Vec<Reply>) {
         self.state.zone.lock().unwrap().insert(name.to_owned(), replies);
     }
@@ -79,7 +80,7 @@ impl NameServer {
     }
 }
 
-/// The same free port for both.
+/// The same free port for UDP and TCP.
 async fn bind() -> (UdpSocket, TcpListener) {
     loop {
         let udp = UdpSocket::bind(SocketAddr::new(LOOPBACK, 0)).await.unwrap();
@@ -149,7 +150,7 @@ struct Question {
     id: u16,
     name: String,
     kind: u16,
-    /// As it was asked.
+    /// The question section of the query.
     section: Vec<u8>,
 }
 
@@ -178,7 +179,7 @@ impl Question {
         packet
     }
 
-    /// If the address is of the family that was asked for.
+    /// None if the address is not of the requested family.
     fn record(&self, name: &[u8], address: IpAddr) -> Option<Vec<u8>> {
         match address {
             IpAddr::V4(four) if self.kind == A => Some(record(name, A, &four.octets())),
@@ -188,7 +189,7 @@ impl Question {
     }
 }
 
-/// Good for no second: whoever asks again gets the next answer.
+/// With a time to live of 0, so that the next query gets the next answer.
 fn record(name: &[u8], kind: u16, data: &[u8]) -> Vec<u8> {
     let mut bytes = name.to_vec();
     bytes.extend(kind.to_be_bytes());

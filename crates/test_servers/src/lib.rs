@@ -5,7 +5,7 @@
 //! Begin with `dns.rs` and `raw.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// Tests say values in place.
+// Tests pass literals.
 #![allow(clippy::needless_pass_by_value)]
 
 pub mod dns;

@@ -1,4 +1,4 @@
-//! A small internet on loopback: names that resolve as a test says, and servers behind them.
+//! A small internet on loopback: servers, and names that resolve as a test configures.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +14,8 @@ use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Answers as DNS would: each name has a list of answers, given one after the other, the last one for ever.
+/// A resolver: each name has a list of answers. Each lookup gets the next one, and the last one
+/// repeats.
 #[derive(Default)]
 pub struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -41,7 +42,7 @@ impl Resolver for Names {
     }
 }
 
-/// Serves on a free port until the test ends.
+/// Serves on a free port until the test finishes.
 pub async fn serve(router: Router) -> u16 {
     let listener = tokio::net::TcpListener::bind(SocketAddr::new(LOOPBACK, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -60,7 +61,7 @@ impl Network {
         Self::default()
     }
 
-    /// Puts a name on loopback, and the operator allows it there.
+    /// Resolves a name to loopback, and allows it as the operator would.
     #[must_use]
     pub fn inside(mut self, entry: &str) -> Self {
         let allowed: PrivateHost = entry.parse().unwrap();
@@ -79,7 +80,7 @@ impl Network {
     }
 }
 
-/// The gate as the tool `tester` meets it, each fetch from a call of its own.
+/// The egress gate as the tool `tester` sees it. Each fetch belongs to a separate call.
 pub struct TestEgress(pub Egress);
 
 impl TestEgress {

@@ -1,4 +1,4 @@
-//! HTTP/1 down to the byte: what a server says is what a test wrote.
+//! HTTP/1 at the level of bytes: a server sends exactly what a test wrote.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::network::LOOPBACK;
 
-/// Calls `talk` for each connection; gives the port and the number of connections so far.
+/// Calls `talk` for each connection. Returns the port and the number of connections so far.
 pub async fn serve<F, T>(talk: F) -> (u16, Arc<AtomicUsize>)
 where
     F: Fn(TcpStream) -> T + Send + Sync + 'static,
@@ -24,14 +24,14 @@ where
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             counted.fetch_add(1, Ordering::SeqCst);
-            // An error is the gate that hung up.
+            // An error means that the gate closed the connection.
             tokio::spawn(talk(stream));
         }
     });
     (port, count)
 }
 
-/// Answers every request with these bytes and leaves the connection open.
+/// Responds to every request with these bytes and leaves the connection open.
 pub async fn says(answer: impl Into<Vec<u8>>) -> u16 {
     let answer = Arc::new(answer.into());
     let talk = move |mut stream: TcpStream| {
@@ -46,7 +46,7 @@ pub async fn says(answer: impl Into<Vec<u8>>) -> u16 {
     serve(talk).await.0
 }
 
-/// Answers the first request with these bytes and hangs up.
+/// Responds to the first request with these bytes and closes the connection.
 pub async fn says_and_leaves(answer: impl Into<Vec<u8>>) -> u16 {
     let answer = Arc::new(answer.into());
     let talk = move |mut stream: TcpStream| {
@@ -60,12 +60,12 @@ pub async fn says_and_leaves(answer: impl Into<Vec<u8>>) -> u16 {
     serve(talk).await.0
 }
 
-/// Answers with a beginning and then with the same bytes for ever, as fast as they are taken.
+/// Responds with `start` and then repeats `then` forever, as fast as the client reads.
 pub async fn floods(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
     endless(start, then, Duration::ZERO).await
 }
 
-/// Answers with a beginning and then with the same bytes for ever, with a pause after each.
+/// Responds with `start` and then repeats `then` forever, with a pause after each.
 pub async fn drips(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
     endless(start, then, Duration::from_millis(10)).await
 }
@@ -88,7 +88,7 @@ async fn endless(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>, pause: Dur
     serve(talk).await.0
 }
 
-/// A request's head; empty when the client left.
+/// A request's head. Empty if the client closed the connection.
 pub async fn head(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

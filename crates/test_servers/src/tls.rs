@@ -1,5 +1,5 @@
-//! TLS with a certificate for `api.test`, `other.test`, `*.wild.test`, 127.0.0.1 and the names of the services that tests
-//! stand in for (see `certificates/make`), and HTTP/2 over it.
+//! TLS with a certificate for `api.test`, `other.test`, `*.wild.test`, 127.0.0.1 and the names of
+//! the services that tests replace (see `certificates/make`), and HTTP/2 over it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,8 +33,8 @@ fn acceptor(protocol: &str) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Calls `talk` for each TLS connection that speaks the protocol (`h2` or `http/1.1`); gives the port and the number of
-/// connections so far.
+/// Calls `talk` for each TLS connection with this protocol (`h2` or `http/1.1`). Returns the port
+/// and the number of connections so far.
 pub async fn serve<F, T>(protocol: &str, talk: F) -> (u16, Arc<AtomicUsize>)
 where
     F: Fn(TlsStream<TcpStream>) -> T + Clone + Send + Sync + 'static,
@@ -48,7 +48,7 @@ where
     .await
 }
 
-/// HTTP/1 behind TLS, until the test ends; gives the port.
+/// HTTP/1 over TLS, until the test finishes. Returns the port.
 pub async fn serve_router(router: Router) -> u16 {
     let listener = TcpListener::bind(SocketAddr::new(LOOPBACK, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,9 +1,11 @@
-//! Texts as an agent reads them, kept in files beside the tests, so that a change of them is seen and decided.
+//! Golden files: texts as an agent reads them, stored beside the tests, so that every change is
+//! reviewed.
 
 use std::path::Path;
 
-/// Compares the text with `tests/golden/<name>` of the crate under test (`env!("CARGO_MANIFEST_DIR")`). With
-/// `GOLDEN=renew` in the environment the file is written instead.
+/// Compares the text with `tests/golden/<name>` of the crate under test
+/// (`env!("CARGO_MANIFEST_DIR")`). With `GOLDEN=renew` in the environment it writes the file
+/// instead.
 pub fn golden(manifest_dir: &str, name: &str, text: &str) {
     let path = Path::new(manifest_dir).join("tests/golden").join(name);
     if std::env::var("GOLDEN").is_ok_and(|wish| wish == "renew") {
@@ -12,5 +14,5 @@ pub fn golden(manifest_dir: &str, name: &str, text: &str) {
         return;
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == text, "{name} is another text now (GOLDEN=renew keeps it):\n--- kept\n{kept}\n--- now\n{text}");
+    assert!(kept == text, "{name} has changed (GOLDEN=renew accepts it):\n--- stored\n{kept}\n--- now\n{text}");
 }

@@ -79,7 +79,7 @@ impl Tenant {
     }
 }
 
-/// A tool's definition; what is given stands beside a name.
+/// A definition of a native tool named `web`.
 pub fn native(implementation: Value, required_secrets: &[&str]) -> ToolDefinition {
     let context = json!({"name": "web", "implementation": implementation, "required_secrets": required_secrets});
     ToolDefinition::read(schema_names::TOOL_V1, context.as_object().unwrap(), None, None).unwrap()
@@ -95,13 +95,13 @@ pub fn code(permissions: Value, required_secrets: &[&str]) -> ToolDefinition {
     ToolDefinition::read(schema_names::TOOL_CODE, context.as_object().unwrap(), None, None).unwrap()
 }
 
-/// The definition of a tool of the program itself, as its seed would give it.
+/// The definition of a builtin tool, as its seed would have it.
 pub fn builtin(tool: &str) -> ToolDefinition {
     let context = json!({"name": tool, "implementation": {"type": "builtin", "tool": tool}});
     ToolDefinition::read(schema_names::TOOL_V1, context.as_object().unwrap(), None, None).unwrap()
 }
 
-/// The definition of a tool of the program itself, as its seed in `bootstrap-breadcrumbs/tools-native` gives it.
+/// The definition of a builtin tool from its seed in `bootstrap-breadcrumbs/tools-native`.
 pub fn seeded(tool: &str) -> ToolDefinition {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bootstrap-breadcrumbs/tools-native");
     let text = std::fs::read_to_string(folder.join(format!("{tool}.json"))).unwrap();

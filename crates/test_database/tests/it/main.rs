@@ -1,4 +1,4 @@
-//! Every test gets a database of its own, and nothing stays behind.
+//! Every test gets its own database, and nothing is left behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use test_database::TestDatabase;
 
-/// Another process's doings can only be looked for.
+/// The work of another process can only be polled.
 const POLL: Duration = Duration::from_millis(5);
 
 #[tokio::test]
-async fn each_test_has_a_migrated_database_of_its_own() {
+async fn each_test_has_its_own_migrated_database() {
     let (one, other) = tokio::join!(TestDatabase::new(), TestDatabase::new());
     assert_ne!(one.name, other.name);
     for database in [&one, &other] {
@@ -22,7 +22,7 @@ async fn each_test_has_a_migrated_database_of_its_own() {
             .await
             .unwrap();
         assert!(migrations > 0);
-        // The same name in both: they share nothing.
+        // The same name in both, because they share nothing.
         sqlx::query("CREATE TABLE mine ()").execute(&mut connection).await.unwrap();
     }
 }
@@ -49,7 +49,7 @@ async fn an_empty_database_has_no_tables() {
     assert_eq!(tables, 0);
 }
 
-/// Plays both parts: it starts itself once more, as the process to be killed.
+/// Has both roles: it starts itself again as the process to be killed.
 #[tokio::test]
 async fn a_killed_test_process_leaves_nothing_behind() {
     if let Some(note) = std::env::var_os("VICTIMS_NOTE") {
@@ -68,7 +68,7 @@ async fn a_killed_test_process_leaves_nothing_behind() {
         if let Ok(path) = std::fs::read_to_string(&note) {
             break PathBuf::from(path);
         }
-        assert_eq!(victim.try_wait().unwrap(), None, "it ended by itself");
+        assert_eq!(victim.try_wait().unwrap(), None, "it exited by itself");
         tokio::time::sleep(POLL).await;
     };
     assert!(data_dir.join("postgres/postmaster.pid").exists());
