@@ -1,5 +1,5 @@
 /**
- * A record of another tenant, by its right id: read, changed and deleted.
+ * Reads, changes and deletes a record of another tenant by its correct id.
  *
  * status: success
  * output: ["NotFound", "NotFound", "NotFound", 0]

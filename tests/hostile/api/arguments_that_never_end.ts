@@ -1,5 +1,5 @@
 /**
- * An argument of a call of context.api whose getter loops while the call is written down.
+ * An argument of a context.api call has a getter that loops while the call is serialized.
  *
  * status: error
  * error_code: Timeout

@@ -1,6 +1,6 @@
 /**
- * A tool that asks for itself with every call, in a row without an end. Each call writes one record, so the records tell
- * how often it ran.
+ * A tool that requests itself with every call, without end. Each call writes one record, so the
+ * number of records is the number of runs.
  *
  * status: success
  * output: "asked"

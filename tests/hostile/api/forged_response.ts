@@ -1,5 +1,5 @@
 /**
- * A response written by the tool itself, for a request that is not its own.
+ * The tool itself writes a response, for a request that is not its own.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,5 +1,6 @@
 /**
- * A request that a call writes names a place in somebody else's trace, or what is none. It gets the call's own.
+ * A request that a call writes names a position in another trace, or an invalid one. It gets the
+ * call's own.
  *
  * status: success
  * request: {"context": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "session": "mine"}}

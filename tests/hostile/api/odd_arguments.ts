@@ -1,6 +1,6 @@
 /**
- * Arguments of all wrong kinds for every method of context.api: each is refused in the tool, and none reaches the store as
- * something else.
+ * Arguments of all wrong types for every method of context.api. Each is refused in the tool, and
+ * none reaches the store as something else.
  *
  * status: success
  * output: []

@@ -1,6 +1,6 @@
 /**
- * A call that was made under the profile subagent asks for a tool that the profile closes by requests of its own: with
- * tags that say otherwise, by a record that becomes a request later, and by taking the mark off.
+ * A call under the profile subagent requests a tool that the profile denies: with tags that claim
+ * otherwise, with a record that becomes a request later, and by removing the profile's tag.
  *
  * status: success
  * request: {"tags": ["profile:subagent"]}

@@ -1,6 +1,7 @@
 /**
- * A call that was made under the profile subagent writes tools that ask for what the profile closes: one that it calls,
- * one that runs by itself when it is there, and one that a note sets off. None of them may get out of the profile.
+ * A call under the profile subagent writes tools that request what the profile denies: one that it
+ * calls, one that bootstraps itself, and one that a note triggers. None of them can escape the
+ * profile.
  *
  * status: success
  * request: {"tags": ["profile:subagent"]}
@@ -53,7 +54,7 @@ export async function execute(_input: unknown, context: any): Promise<unknown[]>
   ends.push(await told("{{tool}}-started"));
   await write("{{tool}}-set-off", { subscriptions: [{ any_tags: ["{{tool}}-note"] }] });
   for (let i = 0; i < 3; i++) {
-    // The tool may be live only after the first note.
+    // The tool is possibly live only after the first note.
     await context.api.createBreadcrumb({ title: "A note", tags: ["{{tool}}-note"], context: {} });
     await new Promise((done) => setTimeout(done, 1000));
   }

@@ -1,5 +1,6 @@
 /**
- * Queries that are code for somebody: SQL in tags, paths that walk everything, patterns, numbers without bounds.
+ * Queries that are code for some system: SQL in tags, paths that walk everything, patterns,
+ * unbounded numbers.
  *
  * status: success
  * output: {"answered": 0, "refused": true}

@@ -1,5 +1,5 @@
 /**
- * An ordinary record that is made into a response afterwards, by a change of its schema.
+ * An ordinary record becomes a response later, by a change of its schema.
  *
  * status: error
  * error_code: PermissionDenied

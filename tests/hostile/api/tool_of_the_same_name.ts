@@ -1,5 +1,5 @@
 /**
- * A tool that writes a tool with the name of another, to be called in its place from then on.
+ * A tool writes a tool with the name of another one, to be called instead of it.
  *
  * status: success
  * output: "written"

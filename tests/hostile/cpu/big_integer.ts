@@ -1,5 +1,6 @@
 /**
- * One multiplication of numbers with millions of digits, and the text of it: long arithmetic runs in native code.
+ * One multiplication of numbers with millions of digits, and its conversion to text: long
+ * arithmetic runs in native code.
  *
  * status: error
  * error_code: Timeout

@@ -1,5 +1,6 @@
 /**
- * Processor time taken in small bites with sleep in between, so that no single look finds the tool at work for long.
+ * Processor time is used in small pieces with sleep in between, so that no single check finds the
+ * tool busy for long.
  *
  * status: error
  * error_code: ResourceExhausted

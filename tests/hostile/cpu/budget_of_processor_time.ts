@@ -1,5 +1,6 @@
 /**
- * A tool with a long deadline that burns all the processor it can get: its budget of processor time ends it, long before.
+ * A tool with a long deadline uses all the processor time it can get. Its processor budget stops it
+ * long before the deadline.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,6 @@
 /**
- * A tool that is cancelled and does not care. Its caller's word must end it, and not only its deadline a minute later.
+ * A tool ignores its cancellation. The cancellation must stop it, not only its deadline a minute
+ * later.
  *
  * status: error
  * error_code: Cancelled

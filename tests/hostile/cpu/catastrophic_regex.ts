@@ -1,6 +1,6 @@
 /**
- * A regular expression that backtracks for longer than the universe lasts: time is spent in the engine's matcher, where no
- * statement of the tool's code is run.
+ * A regular expression that backtracks practically forever. The time is spent in the engine's
+ * matcher, where no statement of the tool's code runs.
  *
  * status: error
  * error_code: Timeout

@@ -1,5 +1,6 @@
 /**
- * The end of an execution, caught and thrown away: a runtime that ends code by throwing into it never gets rid of this.
+ * The termination of an execution is caught and ignored. A runtime that stops code by throwing into
+ * it never stops this.
  *
  * status: error
  * error_code: Timeout

@@ -1,5 +1,5 @@
 /**
- * A loop without an end, in the plainest way: nothing in it gives the runtime a turn.
+ * A simple endless loop: nothing in it returns control to the runtime.
  *
  * status: error
  * error_code: Timeout

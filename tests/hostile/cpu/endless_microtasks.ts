@@ -1,6 +1,6 @@
 /**
- * A chain of microtasks: control comes back to the engine all the time, and never to the event loop in which a polite
- * deadline would run.
+ * An endless chain of microtasks: control returns to the engine all the time, but never to the
+ * event loop, in which a cooperative deadline would run.
  *
  * status: error
  * error_code: Timeout

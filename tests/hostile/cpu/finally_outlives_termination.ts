@@ -1,6 +1,6 @@
 /**
- * A loop in finally, where code runs after the loop before it was ended. A runtime that ends an execution only once is
- * kept busy for ever.
+ * A loop in finally, which runs after the loop before it was terminated. A runtime that terminates
+ * an execution only once stays busy forever.
  *
  * status: error
  * error_code: Timeout

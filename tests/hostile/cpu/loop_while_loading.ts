@@ -1,5 +1,5 @@
 /**
- * A loop outside of execute: it runs while the tool is looked at, before any call has a deadline.
+ * A loop outside of execute: it runs while the tool is validated, before any call has a deadline.
  *
  * status: error
  * error_code: ExecutionFailed

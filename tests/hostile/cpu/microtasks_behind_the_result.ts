@@ -1,5 +1,6 @@
 /**
- * The result is there at once, and microtasks without an end are queued behind it, so that it is never fetched.
+ * The result is ready at once, but endless microtasks are queued after it, so that it is never
+ * read.
  *
  * status: error
  * error_code: Timeout

@@ -1,6 +1,7 @@
 /**
- * A tool with a tenth of a processor that burns all it can: slowed down, it cannot use up in two seconds of wall time the
- * processor time that it could use up in less than one, so the wall ends it and not the budget.
+ * A tool with a tenth of a processor that uses all it can. Slowed down, in two seconds of wall time
+ * it cannot use the processor time that it could use in less than one. So it reaches the wall time
+ * limit and not the processor budget.
  *
  * status: error
  * error_code: Timeout

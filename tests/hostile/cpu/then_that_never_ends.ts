@@ -1,5 +1,6 @@
 /**
- * A result that claims to be a promise: whoever waits for it runs the tool's code once more, after execute was over.
+ * A result that pretends to be a promise: awaiting it runs the tool's code again after execute has
+ * finished.
  *
  * status: error
  * error_code: Timeout

@@ -1,6 +1,6 @@
 /**
- * A search through 2^53 holes that a builtin of the engine makes in one step. Engines do not look for a wish to end in
- * there: only the death of the process ends it.
+ * A builtin of the engine searches 2^53 array holes in one step, in which engines do not check for
+ * termination. Only killing the process stops it.
  *
  * status: error
  * error_code: Timeout

@@ -1,5 +1,5 @@
 /**
- * A loop in WebAssembly, which is compiled code without any of JavaScript's own checks.
+ * A loop in WebAssembly, which is compiled code without JavaScript's own checks.
  *
  * status: error
  * error_code: Timeout

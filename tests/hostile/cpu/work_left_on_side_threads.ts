@@ -1,6 +1,7 @@
 /**
- * Key derivation that takes hours runs on threads beside the engine's. A call that starts it and returns leaves it behind:
- * the calls after it in the same process then find their threads taken and their budget used.
+ * Key derivation that takes hours runs on threads beside the engine's. A call that starts it and
+ * returns leaves it behind: later calls in the same process would find their threads occupied and
+ * their budget used.
  *
  * status: success
  * limits: {"timeout_ms": 10000, "cpu_ms": 1500}

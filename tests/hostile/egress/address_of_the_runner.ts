@@ -1,5 +1,6 @@
 /**
- * A name with a public address that is the runner's own: what listens there thinks that it is asked from inside.
+ * A name with a public address that is the runner's own: a server there takes the request for an
+ * internal one.
  *
  * status: error
  * error_code: PermissionDenied

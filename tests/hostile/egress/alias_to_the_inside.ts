@@ -1,5 +1,5 @@
 /**
- * A name that is only an alias, and leads to an address inside.
+ * A name that is only an alias for a name with an internal address.
  *
  * status: error
  * error_code: PermissionDenied

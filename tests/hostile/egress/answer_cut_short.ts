@@ -1,5 +1,6 @@
 /**
- * An answer that promises a thousand bytes and ends after nine: what came must not be taken for the whole.
+ * A response that announces a thousand bytes and stops after nine. The received part must not count
+ * as the whole.
  *
  * status: success
  * output: ["TypeError"]

@@ -1,5 +1,6 @@
 /**
- * A server that pushes a second answer behind the first, so that whoever asks next on the connection gets it.
+ * A server sends a second response after the first, so that the next request on the connection gets
+ * it.
  *
  * status: success
  * output: ["first", "honest"]

@@ -1,5 +1,5 @@
 /**
- * An answer of one byte now and then for ever: no wait is long, and it never ends.
+ * A response that sends one byte now and then, forever: no wait is long, and it never finishes.
  *
  * status: error
  * error_code: Timeout

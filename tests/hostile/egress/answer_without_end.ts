@@ -1,5 +1,5 @@
 /**
- * An answer that goes on for ever, as fast as it is read.
+ * An endless response, as fast as it is read.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,6 +1,6 @@
 /**
- * The same packed twice, so that even what comes out first is small: the gate unpacks it not at all, and hides nothing of
- * that.
+ * A bomb that is compressed twice, so that even the first decompressed form is small. The gate does
+ * not decompress it, and shows the encoding.
  *
  * status: success
  * output: {"status": 200, "encoding": "gzip, gzip", "small": true, "packed": true}

@@ -1,5 +1,6 @@
 /**
- * An answer of some sixty kilobytes that unpacks to 64 MiB of zeros: the bound holds for what comes out.
+ * A response of some sixty kilobytes that decompresses to 64 MiB of zeros. The bound applies to the
+ * decompressed size.
  *
  * status: error
  * error_code: ResourceExhausted

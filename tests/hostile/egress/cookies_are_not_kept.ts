@@ -1,5 +1,6 @@
 /**
- * A cookie that a server sets, sent back by a later request, of this call or of another tool's.
+ * A cookie that a server sets must not be sent back by a later request, of this call or of another
+ * tool's.
  *
  * status: success
  * output: {"cookie": false}

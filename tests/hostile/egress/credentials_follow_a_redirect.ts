@@ -1,5 +1,5 @@
 /**
- * A redirect to another origin takes the headers with it by which a server knows its caller.
+ * A redirect to another origin must not get the headers by which a server identifies its caller.
  *
  * status: success
  * output: {"authorization": false, "cookie": false, "proxy": false}

@@ -1,5 +1,6 @@
 /**
- * Names with IPv6 addresses that carry this machine's IPv4 address inside: mapped, compatible, translated, tunnelled.
+ * Names with IPv6 addresses that contain this machine's IPv4 address: mapped, compatible,
+ * translated, tunnelled.
  *
  * status: success
  * output: ["inside"]
@@ -8,7 +9,7 @@
  */
 export async function execute(): Promise<string[]> {
   const ends = new Set<string>();
-  // Refused for the address, not for want of a permission.
+  // Refused because of the address, not because a permission is missing.
   const inside = (error: Error) => (/non-public|own machine/.test(error.message) ? "inside" : `${error.name}: ${error.message}`);
   for (const kind of ["mapped", "compatible", "nat64", "localnat64", "sixtofour", "teredo"]) {
     const url = `http://a.${kind}.example.com:{{port}}/echo/{{tool}}`;

@@ -1,5 +1,6 @@
 /**
- * The head of an answer that comes line by line for ever: the gate gives up by itself, before the tool's own deadline.
+ * A response head that sends one line now and then, forever. The gate gives up by itself, before
+ * the tool's own deadline.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,6 +1,6 @@
 /**
- * The head of an answer that never ends: by ever more headers, by one header of ever more bytes, by answers that say "not
- * yet" for ever.
+ * An endless response head: endlessly many headers, one endless header, endless "100 Continue"
+ * responses.
  *
  * status: success
  * output: ["TypeError"]

@@ -1,6 +1,6 @@
 /**
- * Headers that belong to the connection and not to the tool: another host behind the same server, a length that lies, a
- * request within the request.
+ * Headers that belong to the connection and not to the tool: another host on the same server, a
+ * false length, a request inside the request.
  *
  * status: success
  * output: {"host": "api.test:{{port}}", "left": []}

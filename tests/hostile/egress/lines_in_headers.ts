@@ -1,6 +1,6 @@
 /**
- * Line breaks in names and values of headers, in the method and in the address: each would begin a header or a request of
- * the attacker's own.
+ * Line breaks in names and values of headers, in the method and in the URL. Each would start a
+ * header or a request of the attacker.
  *
  * status: success
  * output: {"ended": ["TypeError"], "injected": false}

@@ -1,5 +1,6 @@
 /**
- * A name of the public internet that resolves to this machine, where a server waits on the port that the tool listed.
+ * A public name that resolves to this machine, where a server listens on the port that the tool
+ * listed.
  *
  * status: error
  * error_code: PermissionDenied

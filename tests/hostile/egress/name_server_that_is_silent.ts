@@ -1,5 +1,6 @@
 /**
- * A name server that never answers: the call ends by its own deadline, and the gate serves others meanwhile.
+ * A DNS server that never answers. The call fails by its own deadline, and the gate serves others
+ * meanwhile.
  *
  * status: error
  * error_code: Timeout

@@ -1,6 +1,6 @@
 /**
- * A name server that answers another question than was put, goes round in circles, cuts its answer off, fails, or knows
- * nothing: none of it may become a connection.
+ * A DNS server that answers another question, returns circular aliases, truncates its answer,
+ * fails, or returns nothing. None of these may lead to a connection.
  *
  * status: success
  * output: ["PermissionDenied or TypeError"]

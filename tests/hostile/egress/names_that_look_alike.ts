@@ -1,5 +1,6 @@
 /**
- * Names that contain, begin or end with a listed one, or stand above it: a comparison of the ends of texts lets them in.
+ * Names that contain, start with or end with a listed one, or are its parent. A comparison of text
+ * suffixes would allow them.
  *
  * status: success
  * output: {"denied": 6}

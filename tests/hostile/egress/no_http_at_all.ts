@@ -1,5 +1,6 @@
 /**
- * Servers that do not speak HTTP, hang up, switch to another protocol, or answer with a status that there is not.
+ * Servers that do not speak HTTP, close the connection, switch to another protocol, or respond with
+ * an invalid status.
  *
  * status: success
  * output: ["TypeError"]

@@ -1,6 +1,6 @@
 /**
- * A tool without any permission asks for a host. The name must not even be looked up: a question to a name server carries
- * out data as well as any request.
+ * A tool without any permission requests a host. The name must not even be resolved, because a DNS
+ * query carries data out like any request.
  *
  * status: error
  * error_code: PermissionDenied

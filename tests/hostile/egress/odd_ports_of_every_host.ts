@@ -1,5 +1,6 @@
 /**
- * Every public host is allowed, and so the ports of the web: not those of mail, of shells and of databases.
+ * All public hosts are allowed, on the ports of the web, but not on those of mail, shells and
+ * databases.
  *
  * status: success
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied", "PermissionDenied"]

@@ -1,5 +1,6 @@
 /**
- * A name with two addresses, a public one and this machine's: whoever checks only the first, or picks later, is lost.
+ * A name with two addresses, a public one and this machine's. A gate that checks only the first, or
+ * chooses later, is bypassed.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,5 +1,5 @@
 /**
- * Thirty public addresses and loopback as the last, beyond what a careless check looks at.
+ * Thirty public addresses and then loopback, which a check of only the first addresses misses.
  *
  * status: error
  * error_code: PermissionDenied

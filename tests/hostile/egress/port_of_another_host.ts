@@ -1,5 +1,6 @@
 /**
- * The port that is allowed for one host, used on another, and a port that nobody allowed on the first.
+ * A port that is allowed for one host, used on another host, and a port that is not allowed on the
+ * first.
  *
  * status: success
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied", 200]

@@ -1,5 +1,6 @@
 /**
- * A stranger's tool that lists the metadata service in its permissions: it may not even be offered.
+ * An untrusted author's tool lists the metadata service in its permissions. It must not even be
+ * offered.
  *
  * status: refused
  * rule: net-host

@@ -1,5 +1,5 @@
 /**
- * A private host that the operator allowed to one tool, listed by another.
+ * A private host that the operator allowed for one tool, listed by another tool.
  *
  * status: refused
  * rule: net-host

@@ -1,6 +1,6 @@
 /**
- * A name that is public when it is looked up first and this machine when it is looked up again: a check that is not made on
- * the very address that is dialled lets it in.
+ * A name that is public in the first lookup and this machine in the second. A check of another
+ * address than the one that is connected to would allow it.
  *
  * status: success
  * output: ["TypeError", "PermissionDenied", "PermissionDenied"]

@@ -1,5 +1,6 @@
 /**
- * A name that is public in IPv6 and this machine in IPv4: the check asks for the one, the dial takes the other.
+ * A name that is public in IPv6 and this machine in IPv4: the check uses one family, the connection
+ * the other.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,5 +1,6 @@
 /**
- * A redirect whose place goes on in a second line, as old servers fold their headers: two readers see two places.
+ * A redirect whose location continues on a second line, as old servers fold headers: two parsers
+ * see two locations.
  *
  * status: error
  * error_code: ExecutionFailed

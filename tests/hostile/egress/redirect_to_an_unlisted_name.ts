@@ -1,5 +1,6 @@
 /**
- * A redirect to a name that the tool did not list: it must not be looked up, since the redirect carries data in it.
+ * A redirect to a name that the tool did not list. It must not be resolved, because the name
+ * contains data.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,5 +1,5 @@
 /**
- * Redirects to files, to data, to scripts and to addresses with a password in them.
+ * Redirects to files, to data, to scripts and to URLs with a password.
  *
  * status: success
  * output: ["TypeError"]

@@ -1,5 +1,5 @@
 /**
- * An allowed server that redirects to this machine by name and by address, with each status that redirects.
+ * An allowed server redirects to this machine, by name and by address, with each redirect status.
  *
  * status: success
  * output: ["PermissionDenied"]

@@ -1,5 +1,5 @@
 /**
- * A server that redirects to itself for ever.
+ * A server that redirects to itself endlessly.
  *
  * status: error
  * error_code: ExecutionFailed

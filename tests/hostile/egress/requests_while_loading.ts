@@ -1,7 +1,7 @@
 /**
- * A request at the top of the module, which also runs when the tool is only looked at: no call, no network. In the call
- * that comes afterwards it is answered, and the module fails there: had it been answered before, there would be no call,
- * and so no line on the console.
+ * A request at the top level of the module, which also runs during validation: without a call there
+ * is no network. In the later call it gets its response, and the module fails there. If it had been
+ * allowed during validation, there would be no call, and so no console line.
  *
  * status: error
  * error_code: ExecutionFailed

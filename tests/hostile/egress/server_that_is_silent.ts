@@ -1,5 +1,5 @@
 /**
- * A server that takes the request and says nothing, while the tool waits with all its places for operations.
+ * A server accepts the request and never responds, while the tool waits with all its slots for ops.
  *
  * status: error
  * error_code: Timeout

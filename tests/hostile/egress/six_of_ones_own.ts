@@ -1,5 +1,5 @@
 /**
- * Names with the IPv6 addresses of this machine, of its link and of its own networks.
+ * Names with the IPv6 addresses of this machine, of its link and of private networks.
  *
  * status: success
  * output: ["inside"]
@@ -8,7 +8,7 @@
  */
 export async function execute(): Promise<string[]> {
   const ends = new Set<string>();
-  // Refused for the address, not for want of a permission.
+  // Refused because of the address, not because a permission is missing.
   const inside = (error: Error) => (/non-public|own machine/.test(error.message) ? "inside" : `${error.name}: ${error.message}`);
   for (const kind of ["six", "unique", "link"]) {
     const url = `http://a.${kind}.example.com:{{port}}/echo/{{tool}}`;

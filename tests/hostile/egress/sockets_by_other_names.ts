@@ -1,5 +1,5 @@
 /**
- * Other ways to a connection: sockets, event streams, beacons, peers, workers.
+ * Other ways to open a connection: sockets, event streams, beacons, peer connections, workers.
  *
  * status: success
  * output: []

@@ -1,5 +1,5 @@
 /**
- * Five thousand headers in one answer.
+ * Five thousand headers in one response.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,6 @@
 /**
- * https on a server that speaks plain text: the request must not go out unencrypted when the handshake fails.
+ * https to a server that speaks plain text. The request must not be sent unencrypted when the
+ * handshake fails.
  *
  * status: error
  * error_code: ExecutionFailed

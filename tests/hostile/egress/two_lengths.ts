@@ -1,5 +1,6 @@
 /**
- * Answers with two lengths, or with a length and in pieces: two readers of one connection disagree where the next begins.
+ * Responses with two lengths, or with a length and chunks: two parsers of one connection disagree
+ * where the next response starts.
  *
  * status: success
  * output: {"smuggled": false}

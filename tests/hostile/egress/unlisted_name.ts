@@ -1,5 +1,6 @@
 /**
- * A name that is not on the tool's list, asked for with data of the tool in front of it, in many spellings.
+ * A name that is not on the tool's list, requested with the tool's data as a prefix, in many
+ * spellings.
  *
  * status: success
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied", "PermissionDenied", "PermissionDenied", "PermissionDenied"]

@@ -1,6 +1,6 @@
 /**
- * IPv6 addresses with a zone, which some parsers cut off and others keep, by redirects, so that the gate itself reads them:
- * none of them may be dialled.
+ * IPv6 addresses with a zone, which some parsers remove and others keep. They come by redirects, so
+ * that the gate itself parses them. None of them may be connected to.
  *
  * status: success
  * output: ["refused by the gate"]

@@ -1,5 +1,5 @@
 /**
- * A chain of causes that goes on for ever, each made when it is asked for.
+ * An endless chain of causes, each created when it is read.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,6 +1,6 @@
 /**
- * Twenty thousand promises that are rejected and that nobody awaits: each is reported, and all together stay within the
- * bounds of the console.
+ * Twenty thousand promises are rejected and not awaited. Each is reported, and all together stay
+ * within the bounds of the console.
  *
  * status: success
  * output: "done"

@@ -1,6 +1,6 @@
 /**
- * An error with the name of a refusal of the runtime, thrown by the tool itself: callers act on the code, so it must not be
- * the tool's to choose.
+ * The tool itself throws an error with the name of a refusal of the runtime. Callers act on the
+ * code, so the tool must not be able to choose it.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,6 @@
 /**
- * Throwing what looks like the runtime's own answer, with a plus before it, and from every place an answer could come from.
+ * Throws a value that looks like the runtime's own response, with a plus in front, from every
+ * place from which a response could come.
  *
  * status: error
  * error_code: ExecutionFailed

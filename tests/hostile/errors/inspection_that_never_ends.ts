@@ -1,5 +1,6 @@
 /**
- * What is thrown has no message, so it is printed; and it brings its own ways to be printed, each of which loops.
+ * The thrown value has no message, so it is printed. It has its own ways to be printed, each of
+ * which loops.
  *
  * status: error
  * error_code: ExecutionFailed

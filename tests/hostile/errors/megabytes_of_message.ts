@@ -1,6 +1,6 @@
 /**
- * Message, name, stack and a thousand inner errors of megabytes each: what is told of a failure stays small enough to be
- * kept, as the next call finds in the record of it.
+ * Message, name, stack and a thousand inner errors of megabytes each. The report of a failure stays
+ * small enough to be stored, as the next call finds in its record.
  *
  * status: success
  * calls: [

@@ -1,5 +1,5 @@
 /**
- * The message of what is thrown is a getter that loops: whoever writes the error down runs it.
+ * The message of the thrown value is a getter that loops, which runs when the error is recorded.
  *
  * status: error
  * error_code: Timeout

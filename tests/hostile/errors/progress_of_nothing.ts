@@ -1,5 +1,6 @@
 /**
- * What is no progress: numbers that are none, objects that answer with code of their own, texts that a terminal would obey.
+ * Invalid progress: values that are not numbers, objects that run code when they are read, texts
+ * with terminal escapes.
  *
  * status: success
  * output: ["TypeError", "TypeError", "TypeError", "TypeError", 0]

@@ -1,5 +1,6 @@
 /**
- * A revoked proxy is thrown: even the question whether it is an array throws, and so does the one for its prototype.
+ * A revoked proxy is thrown: even the check whether it is an array throws, and so does reading its
+ * prototype.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,5 @@
 /**
- * The engine's hook for stack traces loops, or takes its time again for every frame that is asked for.
+ * The engine's hook for stack traces loops, or is slow for every frame.
  *
  * status: error
  * error_code: Timeout

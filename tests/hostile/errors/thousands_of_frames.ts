@@ -1,5 +1,6 @@
 /**
- * The engine is told to keep every frame of a stack, and the error comes from thousands of frames down.
+ * The engine is configured to record every frame of a stack, and the error comes from a depth of
+ * thousands of frames.
  *
  * status: error
  * error_code: ExecutionFailed

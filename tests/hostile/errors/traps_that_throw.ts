@@ -1,5 +1,6 @@
 /**
- * A proxy whose every trap throws, the trap for its prototype too: all that can be asked of what was thrown fails.
+ * A proxy all of whose traps throw, including the one for its prototype: everything that can be
+ * read from the thrown value fails.
  *
  * status: error
  * error_code: ExecutionFailed

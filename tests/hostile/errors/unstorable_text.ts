@@ -1,5 +1,6 @@
 /**
- * Text that no database keeps, in every place of an error that is written down: half characters, U+0000, odd directions.
+ * Text that a database cannot store, in every part of an error that is recorded: lone surrogates,
+ * U+0000, direction marks.
  *
  * status: error
  * error_code: ExecutionFailed

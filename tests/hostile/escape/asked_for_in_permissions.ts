@@ -1,5 +1,6 @@
 /**
- * A tool that asks for files, programs, native libraries and a fine clock in its permissions, and is a stranger's.
+ * An untrusted author's tool that requests files, programs, native libraries and a fine clock in
+ * its permissions.
  *
  * status: refused
  * rule: forbidden-permission

@@ -1,5 +1,6 @@
 /**
- * Buffers that are detached or cut short while native code works on them, at once or on another thread.
+ * Buffers that are detached or shortened while native code uses them, on the same or on another
+ * thread.
  *
  * status: success
  * output: "alive"

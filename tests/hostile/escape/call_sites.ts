@@ -1,6 +1,6 @@
 /**
- * The engine's structured stack traces: a frame tells the function that runs in it and its receiver, and so leads from the
- * tool's code into the runtime's own.
+ * The engine's structured stack traces: a frame exposes its function and receiver, and so could
+ * lead from the tool's code into the runtime's own.
  *
  * status: success
  * output: []

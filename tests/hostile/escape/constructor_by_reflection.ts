@@ -1,5 +1,6 @@
 /**
- * The same constructors by reflection and by class inheritance: with `new`, with another prototype, as a super class.
+ * Function constructors by reflection and by class inheritance: with `new`, with another prototype,
+ * as a super class.
  *
  * status: success
  * output: ["EvalError", "EvalError", "EvalError"]

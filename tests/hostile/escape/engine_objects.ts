@@ -1,5 +1,6 @@
 /**
- * What engines and runtimes leave lying about: their global objects, also where a walk over everything reachable finds them.
+ * Objects that engines and runtimes leave behind: their global objects, also where a walk over
+ * everything reachable finds them.
  *
  * status: success
  * output: []

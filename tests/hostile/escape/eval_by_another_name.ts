@@ -1,5 +1,5 @@
 /**
- * The engine's eval, reached by a name that stands nowhere in the source.
+ * The engine's eval, reached by a name that does not occur in the source.
  *
  * status: success
  * output: ["EvalError", "EvalError", "EvalError"]

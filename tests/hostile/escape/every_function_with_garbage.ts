@@ -1,6 +1,6 @@
 /**
- * Every function that can be reached from the global object, called and constructed with values that it does not expect:
- * none of the native functions behind them may bring down the process.
+ * Every function that is reachable from the global object is called and constructed with unexpected
+ * values. None of the native functions behind them may crash the process.
  *
  * status: success
  * output: "alive"
@@ -21,7 +21,7 @@ export async function execute(): Promise<string> {
     const parent = Reflect.getPrototypeOf(value);
     if (parent !== null) queue.push(parent);
   }
-  // What would rightly wait, loop or change the words that this code itself is made of.
+  // Functions that would wait or loop by design, or change what this code itself uses.
   const left = /^(clear|reset|pop|shift|splice|reverse|sort|fill|copyWithin|setPrototypeOf|freeze|seal|preventExtensions|define|delete|__define|set |assign|close|terminate|wait)/;
   const strange: any[] = [undefined, null, -1, 1.5, NaN, "", "\ud800", Symbol("s"), 10n, {}, [], () => {}, new ArrayBuffer(8),
     new Uint8Array(3), new Proxy({}, {}), Object.create(null)];

@@ -1,5 +1,6 @@
 /**
- * The clock of the platform, read many times in a row: steps finer than a millisecond time caches and neighbours.
+ * The platform's clock, read many times in a row: steps finer than a millisecond can measure caches
+ * and neighbours.
  *
  * status: success
  * output: {"fine": [], "moved": true}

@@ -1,5 +1,5 @@
 /**
- * The clocks that stand in events, marks and measures, which are not read by performance.now.
+ * The clocks in events, marks and measures, which are not read with performance.now.
  *
  * status: success
  * output: []

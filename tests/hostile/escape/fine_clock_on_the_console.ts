@@ -1,5 +1,6 @@
 /**
- * The console's stop watch prints times, and its lines come home with the response; newer clocks count nanoseconds.
+ * The console's timers print times, and its lines are part of the response; newer clocks count
+ * nanoseconds.
  *
  * status: success
  * output: []

@@ -1,5 +1,6 @@
 /**
- * The constructors of functions, of all four kinds, reached over what they construct.
+ * The constructors of functions, of all four kinds, reached through the functions that they
+ * construct.
  *
  * status: success
  * output: ["EvalError", "EvalError", "EvalError", "EvalError", "EvalError"]

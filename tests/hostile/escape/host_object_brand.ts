@@ -1,6 +1,6 @@
 /**
- * The platform marks the objects that can be transferred with a symbol of the host's. A tool puts the mark on objects of
- * its own, and names what takes them apart.
+ * The platform marks transferable objects with a symbol of the host. A tool sets the mark on its
+ * own objects, and names the function that takes them apart.
  *
  * status: success
  * output: []

@@ -1,6 +1,6 @@
 /**
- * The platform's objects keep their inner state under symbols that reflection finds. A request whose inner address is
- * changed after it was looked at must still be judged by the gate.
+ * The platform's objects store their inner state under symbols that reflection finds. A request
+ * whose inner URL is changed after its check must still be checked by the gate.
  *
  * status: success
  * output: ["PermissionDenied"]
@@ -35,7 +35,8 @@ export async function execute(): Promise<string[]> {
   for (const asked of [request, new Request(target)]) {
     try {
       const answer = await fetch(asked);
-      // A request whose inside cannot be changed goes where it was made for: that is as good as a refusal.
+      // A request whose inner state cannot be changed goes to its original host, which is as good
+      // as a refusal.
       ended.push(new URL(answer.url).hostname === "api.test" ? "PermissionDenied" : `answered ${answer.url}`);
     } catch (error) {
       ended.push((error as Error).name);

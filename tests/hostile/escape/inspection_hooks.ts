@@ -1,5 +1,6 @@
 /**
- * The printer of values calls functions that the printed value brings along, and hands them its own tools.
+ * The printer of values calls functions that the printed value provides, and passes them its own
+ * helpers.
  *
  * status: success
  * output: []

@@ -1,5 +1,5 @@
 /**
- * Files and other local things by their addresses, as fetch of some runtimes reads them.
+ * Files and other local resources by URL, as fetch of some runtimes reads them.
  *
  * status: success
  * output: ["TypeError", "TypeError", "TypeError", "TypeError", "TypeError", "TypeError"]

@@ -1,5 +1,5 @@
 /**
- * The engine's own debugging words, which some embedders leave switched on.
+ * The engine's own debugging functions, which some embedders leave enabled.
  *
  * status: refused
  * rule: syntax

@@ -1,5 +1,5 @@
 /**
- * Plain eval in the source, which must not even reach a worker.
+ * A plain eval in the source, which must not even reach a worker.
  *
  * status: refused
  * rule: no-eval

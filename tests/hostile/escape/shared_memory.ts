@@ -1,5 +1,6 @@
 /**
- * Memory that is shared between threads makes a clock of any precision: by its name, and over WebAssembly, which has its own.
+ * Memory that is shared between threads makes a clock of any precision: by its name, and through
+ * WebAssembly, which has its own.
  *
  * status: success
  * output: {"names": [], "shared": []}

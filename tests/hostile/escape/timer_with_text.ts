@@ -1,5 +1,5 @@
 /**
- * Timers that are given text instead of a function, which browsers run as code.
+ * Timers that get text instead of a function, which browsers run as code.
  *
  * status: success
  * output: {"thrown": true, "ran": false}

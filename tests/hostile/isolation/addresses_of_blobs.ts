@@ -1,5 +1,6 @@
 /**
- * The address of a blob that was made in one call, handed on in a record and asked for in the next: it must be nothing there.
+ * The URL of a blob from one call, passed on in a record and requested in the next call. It must
+ * not exist there.
  *
  * status: success
  * calls: [

@@ -1,5 +1,6 @@
 /**
- * Channels that carry messages between the scopes of a browser: here they would carry them between calls and tenants.
+ * Channels that carry messages between the scopes of a browser. Here they would carry them between
+ * calls and tenants.
  *
  * status: success
  * output: []

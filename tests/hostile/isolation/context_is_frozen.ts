@@ -1,5 +1,6 @@
 /**
- * The context that execute gets, changed in every part: by assignment, by definition, by another prototype.
+ * Every part of the context that execute gets is changed: by assignment, by definition, by another
+ * prototype.
  *
  * status: success
  * output: 0

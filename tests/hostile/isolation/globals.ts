@@ -1,5 +1,6 @@
 /**
- * A global that one call leaves behind, on the global object, on a prototype and in the module's own variables.
+ * A global that one call leaves behind: on the global object, on a prototype and in the module's
+ * own variables.
  *
  * status: success
  * times: 4

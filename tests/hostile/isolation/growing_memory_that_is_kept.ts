@@ -1,5 +1,6 @@
 /**
- * A tool that keeps its globals puts twenty megabytes into them with each call: all that it keeps is within its limit.
+ * A tool with reuse adds twenty megabytes to its globals with each call. All of its state counts
+ * toward its limit.
  *
  * status: success
  * isolation: tool

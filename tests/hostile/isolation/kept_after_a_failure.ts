@@ -1,5 +1,5 @@
 /**
- * A tool that keeps its globals and fails: what it left in the middle of its work must not be kept.
+ * A tool with reuse fails. Its half-finished state must not remain.
  *
  * status: success
  * isolation: tool

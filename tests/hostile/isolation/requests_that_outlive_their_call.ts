@@ -1,6 +1,6 @@
 /**
- * A body is begun in one call and read on in the next, in globals that are kept, from a server that never stops sending:
- * the operations of a call end with it.
+ * A body from a server that never stops sending is started in one call and read in the next, in
+ * globals that persist. The ops of a call stop with it.
  *
  * status: success
  * isolation: tool
@@ -17,9 +17,10 @@ export async function execute(input: { first: boolean }): Promise<string> {
     kept = (await fetch("http://api.test:{{port}}/drip/{{tool}}")).body!.getReader();
     return (await kept.read()).value?.length ? "begun" : "nothing came";
   }
-  // A fresh isolate has no reader: that is an end as well.
+  // A fresh isolate has no reader, which is fine too.
   if (kept === undefined) return "ended";
-  // What had come before the first call was over may still be there; what comes ten times a second would go on.
+  // Data from before the first call finished can still be buffered. Data that comes ten times a
+  // second would continue.
   const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), 3_000));
   for (let pieces = 0; pieces < 10; pieces++) {
     const step = await Promise.race([kept.read().catch(() => ({ done: true })), late]);

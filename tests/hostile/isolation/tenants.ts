@@ -1,5 +1,5 @@
 /**
- * A tool that keeps its globals, in two tenants: what it keeps of the one must never be there for the other.
+ * A tool with reuse in two tenants. The state of one must never be visible in the other.
  *
  * status: success
  * isolation: tool

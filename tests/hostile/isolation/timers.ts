@@ -1,5 +1,5 @@
 /**
- * Timers that fire after the call is over and write to the console of whoever is next.
+ * Timers that fire after the call has finished and write to the console of the next call.
  *
  * status: success
  * calls: [

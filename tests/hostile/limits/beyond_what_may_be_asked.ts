@@ -1,5 +1,5 @@
 /**
- * Limits past all bounds in the tool's own definition: a thousand gigabytes for a year.
+ * Limits above all maxima in the tool's own definition: a thousand gigabytes for a year.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,5 @@
 /**
- * Few records, but large ones, until the call has written more than its eight megabytes.
+ * Few, but large records, until the call has written more than its eight megabytes.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,6 @@
 /**
- * Changes and deletions in place of new records: each of them is work and history for the store, and counts.
+ * Changes and deletions instead of new records. Each of them costs the store work and history, and
+ * counts.
  *
  * status: error
  * error_code: ResourceExhausted

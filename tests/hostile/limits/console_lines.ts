@@ -1,5 +1,6 @@
 /**
- * A million lines on the console: the first are kept, the rest is dropped, and the call goes on.
+ * A million lines on the console. The first are recorded, the rest is dropped, and the call
+ * continues.
  *
  * status: success
  * output: "went on"

@@ -1,5 +1,6 @@
 /**
- * A thousand requests at once to a server that never answers: each would hold a place in the runner.
+ * A thousand requests at once to a server that never responds. Each would hold a slot in the
+ * runner.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,6 +1,6 @@
 /**
- * All places for operations taken by requests that are never answered: a search beside them is refused, and goes through as
- * soon as the requests were given up.
+ * Requests that never get a response use all slots for ops. A search beside them is refused, and
+ * succeeds as soon as the requests were aborted.
  *
  * status: success
  * output: {"beside": "ResourceExhausted", "later": "done"}

@@ -1,5 +1,6 @@
 /**
- * Words about its progress without a pause, each as long as it may be, from a call that never lets go of the engine.
+ * Progress without a pause, each text as long as allowed, from a call that never returns control to
+ * the engine.
  *
  * status: error
  * error_code: Timeout

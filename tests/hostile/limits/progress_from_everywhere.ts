@@ -1,6 +1,6 @@
 /**
- * Words about its progress from timers, promises and listeners at once, while others of its operations wait: those must
- * be answered, and the last word must be what is seen.
+ * Progress from timers, promises and listeners at once, while other ops of the call wait. Those
+ * must get their results, and subscribers must see the last progress.
  *
  * status: success
  * output: "seen"

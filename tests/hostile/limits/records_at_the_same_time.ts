@@ -1,5 +1,5 @@
 /**
- * The same bound, run at by sixty writes at a time, with every refusal caught: not one record more.
+ * The same bound, with sixty writes at a time, and every refusal is caught. Not one record more.
  *
  * status: success
  * output: {"written": 100}

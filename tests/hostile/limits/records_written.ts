@@ -1,5 +1,5 @@
 /**
- * Records without an end, each small: one call may write a hundred.
+ * Endlessly many small records. One call can write a hundred.
  *
  * status: error
  * error_code: ResourceExhausted

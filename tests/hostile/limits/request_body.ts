@@ -1,5 +1,5 @@
 /**
- * A request whose body never ends, out of a stream that the tool feeds for as long as it is read.
+ * A request with an endless body, from a stream that the tool feeds as long as it is read.
  *
  * status: error
  * error_code: ResourceExhausted

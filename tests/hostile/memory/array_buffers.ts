@@ -1,5 +1,5 @@
 /**
- * Buffers without an end: they lie outside of the heap, whose limit does not count them.
+ * Endlessly many buffers. They are outside of the heap, so its limit does not count them.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * Blobs keep their bytes outside of the engine altogether, in the platform's own store.
+ * Blobs store their bytes outside of the engine, in the platform's own store.
  *
  * status: error
  * error_code: ResourceExhausted

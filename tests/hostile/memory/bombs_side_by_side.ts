@@ -1,5 +1,5 @@
 /**
- * Four bombs at once: each ends by itself, and the honest call beside them is answered.
+ * Four bombs at once. Each is stopped by itself, and the honest call beside them succeeds.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * Modules of WebAssembly that are compiled and kept: machine code lies outside of heap and buffers.
+ * WebAssembly modules that are compiled and held: machine code is outside of heap and buffers.
  *
  * status: error
  * error_code: ResourceExhausted
@@ -12,7 +12,7 @@ export async function execute(): Promise<void> {
   const count = 3_000;
   const all: unknown[] = [];
   for (let round = 0; ; round++) {
-    // Each function returns a number of its own, so that no two modules are the same.
+    // Each function returns a different number, so that no two modules are the same.
     const bodies: number[] = [];
     for (let i = 0; i < count; i++) {
       const code = [0, 65, ...number((round * count + i) & 0x1fffff), 65, 1, 106, 11];

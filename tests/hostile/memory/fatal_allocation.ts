@@ -1,5 +1,6 @@
 /**
- * One array of two thousand million numbers: the engine does not throw for want of such memory, it aborts the process.
+ * One array of two billion numbers. Out of such memory, the engine does not throw, it aborts the
+ * process.
  *
  * status: error
  * error_code: ResourceExhausted

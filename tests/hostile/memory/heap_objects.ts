@@ -1,5 +1,5 @@
 /**
- * Objects without an end, on the engine's heap.
+ * Endlessly many objects on the engine's heap.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,6 @@
 /**
- * A bomb that the tool unpacks itself: 256 MiB of zeros out of a quarter of one, by the platform's own streams.
+ * A bomb that the tool itself decompresses with the platform's own streams: 256 MiB of zeros from a
+ * quarter of a MiB.
  *
  * status: error
  * error_code: ResourceExhausted

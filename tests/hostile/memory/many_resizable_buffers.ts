@@ -1,5 +1,5 @@
 /**
- * Buffers that may grow, many of them, each far below any limit of its own.
+ * Many resizable buffers, each far below any limit.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * Messages that nobody reads wait in a port, serialized, outside of the heap.
+ * Messages without a reader wait in a port, serialized, outside of the heap.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,6 +1,6 @@
 /**
- * Every refusal of a buffer is caught and the next one is asked for, smaller and smaller: this way, too, a tool ends where
- * its memory does.
+ * Every refusal of a buffer is caught and a smaller one is requested. This way, too, a tool cannot
+ * exceed its memory.
  *
  * status: error
  * error_code: ResourceExhausted

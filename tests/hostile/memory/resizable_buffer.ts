@@ -1,5 +1,6 @@
 /**
- * One buffer that may grow to 4 GiB, grown step by step: only its first byte was allocated as any buffer is.
+ * One buffer that can grow to 4 GiB, grown step by step. Only its first byte was allocated like
+ * other buffers.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * A memory of WebAssembly that grows: the engine reserves it by other ways than any buffer.
+ * A growing WebAssembly memory, which the engine allocates differently from buffers.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * Tables of WebAssembly: a million entries each, and no buffer anywhere.
+ * WebAssembly tables with a million entries each, without any buffer.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,6 @@
 /**
- * All that the runtime's own scripts could be built on is broken before the tool throws: the way home must not need it.
+ * Every builtin that the runtime's own scripts could use is broken before the tool throws.
+ * Reporting the error must not need them.
  *
  * status: error
  * error_code: ExecutionFailed
@@ -18,7 +19,7 @@ export async function execute(): Promise<void> {
   for (const target of targets.filter(Boolean)) {
     for (const key of Reflect.ownKeys(target)) {
       const slot = Reflect.getOwnPropertyDescriptor(target, key)!;
-      // The language itself asks promises for these two, the tool's own among them.
+      // The language itself reads these two from promises, including the tool's own.
       if (key === "then" || key === "constructor") continue;
       if (slot.configurable && typeof slot.value === "function") slots.push([target, key]);
     }

@@ -1,5 +1,5 @@
 /**
- * Every comparison that a check in JavaScript could be made of, replaced by one that says yes.
+ * Every comparison that a check in JavaScript could use is replaced by one that returns true.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,6 +1,7 @@
 /**
- * A message to the tool's own scripts forged by a field on the prototype of all objects, so that every answer looks like a
- * refusal or every refusal like an answer. The world outside must not change with it.
+ * A field on the prototype of all objects forges a message to the tool's own scripts, so that every
+ * result looks like a refusal or every refusal like a result. Nothing outside the isolate may
+ * change with it.
  *
  * status: success
  * output: {"second": "PermissionDenied"}

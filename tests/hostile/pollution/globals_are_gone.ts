@@ -1,5 +1,5 @@
 /**
- * Every global is deleted or frozen under a false value. The next call of the same process must find all of them again.
+ * Every global is deleted or frozen with a wrong value. The next call must find all of them again.
  *
  * status: success
  * times: 3

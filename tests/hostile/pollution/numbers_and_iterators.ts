@@ -1,6 +1,6 @@
 /**
- * Iteration over arrays, the primitive values of numbers and the calling of functions replaced, so that counts and copies go
- * wrong.
+ * Array iteration, the primitive values of numbers and function calls are replaced, so that counts
+ * and copies go wrong.
  *
  * status: success
  * output: {"sum": 6}

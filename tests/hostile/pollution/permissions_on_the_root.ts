@@ -1,6 +1,6 @@
 /**
- * Fields with the names of permissions on the prototype of all objects. Who decides on a shape that it did not make itself
- * finds them there.
+ * Fields with the names of permissions on the prototype of all objects. Code that checks an object
+ * that it did not create itself finds them there.
  *
  * status: error
  * error_code: PermissionDenied

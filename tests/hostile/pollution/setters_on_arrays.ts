@@ -1,6 +1,7 @@
 /**
- * A setter for the first place of every array: code that pushes onto an array hands over what it pushes, and finds nothing
- * there afterwards. The guards against too deep and round results are made of such arrays.
+ * A setter for the first element of every array: code that pushes onto an array hands over what it
+ * pushes, and finds nothing there afterwards. The guards against deep and circular results are made
+ * of such arrays.
  *
  * status: error
  * error_code: InvalidOutput

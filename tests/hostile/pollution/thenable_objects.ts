@@ -1,5 +1,5 @@
 /**
- * A `then` on the prototype of all objects: every object that anybody awaits runs the tool's code.
+ * A `then` on the prototype of all objects: awaiting any object runs the tool's code.
  *
  * status: success
  * output: "hijacked"

@@ -1,5 +1,6 @@
 /**
- * The same with a call of context.api: a harmless search becomes the writing of a response in the runtime's name.
+ * A toJSON changes a call of context.api: a harmless search becomes the writing of a response in
+ * the runtime's name.
  *
  * status: success
  * output: "refused"

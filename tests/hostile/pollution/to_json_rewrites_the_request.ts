@@ -1,6 +1,6 @@
 /**
- * A toJSON on the prototype of all objects changes every message to the runner while it is written. The runner must judge
- * what arrives, not what the worker's scripts meant.
+ * A toJSON on the prototype of all objects changes every message to the runner while it is
+ * serialized. The runner must check what arrives, not what the worker's scripts meant.
  *
  * status: error
  * error_code: PermissionDenied
@@ -16,7 +16,7 @@ export async function execute(): Promise<unknown> {
   });
   const answer = await fetch("http://api.test:{{port}}/echo/{{tool}}");
   const at = new URL(answer.url).hostname;
-  // Scripts that cannot be reached this way send what was asked for.
+  // Scripts that cannot be attacked this way send the original request.
   if (at === "api.test") return (await fetch("http://rewritten.inside.example.com:{{port}}/")).status;
   return at;
 }

@@ -1,5 +1,5 @@
 /**
- * An address that reads differently each time it is read: one face for the check, the other for the request.
+ * A URL that is different each time it is read: one for the check, the other for the request.
  *
  * status: success
  * output: ["PermissionDenied", "PermissionDenied"]
@@ -13,7 +13,7 @@ export async function execute(): Promise<string[]> {
   for (const order of [[evil, good], [good, evil]]) {
     let reads = 0;
     const face = { toString: () => order[Math.min(reads++, 1)] };
-    // Read once, it is one of the two: the evil one is denied, the good one answered.
+    // Read once, it is one of the two: the bad one is denied, the good one gets a response.
     const end = await fetch(face as any).then((answer) => answer.url, (error) => error.name);
     ends.push(end === good ? "PermissionDenied" : end);
   }

@@ -1,5 +1,5 @@
 /**
- * Lists of lists that share their elements: forty of them in the tool's memory, a thousand million in JSON.
+ * Lists of lists that share their elements: forty of them in the tool's memory, a billion in JSON.
  *
  * status: error
  * error_code: ResourceExhausted

@@ -1,5 +1,5 @@
 /**
- * A result that holds itself.
+ * A result that contains itself.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,5 @@
 /**
- * A list with a length of 2^53 and an element at every place, as a proxy can pretend.
+ * A list with a length of 2^53 and an element at every index, as a proxy can pretend.
  *
  * status: error
  * error_code: ExecutionFailed

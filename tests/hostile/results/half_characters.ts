@@ -1,5 +1,5 @@
 /**
- * Half a character deep in a result, which JSON can spell and no database can keep.
+ * A lone surrogate deep in a result, which JSON can spell and no database can store.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,6 @@
 /**
- * A result that is one level deeper than is allowed, so that with the response around it a reader's own limit is near.
+ * A result one level deeper than allowed, so that with the response around it a parser's own limit
+ * is near.
  *
  * status: error
  * error_code: InvalidOutput

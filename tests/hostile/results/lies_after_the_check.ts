@@ -1,5 +1,6 @@
 /**
- * A getter that gives a number when it is read first and text ever after: a check must see what is sent and nothing else.
+ * A getter that returns a number in the first read and text afterwards. A check must see exactly
+ * what is sent.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,6 @@
 /**
- * One text of a megabyte that stands in the result ten times: small in the tool's memory, large as JSON.
+ * One text of a megabyte that occurs ten times in the result: small in the tool's memory, large as
+ * JSON.
  *
  * status: error
  * error_code: ResourceExhausted

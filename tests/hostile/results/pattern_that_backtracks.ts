@@ -1,5 +1,6 @@
 /**
- * The tool's own output schema as the weapon: a pattern that a backtracking matcher in the runner never comes to an end with.
+ * The tool's own output schema is the attack: a pattern on which a backtracking matcher in the
+ * runner never finishes.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,6 @@
 /**
- * Keys that change objects when they are copied carelessly; in a result they are keys like any other.
+ * Keys that change objects when they are copied carelessly. In a result they are keys like any
+ * other.
  *
  * status: success
  * output: {"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}, "toString": "text"}

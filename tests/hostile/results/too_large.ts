@@ -1,5 +1,5 @@
 /**
- * A result of five million characters, more than a response takes.
+ * A result of five million characters, more than a response can have.
  *
  * status: error
  * error_code: ResourceExhausted

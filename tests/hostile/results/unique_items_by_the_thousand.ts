@@ -1,5 +1,6 @@
 /**
- * The schema asks that a hundred thousand objects be unique: compared each with each, that is five thousand million times.
+ * The schema requires that a hundred thousand objects are unique. Comparing each pair would take
+ * five billion comparisons.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,5 @@
 /**
- * The character U+0000 in a key, at which some readers end a text.
+ * The character U+0000 in a key, at which some parsers end a text.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,6 +1,6 @@
 /**
- * A request for a piece of an answer, a piece of the value so small that it is nothing to be known by: the server is never
- * asked for pieces by a call with secrets.
+ * A range request for a piece of a response, in which the piece of the value is too small to be
+ * recognized. A call with secrets must not send range requests.
  *
  * status: success
  * output: ["accept", "accept-encoding", "authorization", "host", "user-agent"]

@@ -1,5 +1,6 @@
 /**
- * A tool that was granted a secret changes its own code by context.api, so that the grant serves code that nobody looked at.
+ * A tool with a grant changes its own code through context.api, so that the grant would serve
+ * unreviewed code.
  *
  * status: success
  * output: "refused"

@@ -1,5 +1,5 @@
 /**
- * A tool writes another tool that names the secret, and asks for it: a definition is no grant.
+ * A tool writes another tool that names the secret, and calls it. A definition is not a grant.
  *
  * status: success
  * output: "PermissionDenied"

@@ -1,5 +1,6 @@
 /**
- * A grant is taken back while the tool keeps its globals, with the handle of its last call in them: it sends nothing more.
+ * A grant is revoked while the tool's globals still have the handle of its last call. It sends
+ * nothing more.
  *
  * status: success
  * isolation: tool

@@ -1,6 +1,6 @@
 /**
- * A tool without a grant deletes, renames and rewrites one that has it, by context.api: the record that holds the grant
- * stays what its curator looked at.
+ * A tool without a grant deletes, renames and rewrites one that has it, through context.api. The
+ * record with the grant stays as its curator reviewed it.
  *
  * status: success
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied"]

@@ -1,5 +1,5 @@
 /**
- * Secrets that the tool was not given, asked for by name, by id, by path and by what they could be called.
+ * Secrets that were not granted to the tool, requested by name, by id, by path and by likely names.
  *
  * status: success
  * output: ["PermissionDenied"]

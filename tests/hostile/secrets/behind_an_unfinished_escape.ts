@@ -1,6 +1,6 @@
 /**
- * The beginning of an escape right before the handle, so that whoever reads the request swallows the value's first
- * characters, and what a server then tells of it is no longer known by its form.
+ * The start of an escape directly before the handle, so that a parser of the request consumes the
+ * first characters of the value, and the rest that a server returns is not recognized by its form.
  *
  * status: success
  * output: ["PermissionDenied"]

@@ -1,5 +1,5 @@
 /**
- * A secret that is bound to no host goes nowhere, be the tool's permissions as wide as they are.
+ * A secret without a bound host is never sent, however wide the tool's permissions are.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,6 +1,6 @@
 /**
- * The bound host answers with a redirect that has the value in it, to a host which the tool may reach and the secret may
- * not.
+ * The bound host responds with a redirect that contains the value, to a host which the tool can
+ * reach and the secret is not bound to.
  *
  * status: error
  * error_code: PermissionDenied

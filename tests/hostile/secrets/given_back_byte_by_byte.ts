@@ -1,5 +1,5 @@
 /**
- * The server gives the value back one byte at a time, each in a piece of its own.
+ * The server returns the value one byte at a time, each in a separate piece.
  *
  * status: success
  * output: "[secret PIECES_KEY]"

@@ -1,5 +1,6 @@
 /**
- * The server gives the value back in a header, and in a compressed body, where the bytes of it are not to be seen.
+ * The server returns the value in a header, and in a compressed body, in which its bytes are not
+ * visible.
  *
  * status: success
  * output: ["[secret PACKED_KEY]", "[secret PACKED_KEY]"]

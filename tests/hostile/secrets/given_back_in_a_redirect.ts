@@ -1,5 +1,5 @@
 /**
- * The server redirects to an address that has the value in it: the tool reads addresses, headers and errors.
+ * The server redirects to a URL that contains the value. The tool reads URLs, headers and errors.
  *
  * status: success
  * output: {"url": "http://api.test:{{port}}/echo/{{tool}}?told=[secret]", "location": true, "error": true}

@@ -1,6 +1,6 @@
 /**
- * The server gives the value back as base64 of three alignments, for addresses, percent-encoded, in JSON: a tool that
- * decodes them must find nothing.
+ * The server returns the value as base64 in three alignments, as base64url, percent-encoded and in
+ * JSON. A tool that decodes them must find nothing.
  *
  * status: success
  * output: {"found": []}
@@ -29,7 +29,7 @@ export async function execute(_input: unknown, context: any): Promise<unknown> {
     try {
       readings.push(decodeURIComponent(text.replaceAll("+", " ")));
     } catch {
-      // No percent-encoded text.
+      // Not percent-encoded text.
     }
     if (readings.some((one) => /live.{1,3}back/.test(one))) found.push(form);
   }

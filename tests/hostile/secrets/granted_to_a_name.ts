@@ -1,5 +1,6 @@
 /**
- * A tool's record is deleted and written anew, with the same name: the grant was the old record's and not the name's.
+ * A tool's record is deleted and created again with the same name. The grant belonged to the old
+ * record, not to the name.
  *
  * status: success
  * secrets: [{"name": "INHERITED_KEY", "value": "sk-live-inherited-123456", "hosts": ["api.test:{{port}}"]}]

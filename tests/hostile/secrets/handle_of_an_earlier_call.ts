@@ -1,5 +1,5 @@
 /**
- * A handle that was kept from an earlier call, of the same tool with the same secret: it means nothing any more.
+ * A handle from an earlier call, of the same tool with the same secret. It is not valid any more.
  *
  * status: success
  * isolation: tool

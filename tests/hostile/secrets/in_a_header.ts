@@ -1,5 +1,6 @@
 /**
- * The honest use, and the server's echo of it: the value arrives where it is bound to, and does not come back.
+ * The honest use, and the server's echo of it: the value arrives at the host that it is bound to,
+ * and does not come back.
  *
  * status: success
  * output: {"authorization": "Bearer [secret HEADER_KEY]", "basic": "Basic dXNlcjp[secret HEADER_KEY]"}

@@ -1,6 +1,6 @@
 /**
- * A secret that the tool may read goes into what it tells of its progress, where every subscriber would see it: plain,
- * and in the forms in which services encode it.
+ * A secret that the tool can read goes into its progress, where every subscriber would see it:
+ * plain, and in the forms in which services encode it.
  *
  * status: success
  * output: true

@@ -1,6 +1,6 @@
 /**
- * The value in a query and in bodies of three kinds, with characters that mean something there: it must arrive whole, and
- * add nothing to what it stands in.
+ * The value in a query and in bodies of three kinds, with characters that have a meaning there. It
+ * must arrive complete, and not change the syntax around it.
  *
  * status: success
  * output: [200, 200, 200, 200]

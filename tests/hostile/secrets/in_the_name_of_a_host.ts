@@ -1,6 +1,6 @@
 /**
- * The handle as a part of the host's name, with a permission for every host and a secret bound to all names there: name
- * servers would read the value.
+ * The handle as a part of the host's name, with a permission for every host and a secret bound to
+ * all names there. DNS servers would see the value.
  *
  * status: success
  * output: ["PermissionDenied, HOSTNAME_KEY"]

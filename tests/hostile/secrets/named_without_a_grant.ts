@@ -1,5 +1,5 @@
 /**
- * A tool names a secret in its own definition that nobody granted to it.
+ * A tool names a secret in its own definition without a grant.
  *
  * status: error
  * error_code: PermissionDenied

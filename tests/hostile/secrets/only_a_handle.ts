@@ -1,5 +1,6 @@
 /**
- * What a tool gets for a secret, in every way it can get it, is a handle: nothing of the value is in it.
+ * In every way in which a tool can get a secret, it gets a handle, which contains nothing of the
+ * value.
  *
  * status: success
  * output: {"handles": true, "same_kind": true}

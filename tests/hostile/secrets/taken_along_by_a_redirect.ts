@@ -1,5 +1,6 @@
 /**
- * The bound host redirects to another one, which the tool may reach: nothing with a handle in it goes along.
+ * The bound host redirects to another one, which the tool can reach. Nothing with a handle is sent
+ * along.
  *
  * status: success
  * output: {"header": false, "body": "PermissionDenied"}

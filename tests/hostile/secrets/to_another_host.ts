@@ -1,5 +1,5 @@
 /**
- * The handle is sent to a host that the tool may reach, and to which the secret is not bound.
+ * The handle is sent to a host that the tool can reach, and to which the secret is not bound.
  *
  * status: error
  * error_code: PermissionDenied

@@ -1,5 +1,6 @@
 /**
- * A tool that may read the value itself prints it, keeps it in a record and throws it: what it may read, others may not.
+ * A tool that can read the value itself prints it, stores it in a record and throws it. Others must
+ * not see it.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,6 @@
 /**
- * An async function that calls itself before it first waits: the overflow becomes a rejection deep in the engine.
+ * An async function that calls itself before it first waits. The overflow becomes a rejection deep
+ * in the engine.
  *
  * status: error
  * error_code: ExecutionFailed

@@ -1,5 +1,5 @@
 /**
- * A function that is bound to a bound function, a million times, and then called.
+ * A function is bound a million times, and then called.
  *
  * status: success
  * output: "no crash"

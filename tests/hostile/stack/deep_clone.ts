@@ -1,5 +1,6 @@
 /**
- * A structure that is a hundred thousand objects deep, for the platform's own serializer and its own printer.
+ * A structure with a depth of a hundred thousand objects, for the platform's own serializer and
+ * printer.
  *
  * status: success
  * output: "no crash"

@@ -1,5 +1,5 @@
 /**
- * JSON text that is hundreds of thousands of arrays deep, for the engine's own parser.
+ * JSON text with a depth of hundreds of thousands of arrays, for the engine's own parser.
  *
  * status: success
  * output: "no crash"

@@ -1,5 +1,6 @@
 /**
- * A regular expression with a hundred thousand groups in each other, for the engine's compiler of expressions.
+ * A regular expression with a hundred thousand nested groups, for the engine's compiler of
+ * expressions.
  *
  * status: success
  * output: "no crash"

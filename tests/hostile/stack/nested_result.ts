@@ -1,5 +1,5 @@
 /**
- * A result that is a million arrays deep: whoever writes or reads it by recursion falls over.
+ * A result with a depth of a million arrays: every recursive writer or parser overflows.
  *
  * status: error
  * error_code: InvalidOutput

@@ -1,5 +1,6 @@
 /**
- * The stack is run over at each level where it was run over before: a tree of 2^thousands of overflows.
+ * The stack overflows again at each level where it overflowed before: a tree of 2^thousands of
+ * overflows.
  *
  * status: error
  * error_code: Timeout

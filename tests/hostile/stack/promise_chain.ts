@@ -1,5 +1,5 @@
 /**
- * A promise that waits for a promise that waits for a promise, half a million deep, settled at its far end.
+ * A chain of half a million promises, each waiting for the next, settled at its far end.
  *
  * status: success
  * output: "settled"

@@ -1,5 +1,6 @@
 /**
- * Two hundred thousand proxies around each other: one read of a property runs through all of them in native code.
+ * Two hundred thousand proxies around each other. One read of a property runs through all of them
+ * in native code.
  *
  * status: success
  * output: "RangeError"

@@ -1,5 +1,5 @@
 /**
- * Recursion without an end, caught by the tool: an ordinary error, after which the same code goes on.
+ * Endless recursion, caught by the tool: an ordinary error, after which the same code continues.
  *
  * status: success
  * output: "RangeError"

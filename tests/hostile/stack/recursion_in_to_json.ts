@@ -1,5 +1,6 @@
 /**
- * A toJSON that gives a new object with a toJSON, deeper and deeper: the writer of the result is made to recurse.
+ * A toJSON that returns a new object with a toJSON, deeper and deeper, so that the writer of the
+ * result recurses.
  *
  * status: error
  * error_code: InvalidOutput

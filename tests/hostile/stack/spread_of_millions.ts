@@ -1,5 +1,5 @@
 /**
- * Ten million arguments to one function, which all lie on the stack.
+ * Ten million arguments to one function, which are all on the stack.
  *
  * status: success
  * output: "RangeError"
