@@ -1,4 +1,4 @@
-# The two commands: `make up` and `make test`. Everything else is for who works on RCRT.
+# The two commands: `make up` and `make test`. Everything else is for contributors.
 #
 #   ARGS=…          more arguments: `make up ARGS="--listen 127.0.0.1:9000"`, `make test ARGS="-p store"`
 
@@ -6,33 +6,33 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: up test bench fuzz fuzz-api lint fmt audit clean help
 
-up: preflight ## Build RCRT and start all of it on this machine
+up: preflight ## Build RCRT and start it on this machine
 	@exec cargo run --locked --bin rcrt -- up $(ARGS)
 
-test: preflight ## Run every test; nothing has to be started beforehand
+test: preflight ## Run every test; nothing has to be started before
 	@build/test $(ARGS)
 
-bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
+bench: preflight ## Measure RCRT, baselines and comparable systems; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
 	@cargo build --locked --bin rcrt --bin bench --bin engine_floor && \
 		exec cargo run --quiet --locked --bin bench -- $(ARGS)
 
-fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
+fuzz: preflight ## Fuzz the parsers of untrusted input; ARGS="60 hosts" for a minute of one target
 	@build/fuzz $(ARGS)
 
-fuzz-api: preflight ## Hold the OpenAPI document against the running server; ARGS="200 7" for more, with the seed 7
+fuzz-api: preflight ## Test the running server against its OpenAPI document; ARGS="200 7" for more, with the seed 7
 	@build/fuzz-api $(ARGS)
 
-lint: preflight check-format ## What CI demands of the code: format and clippy
+lint: preflight check-format ## Check the format and run clippy, as CI does
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
 
 fmt: ## Format the code
 	@cargo fmt --all
 	@cargo fmt --manifest-path fuzz/Cargo.toml
 
-audit: preflight ## What CI demands of the dependencies: licences, advisories, none unused
+audit: preflight ## Check the dependencies as CI does: licences, advisories, none unused
 	@build/audit
 
-clean: ## Remove what was built; data folders and the cache stay
+clean: ## Remove the build output; data folders and the cache stay
 	@cargo clean
 	@cargo clean --manifest-path fuzz/Cargo.toml
 
@@ -45,5 +45,5 @@ check-format:
 preflight:
 	@build/preflight
 
-help: ## This list
+help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16

@@ -1,4 +1,4 @@
-"""A copy of the scripts in a folder of its own, with programs that stand in for cargo, npm and the like on the PATH."""
+"""A copy of the scripts in a separate folder, with fake programs for cargo, npm and the like on the PATH."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# What the scripts may take for granted on every system; everything else is a stand-in or missing.
+# What the scripts can expect on every system. Everything else is fake or missing.
 SYSTEM = """awk basename bash cat chmod comm cp cut date dirname env expand false find grep head id install kill ln ls mkdir
 mktemp mv printf readlink realpath rm rmdir sed seq sh sha256sum sleep sort tail tee timeout touch tr true uname wc xz""".split()
 
@@ -50,7 +50,7 @@ class Stage(unittest.TestCase):
         (self.bin / "python3").symlink_to(sys.executable)
 
     def stand_in(self, name, script="exit 0", at=None):
-        """A program that notes how it was called, then does what the shell script says."""
+        """A program that records how it was called, then runs the shell script."""
         path = (at or self.bin) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
@@ -79,7 +79,7 @@ class Ran:
 
     def ends(self, status):
         self.test.assertEqual(self.status, status, self)
-        # No status without a word of why.
+        # A failure must print why.
         self.test.assertTrue(status == 0 or (self.out + self.err).strip(), self)
         return self
 
@@ -93,7 +93,7 @@ class Ran:
         return self
 
     def sentences(self, count):
-        """So many sentences on stderr, and nothing else there: no traceback."""
+        """Exactly this many sentences on stderr, and no traceback."""
         text = self.err.strip()
         self.test.assertEqual(len(text.splitlines()), 1, self)
         self.test.assertEqual(text.count(". ") + text.endswith("."), count, self)

@@ -1,4 +1,4 @@
-"""vendor/v8: where a build gets V8's library from."""
+"""vendor/v8: the source of V8's library for a build."""
 
 import hashlib
 import http.server
@@ -24,13 +24,13 @@ class Vendored(unittest.TestCase):
         self.assertEqual(hashlib.sha256(packed).hexdigest(), sums[f"{archive.VENDORED}.xz"])
         self.assertEqual(hashlib.sha256(lzma.decompress(packed)).hexdigest(), sums[archive.VENDORED])
 
-    def test_its_version_is_the_one_that_the_build_wants(self):
+    def test_its_version_is_the_one_that_the_build_needs(self):
         for lock in ("Cargo.lock", "fuzz/Cargo.lock"):
             found = re.search(r'^name = "v8"\nversion = "(.*)"$', (ROOT / lock).read_text(), re.MULTILINE)
             if lock == "Cargo.lock" or found:
                 self.assertEqual(found.group(1), archive.VENDORED_VERSION, lock)
 
-    def test_cargo_is_told_of_its_python(self):
+    def test_cargo_is_configured_with_its_python(self):
         config = (ROOT / ".cargo/config.toml").read_text()
         self.assertIn('PYTHON = { value = "vendor/v8/python", relative = true, force = true }', config)
         ran = subprocess.run([ROOT / "vendor/v8/python", "-c", "print(6 * 7)"], capture_output=True, text=True, check=True)
@@ -93,7 +93,7 @@ class Archive(Stage):
         self.stand_in("rustc", 'echo "host: aarch64-apple-darwin"')
         return f"/v{archive.VENDORED_VERSION}/librusty_v8_simdutf_release_aarch64-apple-darwin.a.gz"
 
-    def test_the_crates_download_gives_the_vendored_library(self):
+    def test_the_crates_download_returns_the_vendored_library(self):
         self.download(archive.VENDORED_URL).ends(0).is_silent()
         self.assertEqual(self.into.read_bytes(), LIBRARY)
 
@@ -122,7 +122,7 @@ class Archive(Stage):
         self.download(f"{server.url}/v1/other.a.gz").ends(0).is_silent()
         self.assertEqual(self.into.read_bytes(), b"downloaded")
 
-    def test_what_cannot_be_downloaded_is_two_sentences(self):
+    def test_a_failed_download_prints_two_sentences(self):
         server = self.served({})
         self.download(f"{server.url}/v1/other.a.gz").ends(1).says("HTTP 404", "RUSTY_V8_ARCHIVE").sentences(2)
         self.download("http://127.0.0.1:1/x").ends(1).says("refused", "RUSTY_V8_ARCHIVE").sentences(2)
@@ -136,7 +136,7 @@ class Archive(Stage):
     def test_the_vendored_platform_needs_no_network(self):
         self.check(http_proxy="http://127.0.0.1:1", https_proxy="http://127.0.0.1:1").ends(0).is_silent()
 
-    def test_another_platform_is_asked_for_at_once(self):
+    def test_another_platform_is_requested_at_once(self):
         path = self.on_another_machine()
         server = self.served({path: b"x"})
         self.check(RUSTY_V8_MIRROR=server.url).ends(0).is_silent()
@@ -155,7 +155,7 @@ class Archive(Stage):
         cached.touch()
         self.check(CARGO_TARGET_DIR=self.folder / "elsewhere", **settings).ends(0).is_silent()
 
-    def test_the_builders_own_choice_is_believed(self):
+    def test_the_builders_own_choice_is_used(self):
         self.on_another_machine()
         settings = {"RUSTY_V8_MIRROR": "http://127.0.0.1:1"}
         self.check(V8_FROM_SOURCE=1, **settings).ends(0)
@@ -163,12 +163,12 @@ class Archive(Stage):
         self.check(RUSTY_V8_ARCHIVE="/nowhere/v8.a").ends(1).says("/nowhere/v8.a", "RUSTY_V8_ARCHIVE").sentences(2)
         self.check(RUSTY_V8_MIRROR="/nowhere").ends(1).says("RUSTY_V8_MIRROR").sentences(2)
 
-    def test_wrong_arguments_are_told(self):
+    def test_wrong_arguments_are_reported(self):
         self.run_script("python3", self.tree / "vendor/v8/archive.py").ends(2).says("--check")
 
 
 class Rebuild(Stage):
-    """What it says where it cannot work. vendor/v8/README.md says what of it was run."""
+    """Its errors when it cannot work. vendor/v8/README.md says which parts of it were run."""
 
     def setUp(self):
         super().setUp()
@@ -182,7 +182,7 @@ class Rebuild(Stage):
     def rebuild(self):
         return self.run_script("vendor/v8/rebuild", self.folder / "work", CLANG_BASE_PATH=self.clang)
 
-    def test_another_machine_and_missing_programs_are_told(self):
+    def test_another_machine_and_missing_programs_are_reported(self):
         (self.bin / "gn").unlink()
         self.rebuild().ends(1).says("there is no gn")
         (self.clang / "bin/clang").unlink()
@@ -192,7 +192,7 @@ class Rebuild(Stage):
         self.rebuild().ends(1).says("on Linux x86-64")
         self.assertEqual([call.split()[0] for call in self.called() if not call.startswith("uname")], [])
 
-    def test_it_takes_the_version_that_the_build_wants(self):
+    def test_it_uses_the_version_that_the_build_needs(self):
         ran = self.rebuild().ends(1).says(f"of the crate v8 {archive.VENDORED_VERSION} in", "left no source of v8")
         wanted = f'v8 = {{ version = "={archive.VENDORED_VERSION}"'
         self.assertIn(wanted, (self.folder / "work/fetch/Cargo.toml").read_text(), ran)

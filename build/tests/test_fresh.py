@@ -1,4 +1,4 @@
-"""build/fresh: what it says where it cannot work. What it is for is seen by running it."""
+"""build/fresh: its errors when it cannot work. Its actual work is tested by running it."""
 
 import shutil
 import unittest
@@ -13,7 +13,7 @@ class Fresh(Stage):
         self.stand_in("uname", "echo Linux")
         self.stand_in("git")
         self.stand_in("umount")
-        # Within the namespace already: nothing is mounted before a root is there.
+        # Already in the namespace: nothing is mounted before a root exists.
         self.stand_in("unshare")
         self.toolchain = self.folder / "toolchain"
         self.stand_in("cargo", at=self.toolchain / "bin")
@@ -24,7 +24,7 @@ class Fresh(Stage):
         self.settings = {"FRESH_INSIDE": 1, "FRESH_APT": self.apt, "FRESH_OS_RELEASE": self.folder / "os-release"}
 
     def sources(self, name, text):
-        """What apt is configured with, and nothing else."""
+        """Makes this the only configuration of apt."""
         shutil.rmtree(self.apt, ignore_errors=True)
         path = self.apt / ("" if name == "sources.list" else "sources.list.d") / name
         path.parent.mkdir(parents=True)
@@ -33,15 +33,15 @@ class Fresh(Stage):
     def fresh(self, *words):
         return self.run_script("build/fresh", *words, **self.settings)
 
-    def test_wrong_arguments_are_told(self):
+    def test_wrong_arguments_are_reported(self):
         self.fresh("everybody").ends(2).says("root, user or both, not 'everybody'")
         self.fresh("root", "down").ends(2).says("up, test or both, not 'down'")
 
-    def test_who_is_not_root_is_told(self):
+    def test_another_user_than_root_is_refused(self):
         self.stand_in("id", "echo 1000")
         self.fresh().ends(1).says("run it as root")
 
-    def test_another_system_is_told(self):
+    def test_another_system_is_refused(self):
         self.stand_in("uname", "echo Darwin")
         self.fresh().ends(1).says("it needs Linux")
 
@@ -53,7 +53,7 @@ class Fresh(Stage):
         (self.bin / "unshare").unlink()
         self.fresh().ends(1).says("unshare is missing")
 
-    def test_it_goes_on_in_a_namespace_of_its_own(self):
+    def test_it_continues_in_its_own_namespace(self):
         self.settings = {}
         self.stand_in("unshare", 'echo "inside $FRESH_INSIDE"')
         self.fresh("user", "test").ends(0).says("inside 1")
@@ -64,13 +64,13 @@ class Fresh(Stage):
         self.stand_in("apt-get", "echo 'E: no network' >&2; exit 100")
         self.fresh().ends(1).says("E: no network", "mmdebstrap cannot be installed")
 
-    def test_a_root_that_cannot_be_made_is_told_and_leaves_nothing(self):
+    def test_a_root_that_cannot_be_made_is_reported_and_leaves_nothing(self):
         self.stand_in("mmdebstrap", "echo 'E: mirror is away' >&2; exit 25")
         self.fresh().ends(1).says("E: mirror is away", "DEBIAN_MIRROR")
         self.assertEqual([path.name for path in self.folder.glob("rcrt-fresh*")], [])
 
     def asked(self, **settings):
-        """The mirror that the root was to be made from."""
+        """The mirror from which the root is made."""
         self.stand_in("mmdebstrap", "exit 25")
         self.calls.write_text("")
         self.settings |= settings
@@ -95,7 +95,7 @@ class Fresh(Stage):
                 self.sources(name, text)
                 self.assertEqual(self.asked(), "http://one.test/debian")
 
-    def test_the_mirror_of_another_release_counts_on_debian_alone(self):
+    def test_the_mirror_of_another_release_counts_only_on_debian(self):
         self.sources("sources.list", "deb http://one.test/debian trixie main\n")
         release = self.folder / "os-release"
         release.write_text("ID=ubuntu\nVERSION_CODENAME=trixie\n")
@@ -119,7 +119,7 @@ class Fresh(Stage):
         ran = self.fresh().ends(1).says("//one.test/debian")
         self.assertNotIn("s3cret", str(ran))
 
-    def test_what_is_not_committed_is_mentioned(self):
+    def test_uncommitted_changes_are_mentioned(self):
         self.stand_in("git", "echo ' M README.md'")
         self.fresh().ends(1).says("not committed")
 

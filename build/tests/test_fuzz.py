@@ -32,7 +32,7 @@ class Fuzz(Stage):
         self.fuzz("300", "frames").ends(0).says("-- frames, 300 s")
         self.assertEqual(len(self.runs()), 1)
 
-    def test_what_breaks_is_shown_and_the_others_run_all_the_same(self):
+    def test_a_failure_is_shown_and_the_other_targets_still_run(self):
         self.stand_in("cargo-fuzz", 'case "$*" in *" hosts "*) echo "panicked at x"; exit 77 ;; esac')
         self.fuzz("1").ends(1).says("panicked at x", "fuzz: broken: hosts", "-- frames")
 
@@ -41,28 +41,28 @@ class Fuzz(Stage):
         self.assertTrue(self.runs()[0].endswith("hosts found"), self.runs())
         self.assertNotIn("max_total_time", self.runs()[0])
 
-    def test_wrong_arguments_are_told(self):
+    def test_wrong_arguments_are_reported(self):
         self.fuzz("soon").ends(2).says("a number of seconds, not 'soon'")
         self.fuzz("0").ends(2).says("build/fuzz 0 TARGET FILE")
         self.assertEqual(self.called(), [])
 
-    def test_a_stale_lock_file_and_a_missing_compiler_are_told(self):
+    def test_an_outdated_lock_file_and_a_missing_compiler_are_reported(self):
         self.stand_in("cargo", "exit 101")
         self.fuzz("1").ends(1).says("cargo update --workspace --manifest-path fuzz/Cargo.toml")
         (self.bin / "c++").unlink()
         self.fuzz("1").ends(1).says("C++ compiler (Debian: g++)")
 
-    def test_targets_that_do_not_compile_end_it(self):
+    def test_targets_that_do_not_compile_stop_it(self):
         self.stand_in("cargo-fuzz", "echo 'error: it does not compile' >&2; exit 1")
         self.fuzz("1").ends(1).says("does not compile")
         self.assertEqual(self.runs(), [])
 
-    def test_a_tool_that_cannot_be_built_ends_it(self):
+    def test_a_tool_that_cannot_be_built_stops_it(self):
         self.stand_in("tool", "echo 'tool: cannot be built' >&2; exit 1", at=self.tree / "build")
         self.fuzz("1").ends(1).says("tool: cannot be built")
 
 
-# What `rcrt token` prints, what `rcrt up` writes and where, and a server that is well.
+# What `rcrt token` prints, what `rcrt up` writes and where, and a healthy server.
 SERVER = '''import http.server, os, sys
 if sys.argv[1] == "token":
     print("RCRT_AGENT_ID=a" if "--agent" in sys.argv else "t")
@@ -88,7 +88,7 @@ class FuzzApi(Stage):
         super().setUp()
         self.real_python()
         (self.bin / "python3").rename(self.bin / "real-python3")
-        # pip installs a schemathesis that says what the test wants.
+        # pip installs a schemathesis that prints what the test sets.
         self.stand_in(
             "python3",
             f"""case "$*" in
@@ -123,15 +123,15 @@ esac""",
     def test_an_error_in_the_servers_log_fails(self):
         self.fuzz(SAYS="12:00 ERROR store: broken").ends(1).says("store: broken", "log has errors")
 
-    def test_a_server_that_does_not_start_is_told_with_its_words(self):
+    def test_a_server_that_does_not_start_is_shown_with_its_log(self):
         self.stand_in("rcrt", "echo 'rcrt: no sandbox' >&2; exit 7")
         self.fuzz().ends(1).says("rcrt: no sandbox", "the server did not start")
 
-    def test_without_a_program_it_is_built_and_a_failure_ends_it(self):
+    def test_without_a_program_it_is_built_and_a_failure_stops_it(self):
         self.stand_in("cargo", "echo 'error: it does not compile' >&2; exit 101")
         self.fuzz(RCRT="").ends(101).says("does not compile")
 
-    def test_packages_that_cannot_be_installed_and_wrong_arguments_are_told(self):
+    def test_failed_installations_and_wrong_arguments_are_reported(self):
         self.stand_in("python3", 'case "$*" in *pip*) echo "no index" >&2; exit 1 ;; *) echo cpython ;; esac')
         self.fuzz().ends(1).says("no index", "its packages cannot be installed")
         self.fuzz("many").ends(2).says("numbers, not 'many'")

@@ -1,4 +1,4 @@
-"""build/preflight: what is missing is said before anything is compiled."""
+"""build/preflight: missing programs are reported before anything is compiled."""
 
 import unittest
 
@@ -12,7 +12,7 @@ class Preflight(Stage):
         self.stand_in("cc")
         self.stand_in("python3")
 
-    def test_nothing_is_said_where_nothing_is_missing(self):
+    def test_nothing_is_printed_if_nothing_is_missing(self):
         self.run_script("build/preflight").ends(0).is_silent()
         self.assertIn("python3 vendor/v8/archive.py --check", self.called())
 
@@ -21,7 +21,7 @@ class Preflight(Stage):
             (self.bin / name).unlink()
         self.run_script("build/preflight").ends(1).says("Rust 1.95", "C compiler", "Python 3", "pip")
 
-    def test_a_python_without_pip_is_told(self):
+    def test_a_python_without_pip_is_reported(self):
         self.stand_in("python3", 'case "$*" in *pip*) exit 1 ;; esac')
         self.run_script("build/preflight").ends(1).says("pip (Debian: python3-pip)")
 
@@ -29,7 +29,7 @@ class Preflight(Stage):
         self.stand_in("cargo", "echo 'no default toolchain' >&2; exit 1")
         self.run_script("build/preflight").ends(1).says("Rust 1.95")
 
-    def test_without_v8_it_ends_with_what_the_check_says(self):
+    def test_without_v8_it_fails_with_the_error_of_the_check(self):
         self.stand_in("python3", 'case "$*" in *--check*) echo "No V8. Do this." >&2; exit 1 ;; esac')
         self.run_script("build/preflight").ends(1).says("No V8. Do this.")
 

@@ -24,7 +24,7 @@ class Test(Stage):
         script = OUTPUT.format(name="other", result="FAILED" if failed else "ok", failed=failed)
         self.stand_in("cargo", f"{script}\nexit {101 if failed else 0}")
 
-    def test_all_that_ran_is_counted_in_one_line(self):
+    def test_results_are_counted_in_one_line(self):
         self.run_script("build/test").ends(0).says("1 passed, 0 failed, 1 skipped", "skipped 1: only by hand")
         self.assertIn("cargo test --locked --no-fail-fast --workspace", self.called())
         self.assertIn("test-sdk ", self.called())
@@ -34,7 +34,7 @@ class Test(Stage):
         self.run_script("build/test", "-p", "store").ends(0)
         self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p store"])
 
-    def test_a_failed_test_is_named_and_the_rest_runs_all_the_same(self):
+    def test_a_failed_test_is_named_and_the_rest_still_runs(self):
         self.ran(failed=1)
         self.run_script("build/test").ends(101).says("failed: a::other", "1 passed, 1 failed")
         self.assertIn("test-sdk ", self.called())
@@ -60,26 +60,26 @@ class Test(Stage):
 class TestSdk(Stage):
     def setUp(self):
         super().setUp()
-        # Neither Node nor Python nor a browser is here.
+        # Node, Python and a browser are missing.
         self.program = self.stand_in(
             "rcrt",
             """while [ "$1" != --data ]; do shift; done
 mkdir -p "$2"; echo t >"$2/token"; echo "API  http://127.0.0.1:1"; echo "Ctrl-C stops everything"; exec sleep 60""",
         )
 
-    def test_what_is_missing_is_said_and_left_out(self):
+    def test_missing_programs_are_reported_and_skipped(self):
         self.run_script("build/test-sdk", self.program).ends(0).says(
-            "left out, for want of Node 20", "left out, for want of Python 3.10", "sdk: all passed"
+            "skipped, because this machine has no Node 20", "this machine has no Python 3.10", "sdk: all passed"
         )
 
-    def test_in_ci_nothing_may_be_missing(self):
+    def test_in_ci_missing_programs_fail(self):
         self.run_script("build/test-sdk", self.program, CI="true").ends(1).says("sdk: failed: Node 20", "Python 3.10")
 
-    def test_a_program_that_is_not_there_is_told(self):
-        self.run_script("build/test-sdk", "/nowhere/rcrt").ends(1).says("there is no /nowhere/rcrt", "cargo build")
+    def test_a_missing_program_is_reported(self):
+        self.run_script("build/test-sdk", "/nowhere/rcrt").ends(1).says("/nowhere/rcrt does not exist", "cargo build")
         self.run_script("build/test-sdk").ends(1).says("target/debug/rcrt")
 
-    def test_a_server_that_does_not_start_is_told_with_its_words(self):
+    def test_a_server_that_does_not_start_is_shown_with_its_log(self):
         self.stand_in("rcrt", "echo 'rcrt: no sandbox' >&2; exit 7")
         self.run_script("build/test-sdk", self.program).ends(1).says("rcrt: no sandbox", "the server did not start")
 

@@ -66,7 +66,7 @@ class Arguments(Stage):
             self.assertEqual(self.attempt(*arguments).ends(2).err, usage)
 
     def test_a_folder_that_does_not_exist_is_named(self):
-        self.attempt(self.checkout).ends(1).says(f"there is no folder {self.checkout}")
+        self.attempt(self.checkout).ends(1).says(f"the folder {self.checkout} does not exist")
 
     def test_a_folder_of_another_project_is_refused(self):
         self.checkout.mkdir()
@@ -74,10 +74,10 @@ class Arguments(Stage):
 
     def test_a_binary_that_was_not_built_is_named(self):
         self.make_checkout()
-        self.attempt(self.checkout).ends(1).says(f"there is no {self.tree}/target/debug/rcrt", "cargo build --bin rcrt")
+        self.attempt(self.checkout).ends(1).says(f"{self.tree}/target/debug/rcrt does not exist", "cargo build --bin rcrt")
         other = self.folder / "other"
-        self.attempt(self.checkout, CARGO_TARGET_DIR=other).ends(1).says(f"there is no {other}/debug/rcrt")
-        self.attempt(self.checkout, other).ends(1).says(f"there is no {other};")
+        self.attempt(self.checkout, CARGO_TARGET_DIR=other).ends(1).says(f"{other}/debug/rcrt does not exist")
+        self.attempt(self.checkout, other).ends(1).says(f"{other} does not exist;")
 
     def test_without_node_or_npm_no_server_starts(self):
         self.make_checkout()
@@ -96,7 +96,7 @@ class Arguments(Stage):
 
 
 class Silent(unittest.TestCase):
-    """Tests of the functions themselves; what they print is kept."""
+    """Tests of the functions themselves; what they print is captured."""
 
     def setUp(self):
         self.printed = io.StringIO()
@@ -140,7 +140,7 @@ class Expecting(Silent):
             self.assertIn(texts, failed)
             self.assertIn("correct or remove the row", failed)
 
-    def test_the_column_is_the_one_that_was_asked_for(self):
+    def test_the_column_is_the_requested_one(self):
         known = self.exceptions(column=2)
         self.assertFalse(known.expect("chat", "no key"))
         self.assertTrue(known.expect("chat", "other"))

@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use sandbox::protocol::{Frame, FrameCodec, FrameError, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 use tokio_util::codec::{Decoder, Encoder};
 
-/// How a stream ends, without the words for it.
+/// How a stream ends, without the error message.
 #[derive(Debug, PartialEq)]
 enum End {
     Between,

@@ -33,14 +33,14 @@ fuzz_target!(|input: &[u8]| {
         check_entry(text, entry);
     }
     if is_accepted(text) {
-        let entry = entry.expect("the gate reads what the validator accepts");
+        let entry = entry.expect("the gate accepts what the validator accepts");
         if let Host::Address(address) = entry.host {
             assert_eq!(special_purpose(address), None, "the validator calls {text:?} public");
         }
     }
 });
 
-/// What the standard library knows of, and no more, as a judge of its own.
+/// The special addresses of the standard library, as an independent check.
 fn check_v4(address: Ipv4Addr) {
     let special = address.is_loopback()
         || address.is_private()
@@ -51,7 +51,7 @@ fn check_v4(address: Ipv4Addr) {
         || address.is_multicast();
     let verdict = special_purpose(address.into());
     assert!(verdict.is_some() || !special, "{address} is not public");
-    // However it is wrapped, it is dialled in the end.
+    // However it is wrapped, this address is connected to.
     let [a, b, c, d] = address.octets().map(u16::from);
     let (high, low) = (a << 8 | b, c << 8 | d);
     assert_eq!(special_purpose(address.to_ipv6_mapped().into()).is_some(), verdict.is_some(), "{address}, mapped");
@@ -87,10 +87,10 @@ fn check_entry(text: &str, entry: &HostEntry) {
         );
         assert!(name.parse::<IpAddr>().is_err(), "{text:?} is an address under the name {name:?}");
     }
-    // A bare IPv6 address is an entry, but no part of a URL.
+    // A bare IPv6 address is an entry, but cannot be part of a URL.
     if text.parse::<Ipv6Addr>().is_err() {
         let authority = text.strip_prefix("*.").unwrap_or(text);
-        let url = Url::parse(&format!("http://{authority}/")).expect("what is an entry stands in a URL");
+        let url = Url::parse(&format!("http://{authority}/")).expect("an entry can be part of a URL");
         assert_eq!((url.username(), url.password(), url.path()), ("", None, "/"), "{text:?}");
         assert_eq!(Host::of(&url).as_ref(), Some(&entry.host), "{text:?}");
     }
@@ -123,7 +123,7 @@ fn is_accepted(entry: &str) -> bool {
         subscriptions: Vec::new(),
         ui_schema: None,
         bootstrap: None,
-        // No code: nothing is to be parsed for each address.
+        // No code, so that nothing has to be parsed for each address.
         implementation: Implementation::Native(NativeImplementation { kind: "http".into(), settings: Map::new() }),
         ignored: Violations::default(),
     };

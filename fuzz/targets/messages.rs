@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 fn check<T: Serialize + DeserializeOwned>(payload: &[u8]) -> Corpus {
-    // What is refused still teaches the fuzzer the way in.
+    // Refused input still helps the fuzzer.
     let Ok(message) = decode::<T>(payload) else { return Corpus::Keep };
     let canonical = encode(&message).expect("what was read can be written");
     let again: T = decode(&canonical).expect("what was written can be read");
@@ -24,19 +24,19 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Corpus::Reject };
     let (name, payload) = (&input[..end], &input[end + 1..]);
     match name {
-        // The parent's.
+        // From the parent.
         b"Begin" => check::<Begin>(payload),
         b"CallStart" => check::<CallStart>(payload),
         b"ApiReply" => check::<ApiReply>(payload),
         b"FetchReply" => check::<FetchReply>(payload),
-        // The worker's.
+        // From the worker.
         b"Hello" => check::<Hello>(payload),
         b"CallDone" => check::<CallDone>(payload),
         b"ConsoleLine" => check::<ConsoleLine>(payload),
         b"ApiCall" => check::<ApiCall>(payload),
         b"FetchStart" => check::<FetchStart>(payload),
         b"SnapshotEnd" => check::<Option<String>>(payload),
-        // Either's.
+        // From either.
         b"BodyEnd" => check::<BodyEnd>(payload),
         _ => Corpus::Reject,
     }

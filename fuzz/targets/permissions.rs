@@ -4,7 +4,7 @@
 //! Input: a host or host:port to go to, a line end, the JSON of `permissions`.
 #![no_main]
 
-// By its file: the crate around it brings an HTTP stack that nothing here needs.
+// Included by path, because its crate needs an HTTP stack.
 #[path = "../../crates/executors/src/egress/rules.rs"]
 #[allow(dead_code)]
 mod rules;
@@ -31,14 +31,14 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         assert_eq!(verdict.is_ok(), opens(&permissions.net, &target.host, port), "{written}: {}:{port}", target.host);
         if let AccessList::Listed(entries) = &permissions.net {
             let other = AccessList::Listed(entries.iter().rev().map(|entry| respelled(entry)).collect());
-            let other = NetRules::read(&other).expect("another spelling is as good");
+            let other = NetRules::read(&other).expect("another spelling is valid too");
             assert_eq!(other.check(&target.host, port).is_ok(), verdict.is_ok(), "{written}: {}:{port}", target.host);
         }
     }
     Corpus::Keep
 });
 
-/// The rule by its words alone: strings are compared, nothing is parsed but the port at an entry's end.
+/// The rule as documented: it compares strings, and parses only the port at an entry's end.
 fn opens(net: &AccessList, host: &Host, port: u16) -> bool {
     let entries = match net {
         AccessList::None => return false,
@@ -62,7 +62,7 @@ fn opens(net: &AccessList, host: &Host, port: u16) -> bool {
     })
 }
 
-/// The same host in other letters, where letters can have two cases.
+/// The same host with upper and lower case swapped.
 fn respelled(entry: &str) -> String {
     let swapped = |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
     entry.chars().map(swapped).collect()

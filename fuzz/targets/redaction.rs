@@ -6,7 +6,7 @@
 //! echoed in it, the body.
 #![no_main]
 
-// By their files: the crate around them brings an HTTP stack that nothing here needs.
+// Included by path, because their crate needs an HTTP stack.
 #[path = "../../crates/executors/src/vault/encoding.rs"]
 mod encoding;
 #[path = "../../crates/executors/src/vault/forms.rs"]
@@ -41,7 +41,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Corpus::Reject };
     let Ok(value) = std::str::from_utf8(&input[..end]) else { return Corpus::Reject };
     let [cut, echo, text @ ..] = &input[end + 1..] else { return Corpus::Reject };
-    // A value of the label's own letters cannot be told from the label.
+    // A value that is part of the label cannot be distinguished from it.
     if !(8..=64).contains(&value.len()) || value.contains(['[', ']']) || contains(LABEL, value.as_bytes()) {
         return Corpus::Reject;
     }
@@ -50,19 +50,19 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let redaction = Arc::new(Redaction::of(std::iter::once(&secret)).expect("one value can be searched for"));
     let whole = redaction.bytes(&body).into_owned();
 
-    // However it is cut.
+    // However the body is split.
     let pieces: Vec<_> = body.chunks(usize::from(*cut) + 1).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let streamed: Vec<Bytes> =
         block_on(redaction.stream(stream::iter(pieces).boxed()).try_collect()).expect("no errors");
     assert_eq!(streamed.concat(), whole);
 
-    // What is left shows nothing, read in each way.
+    // The result contains the value in no encoding.
     let percent = percent_decoded(&whole);
     for shape in shapes(value) {
         assert!(!contains(&whole, &shape), "{shape:?} in {whole:?}");
         assert!(!contains(&percent, &shape), "{shape:?} in {whole:?}, percent-encoded");
     }
-    // What is left is what was there, and redaction is done once and for all.
+    // Without the value the body stays unchanged, and a second redaction changes nothing.
     assert_eq!(whole == body, redaction.names_in(&body).is_empty());
     assert_eq!(redaction.bytes(&whole), whole);
     if whole == body {
@@ -93,7 +93,8 @@ fn echoed(value: &str, echo: u8, text: &[u8]) -> Vec<u8> {
     [before, &middle, after].concat()
 }
 
-/// The value as it is and as the gate writes it, and what of its base64 does not depend on its neighbours.
+/// The value unchanged and as the gate writes it, and the part of its base64 that does not depend
+/// on its neighbours.
 fn shapes(value: &str) -> Vec<Vec<u8>> {
     let own = [encoding::in_query(value), encoding::in_form(value), encoding::in_json(value)];
     let mut shapes = vec![value.as_bytes().to_vec()];

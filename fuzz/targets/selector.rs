@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         |tags: &[String], schema_name| matcher.matches(tags, schema_name, &context, &mut Fuel::for_blocking());
     let each: Result<Vec<bool>, OutOfFuel> =
         selector.context_match.iter().map(|condition| holds(condition.clone(), &context)).collect();
-    // What costs too much has no verdict.
+    // A match that is too expensive has no result.
     let (Ok(each), Ok(all)) = (each, matches(&tags, schema_name)) else { return Corpus::Keep };
     assert_eq!(all, each.iter().all(|holds| *holds), "tags and schema fit");
     if !tags.is_empty() {

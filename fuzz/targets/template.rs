@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(serde_json::from_str::<Value>(list).expect("two strings"), json!([first, second]));
     typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("is TypeScript as before");
 
-    // Whatever the template's author wrote, what is no placeholder stays.
+    // Whatever the template's author wrote, text that is not a placeholder stays.
     let (_, source) = instance(piece, "", "").expect("empty values are good");
     assert!(source.len() <= piece.len());
     if !piece.contains("{{first}}") && !piece.contains("{{second}}") {

@@ -6,7 +6,7 @@
 //! tool.
 #![no_main]
 
-// By its file: the crate around it brings an HTTP stack that nothing here needs.
+// Included by path, because its crate needs an HTTP stack.
 #[path = "../../crates/executors/src/egress/rules.rs"]
 #[allow(dead_code)]
 mod rules;
@@ -44,7 +44,7 @@ fn is_word(text: &str, most: usize) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// What holds for every definition that was read, validated or not.
+/// Checks that hold for every parsed definition, validated or not.
 fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
     assert!(is_word(&definition.name, 100), "{:?}", definition.name);
     assert_eq!(context.get("name"), Some(&Value::from(definition.name.as_str())));
@@ -59,26 +59,30 @@ fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
         assert_eq!(serde_json::from_value::<Bootstrap>(again).ok().as_ref(), Some(bootstrap));
     }
     if !context.contains_key("permissions") {
-        assert_eq!(definition.permissions, breadcrumb::Permissions::default(), "nothing is opened by saying nothing");
+        assert_eq!(
+            definition.permissions,
+            breadcrumb::Permissions::default(),
+            "without permissions, nothing is allowed"
+        );
     }
 }
 
-/// What holds for every definition that is offered.
+/// Checks that hold for every offered definition.
 fn check_offered(definition: &ToolDefinition, value: &Value) {
     let report = validate::tool(definition);
-    assert_eq!(validate::tool(definition), report, "a verdict is the same every time");
+    assert_eq!(validate::tool(definition), report, "a validation has the same result every time");
     let system = validate::tool_as(definition, Author::System);
     assert!(
         system.errors.iter().all(|finding| report.errors.contains(finding)),
-        "a stranger may no more than the system"
+        "an untrusted author has no more rights than the system"
     );
     if !report.is_ok() {
         return;
     }
     let permissions = &definition.permissions;
-    NetRules::read(&permissions.net).expect("the gate reads what the validator accepts");
+    NetRules::read(&permissions.net).expect("the gate accepts what the validator accepts");
     for grant in [&permissions.read, &permissions.write, &permissions.run, &permissions.ffi] {
-        assert!(!grant.is_granted(), "a stranger's tool is given {grant:?}");
+        assert!(!grant.is_granted(), "an untrusted tool gets {grant:?}");
     }
     if let AccessList::Listed(hosts) = &permissions.net {
         assert!(hosts.len() <= 5);
