@@ -116,9 +116,9 @@ async fn a_stack_names_the_authors_line() {
     system.store.create(tool("faller", source, &json!({})), None).await.unwrap();
     system.until("faller", |response| response.error_code == Some(ErrorCode::ExecutionFailed)).await;
     let response = system.call("faller", json!({})).await;
-    let told = serde_json::to_string(&response.error_details).unwrap();
+    let details = serde_json::to_string(&response.error_details).unwrap();
     assert!(response.error.unwrap().contains("too far"));
-    assert!(told.contains("faller.ts:6:9") && told.contains("faller.ts:10:10"), "{told}");
+    assert!(details.contains("faller.ts:6:9") && details.contains("faller.ts:10:10"), "{details}");
     system.stop().await;
 }
 

@@ -15,9 +15,9 @@ from typing import Any
 HERE = Path(__file__).parent
 SOURCE = HERE.parent / "openapi.json"
 TARGET = HERE / "src" / "rcrt" / "types.py"
-# JSON of any shape: `object` without properties means that in this document.
+# In this document, `object` without properties is any JSON object.
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-# What is wider on the wire than the document can say.
+# Fields that are wider on the wire than the document can express.
 ANY = {("ToolResponse", "output"), ("Invocation", "input"), ("ContextMatch", "value")}
 
 HEAD = '''"""The shapes on the wire, by the names that the OpenAPI document gives them. Written by generate.py."""
@@ -73,7 +73,7 @@ def members(name: str, properties: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     for field, schema in sorted(properties.items()):
         if keyword.iskeyword(field) or not field.isidentifier():
-            raise SystemExit(f"generate: {name}.{field} is no name that Python can have")
+            raise SystemExit(f"generate: {name}.{field} is not a valid name in Python")
         lines.append(f"    {field}: {'Any' if (name, field) in ANY else type_of(schema)}")
         lines += words(schema.get("description") if isinstance(schema, dict) else None, "    ")
     return lines
@@ -105,7 +105,7 @@ def written() -> str:
         elif schema.get("type") == "object" and "properties" in schema:
             classes.append(shape(name, schema, []))
         else:
-            # A text, so that the order does not matter.
+            # A string, so that the order does not matter.
             aliases.append([f'{name} = {forward(type_of(schema), schemas)}', *words(schema.get("description"), "")])
     blocks = ["\n".join(block) for block in aliases] + ["\n" + "\n".join(block) + "\n" for block in classes + inherited]
     return HEAD + "\n" + "\n".join(blocks)
@@ -122,6 +122,6 @@ if __name__ == "__main__":
     text = written()
     if "--check" in sys.argv:
         if TARGET.read_text(encoding="utf-8") != text:
-            sys.exit("generate: src/rcrt/types.py is not what openapi.json says; run python generate.py")
+            sys.exit("generate: src/rcrt/types.py does not match openapi.json; run python generate.py")
     else:
         TARGET.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-// The package's whole way in few lines, for every place where it runs: a record, a stale change, a tool, the event
+// A short test of the package for every platform: a record, a stale change, a tool, the event
 // stream. `anywhere.mjs PATH-OF-INDEX.JS` in Node and Deno; a browser imports `walk`.
 export async function walk({ Rcrt, ProblemError, ToolError }, url, token) {
   const client = new Rcrt({ url, token });
@@ -11,7 +11,7 @@ export async function walk({ Rcrt, ProblemError, ToolError }, url, token) {
   const output = await client.call("calculator", { expression: "6 * 7" });
   expect(output.result === 42, "a tool answers");
   const failure = await client.call("calculator", { expression: "1/0" }).catch((error) => error);
-  expect(failure instanceof ToolError && failure.code === "ExecutionFailed", "a tool's failure is told");
+  expect(failure instanceof ToolError && failure.code === "ExecutionFailed", "a tool's failure is reported");
   await client.deleteBreadcrumb(id, 2);
   const seen = [];
   for await (const event of client.events({ after })) {
@@ -23,7 +23,7 @@ export async function walk({ Rcrt, ProblemError, ToolError }, url, token) {
 }
 
 function expect(holds, what) {
-  if (!holds) throw new Error(`not so: ${what}`);
+  if (!holds) throw new Error(`failed: ${what}`);
 }
 
 if (globalThis.process?.argv?.[2] !== undefined) {

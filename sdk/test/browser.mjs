@@ -1,4 +1,5 @@
-// `browser.mjs CHROMIUM DIST`: a page of another origin than the server's walks with the package.
+// `browser.mjs CHROMIUM DIST`: a page of another origin than the server's runs the walk with the
+// package.
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

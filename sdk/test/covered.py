@@ -1,4 +1,4 @@
-"""Says which operations of sdk/openapi.json a client lacks: `covered.py`."""
+"""Lists the operations of sdk/openapi.json that a client lacks: `covered.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 SDK = Path(__file__).resolve().parents[1]
-# Pages for people, and other ways to do what another operation does.
+# Pages for people, and alternatives to other operations.
 LEFT_OUT = {
     "GET /",
     "GET /docs",
@@ -19,7 +19,7 @@ LEFT_OUT = {
     "GET /openapi.json",
     "GET /swagger",
     "POST /admin/purge",
-    # A runner's.
+    # For runners.
     "POST /audit/egress",
     "POST /tenants/{id}",
 }
@@ -32,7 +32,7 @@ def called(folder: Path) -> set[str]:
     found |= {f"DELETE {path}" for path in re.findall(r"""remove\(\s*["'](/[^"']*)["']""", text)}
     found |= {f"GET {path}" for path in re.findall(r"""_read\(\s*["'](/[^"']*)["']""", text)}
     found |= {f"GET {path}" for path in re.findall(r"""[.]url\(\s*["'](/[^"']*)["']""", text)}
-    # A path in a variable of its own, beside the method.
+    # A path in a variable, beside the method.
     found |= {f"{method} {path}" for path, method in re.findall(r"""path = ["'](/[^"']*)["'].*?["'](PUT|POST)["'], path""", text, re.DOTALL)}
     return found
 

@@ -3,8 +3,8 @@
 A page of the folder that holds MARK is such a guide.
 
 ```sh, ```ts and ```python blocks run in order, in one folder for each page. `file=PATH` writes the block there instead,
-`fails` expects a failure. A ```text block after one is what it prints, line by line; `…` stands for anything, as a line
-for any lines. A ```rust block stands in the example that it names, which cargo compiles; where it is built, it runs.
+`fails` expects a failure. A ```text block after one is what it prints, line by line; `…` matches anything, as a line
+any lines. A ```rust block is part of the example that it names, which cargo compiles. If that is built, it runs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def commands(language: str, code: str, folder: Path, number: int) -> list[list[s
         options = [part for name, value in COMPILER.items() for part in (f"--{name}", option(value))]
         tsc = str(TYPESCRIPT / "node_modules" / ".bin" / "tsc")
         return [[tsc, *options, f"guide{number}.ts"], ["node", f"out/guide{number}.js"]]
-    raise SystemExit(f"guides: {language} is no language that runs here")
+    raise SystemExit(f"guides: {language} is not a supported language")
 
 
 def option(value: object) -> str:
@@ -71,7 +71,7 @@ def fits(said: str, printed: str) -> bool:
 def example(name: str, code: str, environment: dict[str, str]) -> None:
     source = (ROOT / "crates" / "client" / "examples" / f"{name}.rs").read_text()
     if code.strip() not in source:
-        raise SystemExit(f"guides: the Rust code is not that of crates/client/examples/{name}.rs")
+        raise SystemExit(f"guides: the Rust code differs from crates/client/examples/{name}.rs")
     built = BINARY.parent / "examples" / name
     if built.exists():
         subprocess.run([built], env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)
@@ -87,7 +87,7 @@ def run(page: Path) -> int:
             place = f"{page.name}, block {number + 1} ({language})"
             if language == "text":
                 if not fits(code, printed):
-                    raise SystemExit(f"guides: {place}: printed is not what the page says:\n{printed}\n-- instead of --\n{code}")
+                    raise SystemExit(f"guides: {place}: the output is not what the page shows:\n{printed}\n-- instead of --\n{code}")
                 continue
             words = dict(word.partition("=")[::2] for word in more.split())
             if "file" in words:
@@ -100,7 +100,7 @@ def run(page: Path) -> int:
                 done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
                 printed = done.stdout + done.stderr
                 if (done.returncode != 0) != ("fails" in words):
-                    raise SystemExit(f"guides: {place}: ended with {done.returncode}:\n{printed}")
+                    raise SystemExit(f"guides: {place}: exited with {done.returncode}:\n{printed}")
             ran += 1
     return ran
 
@@ -108,6 +108,6 @@ def run(page: Path) -> int:
 if __name__ == "__main__":
     pages = [page for page in sorted(Path(sys.argv[1]).glob("*.md")) if MARK in page.read_text()]
     if not pages:
-        raise SystemExit("guides: no page holds the mark")
+        raise SystemExit("guides: no page has the mark")
     for page in pages:
         print(f"{page.name}: {run(page)} blocks ran")

@@ -1,4 +1,5 @@
-"""Prints what a pyproject.toml wants installed, its tests' packages among it. (No tomllib before Python 3.11.)"""
+"""Prints the dependencies of a pyproject.toml, including those of its tests. (No tomllib before
+Python 3.11.)"""
 
 import ast
 import re

@@ -1,7 +1,8 @@
-"""Runs the session of README.md against a server of its own and compares what it prints: `session.py README.md`.
+"""Runs the session of README.md against a separate server and compares its output:
+`session.py README.md`.
 
 The first block of the section is the end of what `rcrt up` prints. Each other block is commands behind `$ `, with what
-they print below them. `...` stands for anything. Ids, times, durations and Postgres' version differ from run to run, and
+they print below them. `...` matches anything. Ids, times, durations and Postgres' version differ from run to run, and
 so do the folder and the port; line breaks and indentation do not count.
 """
 
@@ -20,7 +21,7 @@ BINARY = Path(os.environ["RCRT_BIN"])
 HEADING = "## A session"
 SHOWN_ADDRESS = "http://127.0.0.1:8081"
 SHOWN_FOLDER = "/home/you/rcrt"
-# Long enough for a slow machine; a session that hangs ends.
+# Long enough for a slow machine. A session that hangs is stopped.
 LONGEST = 300
 
 DIFFERS = [
@@ -33,7 +34,7 @@ DIFFERS = [
 
 
 def blocks(page: str) -> list[str]:
-    """The indented blocks of the section, without their indentation."""
+    """The indented blocks of the section, without indentation."""
     if f"\n{HEADING}\n" not in page:
         raise SystemExit(f"session: README.md has no section {HEADING!r}")
     section = page.split(f"\n{HEADING}\n")[1].split("\n## ")[0]
@@ -49,12 +50,12 @@ def blocks(page: str) -> list[str]:
 
 
 def commands(block: str) -> Iterator[tuple[str, str]]:
-    """Each command with what is shown below it."""
+    """Each command with its output."""
     lines = block.splitlines()
     while lines:
         command = lines.pop(0)
         if not command.startswith("$ "):
-            raise SystemExit(f"session: this block has no command at its head: {command!r}")
+            raise SystemExit(f"session: this block does not start with a command: {command!r}")
         command = command[2:]
         while lines and (command.endswith("\\") or command.count("'") % 2):
             command += "\n" + lines.pop(0)
@@ -76,7 +77,7 @@ def compare(shown: str, printed: str, address: str, folder: str, *, more: bool =
     pattern = ".*?".join(re.escape(part) for part in re.split(r"\.\.\.|…", wanted))
     matches = re.match if more or wanted.endswith(("...", "…")) else re.fullmatch
     if not matches(pattern, found, re.DOTALL):
-        raise SystemExit(f"session: this is printed:\n{printed}\n-- README.md shows:\n{shown}")
+        raise SystemExit(f"session: the output is:\n{printed}\n-- README.md shows:\n{shown}")
 
 
 def bash(command: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -92,16 +93,16 @@ def answered(request: str, folder: Path, environment: dict[str, str]) -> None:
         event = watching.stdout.readline()
         watching.terminate()
     if not event:
-        raise SystemExit(f"session: the request {request} was not answered")
+        raise SystemExit(f"session: the request {request} got no response")
 
 
 def try_commands(session: list[tuple[str, str]], address: str, folder: Path, environment: dict[str, str]) -> None:
     assigned = ""
     for command, shown in session:
         done = bash(assigned + command.replace(SHOWN_ADDRESS, address), folder, environment)
-        # A command that fails says so in its first line.
+        # A failed command shows its error in its first line.
         if (done.returncode != 0) != shown.startswith("rcrt: "):
-            raise SystemExit(f"session: this ended with {done.returncode}: {command}\n{done.stdout}")
+            raise SystemExit(f"session: this exited with {done.returncode}: {command}\n{done.stdout}")
         if shown:
             compare(shown, done.stdout, address, str(folder))
         if re.match(r"[A-Z_]+=", command):
@@ -156,11 +157,11 @@ def run(page: str) -> int:
 
 
 def give_up(*_: object) -> None:
-    raise SystemExit(f"session: not done after {LONGEST} s")
+    raise SystemExit(f"session: not finished after {LONGEST} s")
 
 
 if __name__ == "__main__":
-    # An exception, so that what was started is stopped.
+    # An exception, so that all processes are stopped.
     signal.signal(signal.SIGALRM, give_up)
     signal.alarm(LONGEST)
     print(f"{run(Path(sys.argv[1]).read_text())} commands ran")

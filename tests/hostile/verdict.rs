@@ -74,7 +74,7 @@ pub fn of_progress(case: &Case, found: &[(Value, i64)], took: Duration, faults: 
         faults.push(format!("the progress was written {written} times, and at most {most} times are expected"));
     }
     if let Some(wanted) = &case.head.progress
-        && !found.iter().any(|(told, _)| holds(told, wanted))
+        && !found.iter().any(|(progress, _)| holds(progress, wanted))
     {
         faults.push(format!("the progress does not contain {wanted}, but: {found:?}"));
     }

@@ -56,12 +56,12 @@ impl Shape {
         let base = format!("at {}", number(first.x));
         for point in &self.points {
             let at = format!("{} {}", number(point.x), self.along);
-            let told = |row: Row| match point.missed {
+            let with_failures = |row: Row| match point.missed {
                 0 => row,
                 missed => row.note(format!("{missed} calls failed or got no response")),
             };
             let rate = Row::new(&section, format!("{at}: rate"), point.per_second, "calls/s");
-            run.push(told(rate.ratio(first.per_second, &base)));
+            run.push(with_failures(rate.ratio(first.per_second, &base)));
             for (name, value, of_first) in [("p50", point.p50, first.p50), ("p99", point.p99, first.p99)] {
                 let name = format!("{at}: latency {}, {name}", self.latency_of);
                 run.push(Row::new(&section, name, value, "ms").ratio(of_first, &base));

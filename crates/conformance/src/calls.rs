@@ -294,19 +294,19 @@ pub async fn a_response_needs_a_lease_and_cannot_be_changed(harness: &impl Harne
     let id = asked(&agent).await;
     let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
     let forged = answer_to(&claim, json!("forged"));
-    for whoever in [&agent, &curator] {
-        assert_eq!(fields(whoever.create(forged.clone(), None).await), ["schema_name"]);
+    for writer in [&agent, &curator] {
+        assert_eq!(fields(writer.create(forged.clone(), None).await), ["schema_name"]);
     }
     let response = agent.complete(claim.lease, answer_to(&claim, json!("true"))).await.unwrap();
 
     let note = agent.create(note("Not yet a response"), None).await.unwrap().id;
     let named = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
     let context = BreadcrumbChanges { context: Some(forged.context), ..BreadcrumbChanges::default() };
-    for whoever in [&agent, &curator] {
+    for writer in [&agent, &curator] {
         for (record, changes) in
             [(response, context.clone()), (response, named("note.v1")), (note, named("tool.response.v1"))]
         {
-            assert_eq!(fields(whoever.update(record, 1, changes).await), ["schema_name"]);
+            assert_eq!(fields(writer.update(record, 1, changes).await), ["schema_name"]);
         }
     }
     for version in [None, Some(1)] {

@@ -97,7 +97,7 @@ impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = f.debug_struct("Histogram");
         text.field("len", &self.len());
-        TOLD.iter().fold(&mut text, |text, (name, quantile)| text.field(name, &self.quantile(*quantile))).finish()
+        SHOWN.iter().fold(&mut text, |text, (name, quantile)| text.field(name, &self.quantile(*quantile))).finish()
     }
 }
 

@@ -14,7 +14,7 @@ from rcrt.types import AclChange, Breadcrumb, BreadcrumbChanges, ContextMatch, N
 from world import OwnServer, curator, url, word
 
 
-async def test_a_record_lives_through_its_versions() -> None:
+async def test_a_record_is_created_changed_and_deleted() -> None:
     tag = word()
     record: NewBreadcrumb = {"title": "first", "tags": [tag], "schema_name": "note.v1", "context": {"text": f"whales {tag}"}}
     async with curator() as rcrt:
@@ -26,10 +26,10 @@ async def test_a_record_lives_through_its_versions() -> None:
         assert (await rcrt.get_full_breadcrumb(id))["owner_id"]
 
         assert (await rcrt.update_breadcrumb(id, 1, {"title": "second"}))["version"] == 2
-        with pytest.raises(ProblemError) as told:
+        with pytest.raises(ProblemError) as raised:
             await rcrt.update_breadcrumb(id, 1, {"title": "stale"})
-        problem = told.value.problem
-        assert (told.value.code, problem.get("expected"), problem.get("actual")) == ("version_conflict", 1, 2)
+        problem = raised.value.problem
+        assert (raised.value.code, problem.get("expected"), problem.get("actual")) == ("version_conflict", 1, 2)
         assert [one["version"] for one in await rcrt.get_history(id)] == [2, 1]
         assert [one["title"] for one in await rcrt.list_breadcrumbs(tag=tag, schema_name="note.v1")] == ["second"]
         listed = await rcrt.list_breadcrumbs(any_tag=[word(), tag], include_context=True)
@@ -43,7 +43,7 @@ async def test_a_record_lives_through_its_versions() -> None:
         assert (gone.value.code, gone.value.status) == ("not_found", 404)
 
 
-async def test_changes_from_many_at_once_are_all_there_in_the_end() -> None:
+async def test_concurrent_changes_are_all_applied() -> None:
     def more(record: Breadcrumb) -> BreadcrumbChanges:
         return {"context": {"count": record["context"]["count"] + 1}}
 
@@ -54,7 +54,7 @@ async def test_changes_from_many_at_once_are_all_there_in_the_end() -> None:
         assert (record["context"], record["version"]) == ({"count": 8}, 9)
 
 
-async def test_a_page_after_the_other_gives_each_record_once() -> None:
+async def test_paging_returns_each_record_once() -> None:
     tag = word()
     async with curator() as rcrt:
         for n in range(7):
@@ -63,12 +63,12 @@ async def test_a_page_after_the_other_gives_each_record_once() -> None:
         assert sorted(titles) == ["0", "1", "2", "3", "4", "5", "6"]
 
 
-async def test_a_tool_is_called_and_its_failures_are_told() -> None:
+async def test_a_tool_is_called_and_its_failures_are_reported() -> None:
     async with curator() as rcrt:
         assert await rcrt.call("calculator", {"expression": "6 * 7"}) == {"result": 42, "expression": "6 * 7"}
-        with pytest.raises(ToolError) as told:
+        with pytest.raises(ToolError) as raised:
             await rcrt.call("calculator", {"expression": "1/0"})
-        assert told.value.code == "ExecutionFailed"
+        assert raised.value.code == "ExecutionFailed"
         assert (await rcrt.invoke("calculator", {"expression": 5})).get("error_code") == "InvalidArguments"
         assert "calculator" in [tool["name"] for tool in (await rcrt.tools())["tools"]]
         assert isinstance(await rcrt.tools_for("openai"), list)
@@ -77,19 +77,19 @@ async def test_a_tool_is_called_and_its_failures_are_told() -> None:
         assert "calculator" in unknown.value.problem.get("nearest", [])
 
 
-async def test_a_call_that_takes_longer_than_the_caller_waits_goes_on() -> None:
+async def test_a_call_continues_after_the_caller_stops_waiting() -> None:
     request_id = word()
     async with curator() as rcrt:
-        with pytest.raises(StillRunning) as told:
+        with pytest.raises(StillRunning) as raised:
             await rcrt.invoke("timer", {"ms": 2500}, wait=1, request_id=request_id)
-        key = told.value.idempotency_key
+        key = raised.value.idempotency_key
         answer = await rcrt.invoke("timer", {"ms": 2500}, idempotency_key=key, request_id=request_id)
         assert (answer["status"], answer["request_id"]) == ("success", request_id)
         answers = await rcrt.list_breadcrumbs(tag=f"request:{request_id}", schema_name="tool.response.v1")
         assert len(answers) == 1
 
 
-async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_where_that_was_asked_for() -> None:
+async def test_an_abandoned_call_is_cancelled_on_request() -> None:
     request_id = word()
     of_it: list[ContextMatch] = [{"path": "$.requestId", "op": "eq", "value": request_id}]
     async with curator() as rcrt:
@@ -106,7 +106,7 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_where_that_was
                 return
 
 
-async def test_events_come_through_a_server_that_dies_and_one_that_ends_in_order(tmp_path: Path) -> None:
+async def test_events_arrive_across_a_crash_and_a_restart(tmp_path: Path) -> None:
     server = OwnServer(tmp_path / "data")
     await server.start()
     try:
@@ -121,7 +121,7 @@ async def test_events_come_through_a_server_that_dies_and_one_that_ends_in_order
             async def following() -> None:
                 async with aclosing(rcrt.events(after=after, on_reconnect=lost.append)) as events:
                     async for event in events:
-                        assert isinstance(event, Event), "nothing may be missed"
+                        assert isinstance(event, Event), "no event must be missed"
                         if tag not in event.tags:
                             continue
                         seen.append(event.context["n"])
@@ -151,7 +151,7 @@ async def test_events_come_through_a_server_that_dies_and_one_that_ends_in_order
         await server.end(signal.SIGTERM)
 
 
-async def test_a_caller_that_asks_too_much_is_slowed_down_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_caller_above_its_rate_is_slowed_down_and_loses_nothing(tmp_path: Path) -> None:
     server = OwnServer(tmp_path / "data", "--rate-limit-agent", "10:5")
     await server.start()
     try:
@@ -173,7 +173,7 @@ async def test_a_caller_that_asks_too_much_is_slowed_down_and_loses_nothing(tmp_
         await server.end(signal.SIGTERM)
 
 
-async def test_a_token_that_ends_is_renewed_also_under_a_stream() -> None:
+async def test_an_expiring_token_is_renewed_also_during_a_stream() -> None:
     async with curator() as rcrt:
         agent = await rcrt.create_agent({"name": word(), "roles": ["emitter", "subscriber"]})
         key = AgentKey(agent["owner_id"], agent["id"], agent["agent_key"], ttl_sec=3)
@@ -185,7 +185,8 @@ async def test_a_token_that_ends_is_renewed_also_under_a_stream() -> None:
             after = await short_lived.latest_event()
 
             async def writing() -> None:
-                # The stream ends with its token, so the later ones come over another one.
+                # The stream is closed when its token expires, so later events come over another
+                # connection.
                 while len(lost) < 2:
                     tokens.append(await short_lived.token())
                     await short_lived.create_breadcrumb({"title": "one", "tags": [tag]})
@@ -224,15 +225,15 @@ async def test_secrets_and_agents() -> None:
         agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
         key = AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])
         async with Rcrt(url(), key) as reader:
-            with pytest.raises(ProblemError) as told:
+            with pytest.raises(ProblemError) as raised:
                 await reader.create_breadcrumb({"title": "a"})
-            assert told.value.code == "forbidden"
+            assert raised.value.code == "forbidden"
         assert (await rcrt.get_agent(agent["id"]))["name"] == agent["name"]
         assert agent["id"] in [one["id"] for one in await rcrt.list_agents()]
         await rcrt.delete_agent(agent["id"])
 
 
-async def test_a_selector_decides_what_an_agents_stream_carries() -> None:
+async def test_a_selector_filters_an_agents_stream() -> None:
     async with curator() as rcrt:
         agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
         wanted, other = word(), word()
@@ -263,10 +264,10 @@ async def number_of(rcrt: Rcrt, id: str) -> int:
         async for event in events:
             if isinstance(event, Event) and event.breadcrumb_id == id:
                 return event.id
-    raise AssertionError("the stream ended")
+    raise AssertionError("the stream closed")
 
 
-async def test_a_grant_opens_a_private_record_and_its_end_closes_it() -> None:
+async def test_a_grant_opens_a_private_record_and_its_revocation_closes_it() -> None:
     async with curator() as rcrt:
         agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
         id = (await rcrt.create_breadcrumb({"title": "mine", "visibility": "private"}))["id"]

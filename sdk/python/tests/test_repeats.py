@@ -1,4 +1,4 @@
-"""What is sent again, and what is not."""
+"""Which requests are retried, and which are not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def client(server: Scripted) -> Rcrt:
     return Rcrt(f"{server.url}/behind/", token="t")
 
 
-async def test_a_create_whose_answer_is_lost_is_sent_again_under_the_same_key() -> None:
+async def test_a_create_whose_response_is_lost_is_retried_with_the_same_key() -> None:
     async with scripted(CUT, problem(503, "unavailable"), CREATED) as server, client(server) as rcrt:
         assert await rcrt.create_breadcrumb(RECORD) == {"id": "x", "version": 1, "replayed": False}
         assert len(server.requests) == 3
@@ -26,21 +26,21 @@ async def test_a_create_whose_answer_is_lost_is_sent_again_under_the_same_key() 
         assert {request.line for request in server.requests} == {"POST /behind/breadcrumbs HTTP/1.1"}
 
 
-async def test_a_key_of_the_callers_own_is_taken_and_a_replay_is_told() -> None:
+async def test_the_callers_own_key_is_used_and_a_replay_is_reported() -> None:
     async with scripted(CREATED) as server, client(server) as rcrt:
         assert (await rcrt.create_breadcrumb(RECORD, idempotency_key="mine"))["replayed"] is True
         assert server.requests[0].headers["idempotency-key"] == "mine"
 
 
-async def test_a_change_whose_answer_is_lost_is_not_sent_again() -> None:
+async def test_a_change_whose_response_is_lost_is_not_retried() -> None:
     async with scripted(CUT, Answer()) as server, client(server) as rcrt:
-        with pytest.raises(Unreachable) as told:
+        with pytest.raises(Unreachable) as raised:
             await rcrt.update_breadcrumb("x", 3, {"title": "b"})
-        assert told.value.retryable and len(server.requests) == 1
+        assert raised.value.retryable and len(server.requests) == 1
         assert server.requests[0].headers["if-match"] == '"3"'
 
 
-async def test_what_was_refused_for_its_rate_is_sent_again_when_the_server_said_so() -> None:
+async def test_a_rate_limited_request_is_retried_after_the_servers_pause() -> None:
     async with scripted(problem(429, "rate_limited", retry_after="1"), Answer(body={"version": 4})) as server:
         async with client(server) as rcrt:
             begun = time.monotonic()
@@ -48,37 +48,37 @@ async def test_what_was_refused_for_its_rate_is_sent_again_when_the_server_said_
             assert time.monotonic() - begun >= 0.99
 
 
-async def test_a_server_that_asks_for_too_much_patience_is_told_of() -> None:
+async def test_a_pause_that_is_too_long_is_an_error() -> None:
     async with scripted(problem(429, "rate_limited", retry_after="3600")) as server, client(server) as rcrt:
-        with pytest.raises(ProblemError) as told:
+        with pytest.raises(ProblemError) as raised:
             await rcrt.list_breadcrumbs()
-        assert (told.value.retry_after, told.value.retryable, len(server.requests)) == (3600.0, True, 1)
+        assert (raised.value.retry_after, raised.value.retryable, len(server.requests)) == (3600.0, True, 1)
 
 
-async def test_a_refusal_is_told_at_once() -> None:
+async def test_a_refusal_is_reported_at_once() -> None:
     refusal = problem(400, "invalid", x_request_id="r1")
     assert isinstance(refusal.body, dict)
     refusal.body["violations"] = [{"field": "title", "message": "is required"}]
     async with scripted(refusal) as server, client(server) as rcrt:
-        with pytest.raises(ProblemError) as told:
+        with pytest.raises(ProblemError) as raised:
             await rcrt.create_breadcrumb(RECORD)
-        error = told.value
+        error = raised.value
         assert (error.code, error.status, error.retryable, error.request_id) == ("invalid", 400, False, "r1")
         assert error.violations == [{"field": "title", "message": "is required"}]
         assert len(server.requests) == 1
 
 
-async def test_an_answer_that_is_no_problem_document_is_no_riddle() -> None:
+async def test_a_response_that_is_not_a_problem_document_has_a_clear_error() -> None:
     async with scripted(Answer(418, "<html>teapot")) as server, client(server) as rcrt:
-        with pytest.raises(ProblemError, match="is the address right") as told:
+        with pytest.raises(ProblemError, match="is the address right") as raised:
             await rcrt.list_breadcrumbs()
-        assert told.value.code == "foreign"
+        assert raised.value.code == "foreign"
     async with scripted(Answer(200, "<html>")) as server, client(server) as rcrt:
-        with pytest.raises(RcrtError, match="makes no sense"):
+        with pytest.raises(RcrtError, match="cannot be parsed"):
             await rcrt.list_breadcrumbs()
 
 
-async def test_a_deletion_that_finds_nothing_after_a_lost_answer_was_done() -> None:
+async def test_a_retried_deletion_that_finds_nothing_succeeds() -> None:
     async with scripted(CUT, problem(404, "not_found")) as server, client(server) as rcrt:
         await rcrt.delete_breadcrumb("x")
     async with scripted(problem(404, "not_found")) as server, client(server) as rcrt:
@@ -86,7 +86,7 @@ async def test_a_deletion_that_finds_nothing_after_a_lost_answer_was_done() -> N
             await rcrt.delete_breadcrumb("x")
 
 
-async def test_no_server_is_told_as_such() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     async with scripted() as server:
         url = server.url
     with pytest.raises(Unreachable):
@@ -94,7 +94,7 @@ async def test_no_server_is_told_as_such() -> None:
             await rcrt.update_breadcrumb("x", 1, {"title": "b"})
 
 
-async def test_cancelling_ends_the_waiting_between_two_sendings() -> None:
+async def test_cancelling_stops_the_pause_between_two_attempts() -> None:
     async with scripted(problem(503, "unavailable", retry_after="50")) as server, client(server) as rcrt:
         asking = asyncio.create_task(rcrt.list_breadcrumbs())
         await server.asked.wait()
@@ -104,7 +104,7 @@ async def test_cancelling_ends_the_waiting_between_two_sendings() -> None:
         assert len(server.requests) == 1
 
 
-async def test_a_step_of_a_path_cannot_be_emptied_or_left() -> None:
+async def test_a_path_segment_cannot_be_empty_or_dots() -> None:
     async with scripted() as server, client(server) as rcrt:
         for id in ("", ".", ".."):
             with pytest.raises(ValueError):
@@ -122,7 +122,7 @@ async def test_a_token_is_fetched_once_for_many_and_renewed_when_the_server_refu
         await rcrt.list_breadcrumbs()
         assert server.requests[0].body == '{"owner_id": "o", "agent_id": "a", "agent_key": "k"}'
         await rcrt.list_breadcrumbs()
-        # The second refusal in a row is told.
+        # The second refusal in a row is reported.
         with pytest.raises(ProblemError):
             await rcrt.list_breadcrumbs()
         seen = [request.headers.get("authorization", "").removeprefix("Bearer ") for request in server.requests]

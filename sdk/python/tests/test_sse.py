@@ -20,7 +20,7 @@ def test_an_id_stays_until_the_next_one_and_an_events_name_is_of_one_message() -
     assert read("id: 7\nid: 8\0\ndata: a\n\n") == [Message("7", "", "a")]
 
 
-def test_where_the_text_is_cut_does_not_matter() -> None:
+def test_any_split_of_the_text_is_parsed_alike() -> None:
     text = "\ufeffid: 1\r\ndata: a\r\n\r\n: note\rdata: b\rdata: é☃\n\ndata\n\nid: 2\ndata: c\r\r\ndata: d\n\n"
     whole = read(text)
     assert len(whole) == 5

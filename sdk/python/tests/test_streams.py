@@ -1,4 +1,4 @@
-"""The event stream, over connections that break as a test likes."""
+"""The event stream, over connections that a test breaks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def take(server: Scripted, count: int, **options: Any) -> list[EventItem]:
     return found
 
 
-async def test_each_event_once_in_order_however_the_line_breaks() -> None:
+async def test_each_event_once_in_order_however_the_connection_breaks() -> None:
     answers = [
         stream(hello(5) + event(6) + event(7) + event(8)[:20]),
         CUT,
@@ -56,7 +56,7 @@ async def test_each_event_once_in_order_however_the_line_breaks() -> None:
         assert lost == ["Unreachable", "Unreachable", "ProblemError", "Unreachable", "Unreachable"]
 
 
-async def test_events_that_were_missed_are_told_in_their_place() -> None:
+async def test_missed_events_are_reported_in_order() -> None:
     missed = 'id: 49\ndata: {"type":"missed","after":7,"first":50}\n\n'
     answers = [stream(hello(7) + missed + event(50)), stream(hello(50) + event(51), open=True)]
     async with scripted(*answers) as server:
@@ -65,7 +65,7 @@ async def test_events_that_were_missed_are_told_in_their_place() -> None:
         assert [one.id for one in found[1:]] == [50, 51]
 
 
-async def test_a_connection_without_a_word_is_taken_for_dead() -> None:
+async def test_a_silent_connection_counts_as_lost() -> None:
     async with scripted(stream(hello(1), open=True), stream(hello(1) + event(2), open=True)) as server:
         lost: list[str] = []
         found = await take(server, 1, silence=0.2, on_reconnect=lambda why: lost.append(str(why)))
@@ -73,14 +73,14 @@ async def test_a_connection_without_a_word_is_taken_for_dead() -> None:
         assert "nothing came for 0.2 s" in lost[0]
 
 
-async def test_a_refusal_ends_the_stream() -> None:
+async def test_a_refusal_closes_the_stream() -> None:
     async with scripted(problem(403, "forbidden")) as server:
         with pytest.raises(ProblemError):
             await take(server, 1)
         assert len(server.requests) == 1
 
 
-async def test_a_place_that_cannot_be_read_is_told_in_the_end() -> None:
+async def test_an_unreadable_event_is_reported_in_the_end() -> None:
     broken = stream(hello(1) + "id: 2\ndata: {no json\n\n")
     async with scripted(*[broken] * 5) as server:
         with pytest.raises(RcrtError, match="the event after 1 cannot be read"):

@@ -1,4 +1,4 @@
-"""The server that the tests talk to: `build/test-sdk` starts it and says where it is."""
+"""The server that the tests talk to: `build/test-sdk` starts it and passes its URL."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def curator() -> Rcrt:
 
 
 def word() -> str:
-    """A word that no other test uses."""
+    """A name that no other test uses."""
     return f"t{uuid.uuid4().hex[:16]}"
 
 
 class OwnServer:
-    """A server of the test's own, on its own port, that can be ended and started again on the same data."""
+    """A separate server for a test, on its own port, that can be stopped and started again on
+    the same data."""
 
     def __init__(self, data: Path, *options: str) -> None:
         self.data = data
@@ -49,7 +50,7 @@ class OwnServer:
         self._draining: asyncio.Task[bytes] | None = None
 
     async def start(self) -> None:
-        """Returns when it answers."""
+        """Returns when it responds."""
         command = [setting("RCRT_BIN"), "up", "--data", str(self.data), "--listen", self._listen, "--no-seed"]
         self._process = await asyncio.create_subprocess_exec(*command, *self.options, stdout=asyncio.subprocess.PIPE)
         assert self._process.stdout is not None
@@ -65,7 +66,7 @@ class OwnServer:
         self.token = (self.data / "token").read_text().strip()
 
     async def end(self, how: signal.Signals) -> None:
-        """SIGKILL is a crash, SIGTERM an orderly end."""
+        """SIGKILL is a crash, SIGTERM an orderly stop."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(how)
             await self._process.wait()
@@ -75,7 +76,7 @@ class OwnServer:
 
 @dataclass
 class Answer:
-    """An answer; `cut` is none at all, `open` one that goes on."""
+    """A response. `cut` closes the connection without one, `open` continues forever."""
 
     status: int = 200
     body: object = None
@@ -88,7 +89,7 @@ CUT = Answer(cut=True)
 
 
 def problem(status: int, code: str, **headers: str) -> Answer:
-    body = {"type": f"/docs#problem-{code}", "title": code, "status": status, "detail": "as the test wants it", "code": code}
+    body = {"type": f"/docs#problem-{code}", "title": code, "status": status, "detail": "set by the test", "code": code}
     return Answer(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -100,7 +101,7 @@ class Request:
 
 
 class Scripted:
-    """Something between the client and the server that a test can let fail as it likes."""
+    """A proxy between the client and the server that a test can make fail."""
 
     def __init__(self, answers: list[Answer]) -> None:
         self.answers = answers

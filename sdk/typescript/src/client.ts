@@ -1,4 +1,7 @@
-/** The server's routes as methods. Names on the wire stay as they are: `schema_name`, not `schemaName`. */
+/**
+ * The server's routes as methods. Names on the wire are not changed: `schema_name`, not
+ * `schemaName`.
+ */
 import type { Credentials } from "./credentials.js";
 import { ProblemError, ToolError } from "./errors.js";
 import { follow, type EventItem, type FollowOptions } from "./events.js";
@@ -8,9 +11,12 @@ import type * as shapes from "./shapes.js";
 import { etag, Transport, type RequestOptions } from "./transport.js";
 
 export type RcrtOptions = Credentials & {
-  /** Where the server is, such as `http://127.0.0.1:8081`; a path in it goes before the server's paths. */
+  /**
+   * The server's URL, such as `http://127.0.0.1:8081`. A path in it is the prefix of the server's
+   * paths.
+   */
   url: string | URL;
-  /** Another `fetch` than the global one. */
+  /** A `fetch` to use instead of the global one. */
   fetch?: typeof fetch;
 };
 
@@ -28,11 +34,11 @@ export interface ListOptions extends RequestOptions {
 }
 
 export interface SearchOptions extends Omit<ListOptions, "limit" | "offset"> {
-  /** How many at most. */
+  /** The most results. */
   nn?: number;
-  /** By meaning, by words, or both joined; what the server can when absent. */
+  /** By meaning, by words, or both. By default what the server supports. */
   mode?: "vector" | "text" | "hybrid";
-  /** The vector of the question, for who has made it already. */
+  /** The vector of the query, if you have it. */
   qvec?: number[];
 }
 
@@ -40,19 +46,22 @@ export interface SearchOptions extends Omit<ListOptions, "limit" | "offset"> {
 export class Rcrt {
   readonly #transport: Transport;
 
-  /** Connects to nothing yet. */
+  /** Does not connect yet. */
   constructor(options: RcrtOptions) {
     this.#transport = new Transport(options.url, options, options.fetch);
   }
 
-  /** A token that is good for a while, for other programs. */
+  /** A token that stays valid for a while, for other programs. */
   async token(): Promise<string> {
     return await this.#transport.tokens.token();
   }
 
   // Records
 
-  /** Writes a record. A lost answer writes no second one: without a key of the caller's own it gets one. */
+  /**
+   * Writes a record. If the response is lost, the repetition writes no second one: without an
+   * idempotency key the client makes one.
+   */
   async createBreadcrumb(
     record: shapes.NewBreadcrumb,
     options: RequestOptions & { idempotencyKey?: string; traceparent?: string } = {},
@@ -60,7 +69,8 @@ export class Rcrt {
     const { idempotencyKey, traceparent, ...rest } = options;
     const headers = { "idempotency-key": idempotencyKey ?? crypto.randomUUID(), traceparent };
     const created = await this.#transport.json("post", "/breadcrumbs", { ...rest, body: record, headers, again: true });
-    // With a key of ours, a replay is our own repetition and no news to the caller.
+    // With the client's own key, a replay is a repetition by the client, which does not matter to
+    // the caller.
     return { ...created, replayed: (created.replayed ?? false) && idempotencyKey !== undefined };
   }
 
@@ -69,7 +79,7 @@ export class Rcrt {
     return await this.#transport.json("get", "/breadcrumbs/{id}", { ...options, path: { id }, again: true });
   }
 
-  /** The record with everything. */
+  /** The whole record. */
   async getFullBreadcrumb(id: string, options: RequestOptions = {}): Promise<shapes.Breadcrumb> {
     return await this.#transport.json("get", "/breadcrumbs/{id}/full", { ...options, path: { id }, again: true });
   }
@@ -79,7 +89,7 @@ export class Rcrt {
     return await this.#transport.json("get", "/breadcrumbs/{id}/history", { ...options, path: { id }, again: true });
   }
 
-  /** Changes the version that was read; another one is a `version_conflict` and stays as it is. */
+  /** Changes the version that was read. Another one is a `version_conflict` and does not change. */
   async updateBreadcrumb(
     id: string,
     version: number,
@@ -90,7 +100,10 @@ export class Rcrt {
     return await this.#transport.json("patch", "/breadcrumbs/{id}", { ...options, path: { id }, headers, body: changes });
   }
 
-  /** Reads, changes and writes, and again where somebody else was quicker. `undefined` from `change` leaves the record as it is. */
+  /**
+   * Reads, changes and writes, and repeats this after a conflict. `undefined` from `change` leaves
+   * the record unchanged.
+   */
   async changeBreadcrumb(
     id: string,
     change: (record: shapes.Breadcrumb) => shapes.BreadcrumbChanges | undefined | Promise<shapes.BreadcrumbChanges | undefined>,
@@ -111,7 +124,7 @@ export class Rcrt {
     }
   }
 
-  /** Deletes a record; with a version, only if it is at that one. */
+  /** Deletes a record. With a version, only if that is the current one. */
   async deleteBreadcrumb(id: string, version?: number, options: RequestOptions = {}): Promise<void> {
     const headers = { "if-match": version === undefined ? undefined : etag(version) };
     await this.#transport.remove("/breadcrumbs/{id}", { ...options, path: { id }, headers });
@@ -123,10 +136,10 @@ export class Rcrt {
     return await this.#transport.json("get", "/breadcrumbs", { ...common(options), query, again: true });
   }
 
-  /** All of them, page by page. */
+  /** All records, page by page. */
   async *eachBreadcrumb(options: Omit<ListOptions, "offset"> = {}): AsyncGenerator<shapes.BreadcrumbListItem, void, void> {
     const limit = options.limit ?? 500;
-    // A record that is changed meanwhile moves to the front and pushes others onto the next page.
+    // A record that changes meanwhile moves to the front and shifts others to the next page.
     const seen = new Set<string>();
     for (let offset = 0; ; offset += limit) {
       const page = await this.listBreadcrumbs({ ...options, limit, offset });
@@ -138,7 +151,7 @@ export class Rcrt {
     }
   }
 
-  /** Best match first. Without words of its own (`undefined`), by `qvec`. */
+  /** Best match first. If `q` is `undefined`, it searches by `qvec`. */
   async searchBreadcrumbs(q: string | undefined, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
     const qvec = options.qvec === undefined ? undefined : JSON.stringify(options.qvec);
     const query = { q, qvec, mode: options.mode, ...selection(options), nn: options.nn };
@@ -147,17 +160,23 @@ export class Rcrt {
 
   // Events
 
-  /** Each event once, in order, across lost connections and restarts of the server. Leave the loop to end it. */
+  /**
+   * Each event once, in order, across lost connections and restarts of the server. Leave the loop
+   * to close it.
+   */
   events(options: FollowOptions = {}): AsyncGenerator<EventItem, void, void> {
     return follow(this.#transport, options);
   }
 
-  /** The number of the newest event; 0 when there is none. */
+  /** The number of the newest event, 0 without events. */
   async latestEvent(options: RequestOptions = {}): Promise<number> {
     return (await this.#transport.json("get", "/events/latest", { ...options, again: true })).number;
   }
 
-  /** From now on the agent's own streams, open ones too, carry only what one of its selectors means. */
+  /**
+   * From now on the agent's own streams, including open ones, have only events that match one of
+   * its selectors.
+   */
   async createSelector(selector: shapes.Selector, options: RequestOptions = {}): Promise<shapes.SelectorSubscription> {
     return await this.#transport.json("post", "/subscriptions/selectors", { ...options, body: selector });
   }
@@ -176,31 +195,31 @@ export class Rcrt {
 
   // Rights
 
-  /** For a curator all of the tenant; for others those on records of their own making. */
+  /** For a curator all of the tenant, for others those on records that they created. */
   async listGrants(options: RequestOptions & { breadcrumbId?: string } = {}): Promise<shapes.AclEntry[]> {
     const { breadcrumbId, ...rest } = options;
     return await this.#transport.json("get", "/acl", { ...rest, query: { breadcrumb_id: breadcrumbId }, again: true });
   }
 
-  /** Opens a record to an agent or a tenant; gives the grant's id. */
+  /** Opens a record to an agent or a tenant. Returns the grant's id. */
   async grantAccess(grant: shapes.AclChange, options: RequestOptions = {}): Promise<string> {
     return (await this.#transport.json("post", "/acl/grant", { ...options, body: grant, again: true })).id;
   }
 
-  /** Takes actions from the grantee; gives how many grants changed. */
+  /** Removes actions from the grantee. Returns how many grants changed. */
   async revokeAccess(grant: shapes.AclChange, options: RequestOptions = {}): Promise<number> {
     return (await this.#transport.json("post", "/acl/revoke", { ...options, body: grant, again: true })).rows;
   }
 
   // Tools
 
-  /** The tools that the agent's profile sees, and those that wait for something. */
+  /** The tools that the agent's profile allows, and those with a missing requirement. */
   async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
     const { profile, ...rest } = options;
     return (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
   }
 
-  /** The same in the form that a model's interface takes. */
+  /** The same in the format of a model's API. */
   async toolsFor(
     format: "openai" | "anthropic" | "mcp",
     options: RequestOptions & { profile?: shapes.Profile } = {},
@@ -213,21 +232,24 @@ export class Rcrt {
     return (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
   }
 
-  /** Calls a tool and gives its output; {@link ToolError} when it failed. */
+  /** Calls a tool and returns its output, or throws {@link ToolError}. */
   async call(tool: string, input: unknown = {}, options: InvokeOptions = {}): Promise<unknown> {
     const response = await this.invoke(tool, input, options);
     if (response.status !== "success") throw new ToolError(response);
     return response.output;
   }
 
-  /** Calls a tool and gives its whole answer, which may tell of a failure. Broken connections make no second call. */
+  /**
+   * Calls a tool and returns its whole response, which can be a failure. Broken connections do not
+   * cause a second call.
+   */
   async invoke(tool: string, input: unknown = {}, options: InvokeOptions = {}): Promise<shapes.ToolResponse> {
     return await invoke(this.#transport, tool, input, options);
   }
 
   // Calls
 
-  /** Where a request stands. */
+  /** The state of a request. */
   async getCall(requestId: string, options: RequestOptions = {}): Promise<shapes.Call> {
     const path = { request_id: requestId };
     return await this.#transport.json("get", "/calls/{request_id}", { ...options, path, again: true });
@@ -240,7 +262,10 @@ export class Rcrt {
 
   // For runners
 
-  /** Not repeated when the answer was lost: those leases end by themselves, a second claim would take more. */
+  /**
+   * Not repeated if the response is lost: those leases expire by themselves, and a second claim
+   * would take more calls.
+   */
   async claimCalls(wanted: shapes.ClaimRequest, options: RequestOptions = {}): Promise<shapes.Claim[]> {
     return await this.#transport.json("post", "/calls/claim", { ...options, body: wanted });
   }
@@ -253,7 +278,7 @@ export class Rcrt {
     return await this.#transport.json("post", "/calls/heartbeat", { ...options, body: { leases, lease_ms: leaseMs }, again: true });
   }
 
-  /** Writes the response and finishes the call; gives the response's id. */
+  /** Writes the response and finishes the call. Returns the response's id. */
   async completeCall(lease: shapes.Lease, response: shapes.NewBreadcrumb, options: RequestOptions = {}): Promise<string> {
     return (await this.#transport.json("post", "/calls/complete", { ...options, body: { lease, response } })).id;
   }
@@ -274,7 +299,7 @@ export class Rcrt {
   }
 
   async updateSecret(id: string, changes: shapes.SecretChanges, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
-    // A new value counts as a new version each time; everything else may be said twice.
+    // A new value makes a new version each time. Everything else can be repeated.
     const again = changes.value === undefined || changes.value === null;
     return await this.#transport.json("put", "/secrets/{id}", { ...options, path: { id }, body: changes, again });
   }
@@ -283,7 +308,7 @@ export class Rcrt {
     await this.#transport.remove("/secrets/{id}", { ...options, path: { id } });
   }
 
-  /** The value. Who asked, when and why is written to the audit log. */
+  /** The value. The audit log records who requested it, when and why. */
   async decryptSecret(id: string, reason: string, options: RequestOptions & { toolId?: string } = {}): Promise<string> {
     const { toolId, ...rest } = options;
     const body = toolId === undefined ? { reason } : { reason, tool_id: toolId };
@@ -301,12 +326,15 @@ export class Rcrt {
 
   // Agents
 
-  /** The key is shown this once. */
+  /** The key is shown only this once. */
   async createAgent(agent: shapes.NewAgent, options: RequestOptions = {}): Promise<shapes.NewAgentKey> {
     return await this.#transport.json("post", "/agents", { ...options, body: agent });
   }
 
-  /** Makes an agent of an id of the caller's choice (its key is in the answer), or changes one. */
+  /**
+   * Creates an agent with an id of the caller's choice (its key is in the response), or changes
+   * one.
+   */
   async putAgent(id: string, agent: shapes.AgentRegistration, options: RequestOptions = {}): Promise<shapes.Registered> {
     return await this.#transport.json("post", "/agents/{id}", { ...options, path: { id }, body: agent });
   }
@@ -325,7 +353,7 @@ export class Rcrt {
 
   // Tenants
 
-  /** All of them for the operator, else the caller's own. */
+  /** For the operator all of them, for others their own. */
   async listTenants(options: RequestOptions = {}): Promise<shapes.TenantInfo[]> {
     return await this.#transport.json("get", "/tenants", { ...options, again: true });
   }
@@ -334,7 +362,7 @@ export class Rcrt {
     return await this.#transport.json("get", "/tenants/{id}", { ...options, path: { id }, again: true });
   }
 
-  /** Makes a tenant (its first agent's key is in the answer), or renames it. */
+  /** Creates a tenant (its first agent's key is in the response), or renames it. */
   async putTenant(id: string, name: string, options: RequestOptions = {}): Promise<shapes.TenantDone> {
     return await this.#transport.json("put", "/tenants/{id}", { ...options, path: { id }, body: { name } });
   }
@@ -345,7 +373,7 @@ export class Rcrt {
 
   // Webhooks
 
-  /** Each event that the agent may hear is posted to the address, signed. */
+  /** Each event that the agent can see is posted to the URL, signed. */
   async createWebhook(agentId: string, webhook: shapes.NewWebhook, options: RequestOptions = {}): Promise<shapes.WebhookInfo> {
     return await this.#transport.json("post", "/agents/{id}/webhooks", { ...options, path: { id: agentId }, body: webhook });
   }
@@ -368,12 +396,12 @@ export class Rcrt {
     return await this.#transport.json("post", "/agents/{id}/webhooks/{wid}/resume", { ...options, path, again: true });
   }
 
-  /** What the agent's deliveries are signed with. */
+  /** The signing secret of the agent's deliveries. */
   async setWebhookSecret(agentId: string, secret: string, options: RequestOptions = {}): Promise<void> {
     await this.#transport.json("post", "/agents/{id}/secret", { ...options, path: { id: agentId }, body: { secret }, again: true });
   }
 
-  /** Deliveries that were given up, the newest first; the end is an empty page. */
+  /** Deliveries that were given up, the newest first. After the last one, pages are empty. */
   async listDeadLetters(options: RequestOptions & { limit?: number; offset?: number } = {}): Promise<shapes.DeadLetter[]> {
     const { limit, offset, ...rest } = options;
     return await this.#transport.json("get", "/dlq", { ...rest, query: { limit, offset }, again: true });
@@ -387,39 +415,50 @@ export class Rcrt {
     await this.#transport.remove("/dlq/{id}", { ...options, path: { id } });
   }
 
-  /** All of them; gives how many there were. */
+  /** Deletes all of them. Returns how many there were. */
   async deleteDeadLetters(options: RequestOptions = {}): Promise<number> {
     return (await this.#transport.json("delete", "/dlq", options)).deleted;
   }
 
   // Operations
 
-  /** Ends tokens before they expire: `{}` the client's own, `{ all: true }` all of its agent so far. */
+  /**
+   * Revokes tokens before they expire: `{}` the client's own, `{ all: true }` all of its agent so
+   * far.
+   */
   async revokeTokens(request: shapes.RevokeTokens, options: RequestOptions = {}): Promise<shapes.RevokedTokens> {
     return await this.#transport.json("post", "/auth/revoke", { ...options, body: request });
   }
 
-  /** A one-time ticket for an `EventSource`, which sends no header: `/events/stream?ticket=…`. */
+  /**
+   * A one-time ticket for an `EventSource`, which cannot send headers: `/events/stream?ticket=…`.
+   */
   async streamTicket(options: RequestOptions = {}): Promise<shapes.StreamTicket> {
     return await this.#transport.json("post", "/events/ticket", options);
   }
 
-  /** What tools and webhooks asked of other servers, newest first; for curators. `before` is the `next` of the page before. */
+  /**
+   * The requests of tools and webhooks to other servers, newest first; for curators. `before` is
+   * the `next` of the page before.
+   */
   async egressLog(query: shapes.EgressQuery = {}, options: RequestOptions = {}): Promise<shapes.EgressPage> {
     return await this.#transport.json("get", "/audit/egress", { ...options, query: { ...query }, again: true });
   }
 
-  /** How the taking out of ended records goes. */
+  /** The state of the deletion of expired records. */
   async hygieneStats(options: RequestOptions = {}): Promise<shapes.HygieneReport> {
     return await this.#transport.json("get", "/hygiene/stats", { ...options, again: true });
   }
 
-  /** Takes out ended records now. */
+  /** Deletes expired records now. */
   async runHygiene(options: RequestOptions = {}): Promise<shapes.HygieneRunReport> {
     return await this.#transport.json("post", "/hygiene/run", { ...options, again: true });
   }
 
-  /** Whether the server and its database are well; {@link ProblemError} `unavailable` when they are not. */
+  /**
+   * Checks the server and its database. Throws {@link ProblemError} `unavailable` if they are
+   * unhealthy.
+   */
   async health(options: RequestOptions = {}): Promise<shapes.Health> {
     return await this.#transport.json("get", "/health", { ...options, anonymous: true });
   }

@@ -1,19 +1,19 @@
-/** How the client proves who it is, and the token that it has at the moment. */
+/** The client's credentials, and its current token. */
 import type { GivenToken, Profile, Role, TokenRequest } from "./shapes.js";
 
 export type Credentials =
-  /** A token as it is. When it ends, so does the access. */
+  /** A fixed token. When it expires, so does the access. */
   | { token: string }
-  /** A function that gives a good token whenever it is asked. */
+  /** A function that returns a valid token whenever it is called. */
   | { token: (options: { refused: string | undefined }) => string | Promise<string> }
-  /** An agent's key. Tokens are fetched when they are needed and renewed before they end. */
+  /** An agent's key. Tokens are fetched when needed and renewed before they expire. */
   | { ownerId: string; agentId: string; agentKey: string; roles?: Role[]; profile?: Profile; ttlSec?: number }
-  /** A server with open auth: it gives a token to whoever asks. */
+  /** A server with open auth: it gives a token to every caller. */
   | { open: true; ownerId?: string; agentId?: string; roles?: Role[]; ttlSec?: number };
 
 interface Held {
   token: string;
-  /** By `performance.now()`, which no change of the clock moves. */
+  /** By `performance.now()`, which is monotonic. */
   renewAt: number;
 }
 
@@ -29,7 +29,7 @@ export class Tokens {
     this.#fetch = fetch;
   }
 
-  /** A token that is good for a while. Callers that come at once wait for one and the same. */
+  /** A token that stays valid for a while. Concurrent callers share one request. */
   async token(): Promise<string> {
     const credentials = this.#credentials;
     if ("token" in credentials) {
@@ -44,7 +44,7 @@ export class Tokens {
     return this.#held.token;
   }
 
-  /** Gives up a token that the server refused. True when another one can be had. */
+  /** Discards a token that the server refused. True if a new one can be requested. */
   refused(token: string): boolean {
     if ("token" in this.#credentials && typeof this.#credentials.token === "string") return false;
     this.#refused = token;
@@ -62,7 +62,7 @@ export class Tokens {
     if (credentials.roles !== undefined) request.roles = credentials.roles;
     if (credentials.ttlSec !== undefined) request.ttl_sec = credentials.ttlSec;
     const given = await this.#fetch(request);
-    // With a fifth of its time left it is renewed: clocks differ and requests take time.
+    // It is renewed with a fifth of its lifetime left: clocks differ and requests take time.
     return { token: given.token, renewAt: asked + given.expires_in * 800 };
   }
 }

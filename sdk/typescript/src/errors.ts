@@ -1,4 +1,4 @@
-/** What can go wrong: a refusal of the server, no server, or a tool that failed. */
+/** Errors: the server refused a request, the server was unreachable, or a tool failed. */
 import type { components } from "./api.js";
 import type { Accepted, ToolResponse } from "./shapes.js";
 
@@ -13,7 +13,7 @@ export class RcrtError extends Error {
     message: string,
     /** A stable name: a problem's code, a tool's error code, `unreachable` or `still_running`. */
     readonly code: string,
-    /** Whether the same again may go better. */
+    /** Whether a retry can help. */
     readonly retryable: boolean,
     options?: ErrorOptions,
   ) {
@@ -21,28 +21,30 @@ export class RcrtError extends Error {
   }
 }
 
-/** The server refused, and says why. */
+/** The server refused the request, with a reason. */
 export class ProblemError extends RcrtError {
   override name = "ProblemError";
   constructor(
     readonly problem: Problem,
     /** The HTTP status. */
     readonly status: number,
-    /** How long the server asked to wait before the next attempt. */
+    /** The pause that the server asked for. */
     readonly retryAfterMs: number | undefined,
-    /** Under this id the server's log tells more. */
+    /** The id of the request in the server's log. */
     readonly requestId: string | undefined,
   ) {
     super(`${problem.title}: ${problem.detail}`, problem.code, status === 429 || status === 502 || status === 503 || status === 504);
   }
 
-  /** Everything that is wrong with the input, a field each. */
+  /** The invalid fields of the input. */
   get violations(): Violation[] {
     return this.problem.violations ?? [];
   }
 }
 
-/** No answer: no server is there, or the connection broke. What was asked may have been done. */
+/**
+ * No response: the server was unreachable, or the connection broke. The request was possibly done.
+ */
 export class Unreachable extends RcrtError {
   override name = "Unreachable";
   constructor(message: string, options?: ErrorOptions) {
@@ -50,40 +52,40 @@ export class Unreachable extends RcrtError {
   }
 }
 
-/** The tool answered that it failed. */
+/** The tool failed. */
 export class ToolError extends RcrtError {
   override name = "ToolError";
   constructor(readonly response: ToolResponse) {
     super(`${response.tool}: ${response.error ?? "failed"}`, response.error_code ?? "ExecutionFailed", response.is_retryable ?? false);
   }
 
-  /** For programs, as the tool gave it. */
+  /** Details for programs, from the tool. */
   get details(): unknown {
     return this.response.error_details;
   }
 }
 
-/** The call goes on, but the caller's time is up. */
+/** The call continues, but the caller's time limit is over. */
 export class StillRunning extends RcrtError {
   override name = "StillRunning";
   constructor(
     tool: string,
-    /** The request that stands. */
+    /** The request, which continues. */
     readonly accepted: Accepted,
-    /** The same key with the same call waits on. */
+    /** The same key with the same call continues to wait. */
     readonly idempotencyKey: string,
   ) {
-    super(`${tool} has not answered in time; its request ${accepted.request} stands`, "still_running", true);
+    super(`${tool} got no response in time; request ${accepted.request} continues`, "still_running", true);
   }
 }
 
-/** The problem in an answer that is no success. Proxies answer, too, and in words of their own. */
+/** The problem in a response that is not a success. It can come from a proxy, in another format. */
 export async function problemOf(answer: Response): Promise<ProblemError> {
   const text = await answer.text().catch(() => "");
   let problem: Problem;
   try {
     const read = JSON.parse(text) as Partial<Problem>;
-    if (typeof read.code !== "string") throw new Error("no problem document");
+    if (typeof read.code !== "string") throw new Error("not a problem document");
     problem = { type: "about:blank", title: answer.statusText, status: answer.status, detail: "", ...read, code: read.code };
   } catch {
     const detail = `the answer was ${answer.status} from something that is no RCRT server; is the address right?`;
@@ -92,7 +94,7 @@ export async function problemOf(answer: Response): Promise<ProblemError> {
   return new ProblemError(problem, answer.status, retryAfter(answer.headers), answer.headers.get("x-request-id") ?? undefined);
 }
 
-/** `Retry-After` in milliseconds: it comes as seconds or as a date. */
+/** `Retry-After` in milliseconds. It can be seconds or a date. */
 function retryAfter(headers: Headers): number | undefined {
   const text = headers.get("retry-after");
   if (text === null) return undefined;

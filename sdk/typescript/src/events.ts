@@ -1,14 +1,16 @@
-/** A subscription that outlives its connections: each event once, in order, across restarts of the server. */
+/**
+ * A subscription across connections: each event once, in order, also across restarts of the server.
+ */
 import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
 import { backoff, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
 import { ATTEMPTS, type Transport } from "./transport.js";
 
-/** One change of one record. (A stream's messages are texts to the OpenAPI document, so this shape is not from there.) */
+/** One change of one record. (The OpenAPI document does not describe the messages of a stream.) */
 export interface BreadcrumbEvent {
   type: "breadcrumb.created" | "breadcrumb.updated" | "breadcrumb.deleted";
-  /** The event's number: what `after` takes to go on behind it. */
+  /** The event's number. Pass it as `after` to resume after this event. */
   id: string;
   breadcrumb_id: string;
   owner_id: string;
@@ -16,52 +18,66 @@ export interface BreadcrumbEvent {
   tags: string[];
   schema_name?: string | null;
   updated_at: string;
-  /** The record's after the change (before it, for a deletion). */
+  /** The record's context after the change (before a deletion). */
   context: Record<string, unknown>;
-  /** The record is secret: its context is not told here. */
+  /** The record is secret, so the event has no context. */
   redacted?: boolean;
 }
 
-/** The subscriber was away for longer than events are kept: those between `after` and `first` are gone. */
+/**
+ * The subscriber was away for longer than events are retained: those between `after` and `first`
+ * are gone.
+ */
 export interface Missed {
   type: "missed";
-  /** Where a stream that begins here goes on. */
+  /** Pass this as the position from which a stream continues. */
   id: string;
-  /** The number behind which events are missing. */
+  /** The number after which events are missing. */
   after: number;
-  /** The number of the oldest event that is still there. */
+  /** The number of the oldest event that still exists. */
   first: number;
 }
 
 export type EventItem = BreadcrumbEvent | Missed;
 
 export interface FollowOptions {
-  /** The number of the last event seen; from now on when absent. 0 is everything that is kept. */
+  /**
+   * The number of the last event seen. The default is from now on. 0 is everything that is
+   * retained.
+   */
   after?: string | number;
-  /** Only events of records that this selector means. */
+  /** Only events of records that match this selector. */
   filters?: Selector;
-  /** Whose selectors count; the caller's own when absent. */
+  /** The agent whose selectors count. The default is the caller. */
   agentId?: string;
-  /** Everything that the caller may see, whatever its own selectors say. */
+  /** Everything that the caller can see, whatever its selectors are. */
   all?: boolean;
-  /** Ends the stream: the loop that reads it gets the signal's reason as an error. */
+  /** Closes the stream: the loop that reads it gets the signal's reason as an error. */
   signal?: AbortSignal;
-  /** After how many milliseconds without a word, a ping included, a connection is taken for dead; 45,000 when absent. */
+  /**
+   * After how many milliseconds without any message, even a ping, a connection counts as lost. The
+   * default is 45,000.
+   */
   silenceMs?: number;
-  /** Told of each connection that is lost, with why, before the next one is made. */
+  /** Called for each lost connection, with the reason, before the next one is made. */
   onReconnect?: (why: Error) => void;
 }
 
 const SILENCE_MS = 45_000;
-/** A connection that lived so long was a good one: the next is made at once. */
+/** After a connection of at least this time the next one is made at once. */
 const GOOD_MS = 5_000;
-/** How often in a row the same place may be unreadable before the stream gives up. */
+/** How often in a row the same event can be unreadable before the stream gives up. */
 const UNREADABLE = 5;
 
-/** Follows events until the loop is left, the signal is aborted, or the server refuses for good. */
+/**
+ * Follows events until the loop is left, the signal is aborted, or the server refuses permanently.
+ */
 export async function* follow(transport: Transport, options: FollowOptions): AsyncGenerator<EventItem, void, void> {
   const signal = options.signal;
-  /** The newest number seen. Never absent once a connection was made: the first ping names where the stream starts. */
+  /**
+   * The newest number seen. Always set after a connection was made: the first ping has the stream's
+   * start.
+   */
   let last: bigint | undefined = options.after === undefined ? undefined : number(String(options.after));
   let connected = false;
   let failures = 0;
@@ -76,11 +92,11 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
         const item = read(message);
         const id = /^\d+$/.test(message.id) ? BigInt(message.id) : undefined;
         if (item === undefined) {
-          // A ping's number is one before which everything was seen.
+          // Everything up to a ping's number has been seen.
           if (id !== undefined && (last === undefined || id > last)) last = id;
           continue;
         }
-        if (id === undefined) throw new TypeError(`${JSON.stringify(message.id)} is no event number`);
+        if (id === undefined) throw new TypeError(`${JSON.stringify(message.id)} is not an event number`);
         failures = 0;
         unreadable = 0;
         if (last !== undefined && id <= last && item.type !== "missed") continue;

@@ -1,7 +1,8 @@
 /**
- * A client of RCRT's tool runtime. It needs nothing but `fetch`, streams and `AbortSignal`, so it is the same in Node
- * (20 or later), Deno and browsers. Lost connections are its business: what may be repeated is repeated, the event
- * stream is taken up where it was cut off, tokens are renewed before they end.
+ * A client of RCRT's tool runtime. It needs nothing but `fetch`, streams and `AbortSignal`, so it
+ * is the same in Node (20 or later), Deno and browsers. It handles lost connections: it retries
+ * what is safe to retry, resumes the event stream where it broke, and renews tokens before they
+ * expire.
  */
 export { Rcrt, type RcrtOptions } from "./client.js";
 export type { Credentials } from "./credentials.js";

@@ -1,27 +1,30 @@
-/** A call of a tool, from the request to the answer, however long it takes and however often the line breaks. */
+/**
+ * A call of a tool, from the request to the response, however long it takes and however often the
+ * connection breaks.
+ */
 import { StillRunning } from "./errors.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, Invocation, ToolResponse } from "./shapes.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
 export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
-  /** How long to wait for the answer in all, in milliseconds; five minutes when absent. */
+  /** How long to wait for the response in total, in milliseconds. The default is five minutes. */
   waitMs?: number;
-  /** The same key with the same call gets the answer of the first. One of its own when absent. */
+  /** The same key with the same call gets the response of the first. By default a new key. */
   idempotencyKey?: string;
-  /** Where the request and its answer belong. */
+  /** The workspace of the request and its response. */
   workspace?: string;
   /** The conversation: a large result goes to its working memory, in parts. */
   session?: string;
-  /** The model that will read the answer. */
+  /** The model that will read the response. */
   model?: string;
-  /** How many characters of a result the caller takes at once. */
+  /** The most characters of a result in one piece. */
   maxResultChars?: number;
-  /** Milliseconds from now within which the runtime answers, else with `Timeout`. */
+  /** Milliseconds from now until the response must exist. After that it is a `Timeout`. */
   deadlineMs?: number;
   /** The caller's own id for the request. */
   requestId?: string;
-  /** The caller's place in a trace (W3C Trace Context). */
+  /** The caller's position in a trace (W3C Trace Context). */
   traceparent?: string;
   /** Cancels the call when the signal is aborted. */
   cancelOnAbort?: boolean;
@@ -31,7 +34,7 @@ const WAIT_MS = 300_000;
 /** The longest that the server waits in one round trip. */
 const ROUND_MS = 60_000;
 
-/** The answer, which may tell of a failure; {@link StillRunning} when the time is up. */
+/** The response, which can be a failure. {@link StillRunning} when the time is over. */
 export async function invoke(transport: Transport, tool: string, input: unknown, options: InvokeOptions): Promise<ToolResponse> {
   const key = options.idempotencyKey ?? crypto.randomUUID();
   const ends = performance.now() + (options.waitMs ?? WAIT_MS);
@@ -39,7 +42,8 @@ export async function invoke(transport: Transport, tool: string, input: unknown,
   try {
     for (let early = 1; ; ) {
       const begun = performance.now();
-      // In whole seconds; the last round may be cut to nothing, which asks once more whether the answer is there.
+      // In whole seconds. The last round can be 0, which checks once more whether the response
+      // exists.
       const wait = Math.floor(Math.min(ROUND_MS, Math.max(0, ends - begun)) / 1000);
       const { answer } = await transport.exchange("post", "/tools/{name}/invoke", {
         path: { name: tool },
@@ -52,7 +56,7 @@ export async function invoke(transport: Transport, tool: string, input: unknown,
       if (answer.status !== 202) return (await answer.json()) as ToolResponse;
       accepted = (await answer.json()) as Accepted;
       if (performance.now() + 1000 > ends) throw new StillRunning(tool, accepted, key);
-      // A server that is about to end answers before the time; the next one knows the request.
+      // A stopping server responds early. The next server knows the request.
       if (performance.now() - begun < wait * 500) await pause(backoff(early++), options.signal);
     }
   } catch (error) {
@@ -61,7 +65,7 @@ export async function invoke(transport: Transport, tool: string, input: unknown,
   }
 }
 
-/** Cancels the request; one whose answer never came is asked for by its key. */
+/** Cancels the request. Without its response, it is found by its key. */
 async function cancel(
   transport: Transport,
   tool: string,
@@ -80,7 +84,7 @@ async function cancel(
     }
     if (id !== undefined) await transport.exchange("post", "/calls/{request_id}/cancel", { path: { request_id: id }, again: true });
   } catch {
-    // The caller hears of the abort; that the cancellation got through was never promised.
+    // The caller gets the abort. Whether the cancellation reached the server is not promised.
   }
 }
 

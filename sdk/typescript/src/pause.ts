@@ -1,6 +1,9 @@
-/** Waiting, as long as nobody gives up. */
+/** Pauses that can be aborted. */
 
-/** How long to wait before the next attempt (from 1): 0.1 s, then twice as long each time up to 5 s, half of it by chance. */
+/**
+ * How long to wait before the next attempt (from 1): 0.1 s, then twice as long each time up to 5 s,
+ * half of it by chance.
+ */
 export function backoff(attempt: number): number {
   const full = Math.min(5_000, 100 * 2 ** Math.min(attempt - 1, 10));
   return full * (0.5 + Math.random() / 2);
@@ -22,7 +25,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** A controller that also ends with the caller's signal. `release` ends that bond. */
+/** A controller that is also aborted by the caller's signal. `release` disconnects them. */
 export function linked(signal?: AbortSignal): { controller: AbortController; release: () => void } {
   const controller = new AbortController();
   const passOn = () => controller.abort(signal?.reason);

@@ -23,7 +23,7 @@ export type HeldLease = Schemas["HeldLease"];
 export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknown };
 export type Lease = Schemas["Lease"];
 export type Release = Schemas["Release"];
-/** The output may be any JSON. */
+/** The output can be any JSON. */
 export type ToolResponse = Omit<Schemas["ToolResponse"], "output"> & { output?: unknown };
 
 export type AgentInfo = Schemas["AgentInfo"];
@@ -58,14 +58,14 @@ export type StreamTicket = Schemas["StreamTicket"];
 export type EgressEntry = Schemas["EgressEntry"];
 export type EgressPage = Schemas["EgressPage"];
 
-/** Which entries of the egress log. All that is said must hold. */
+/** A filter of the egress log. All conditions must match. */
 export interface EgressQuery {
   tool?: string;
   host?: string;
   agent_id?: string;
   call?: string;
   outcome?: "answered" | "refused" | "failed";
-  /** Times as RFC 3339 has them. */
+  /** Times in RFC 3339 format. */
   since?: string;
   until?: string;
   before?: number;
@@ -76,7 +76,7 @@ export type Health = Schemas["Health"];
 export type HygieneReport = Schemas["HygieneReport"];
 export type HygieneRunReport = Schemas["HygieneRunReport"];
 
-/** Which records are meant. All that is said must hold. */
+/** A selector of records. All conditions must match. */
 export interface Selector {
   /** The record has at least one of them. */
   any_tags?: string[];

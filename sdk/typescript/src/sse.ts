@@ -1,4 +1,4 @@
-/** Server-sent events, read from text as it comes (the parsing rules of the HTML standard, section 9.2.6). */
+/** An incremental parser of server-sent events (the rules of the HTML standard, section 9.2.6). */
 
 export interface Message {
   /** The id of this message, or of the last one before it that had one. */
@@ -8,7 +8,7 @@ export interface Message {
   data: string;
 }
 
-/** The most characters of one message: the largest record's event is far below it. */
+/** The most characters of one message. The largest record's event is far below. */
 const MOST_CHARS = 64 * 1024 * 1024;
 
 export class SseParser {
@@ -18,10 +18,10 @@ export class SseParser {
   #id = "";
   #event = "";
   #begun = false;
-  /** The last character was a CR: an LF right after it belongs to the same line end. */
+  /** The last character was a CR. An LF directly after it belongs to the same line break. */
   #afterCr = false;
 
-  /** Reads on, and gives the messages that became complete. */
+  /** Parses more text, and returns the messages that are complete. */
   read(text: string): Message[] {
     const found: Message[] = [];
     if (text === "") return found;
@@ -44,7 +44,7 @@ export class SseParser {
       start = at + 1;
     }
     this.#line += text.slice(start);
-    if (this.#line.length + this.#length > MOST_CHARS) throw new Error("a message without end");
+    if (this.#line.length + this.#length > MOST_CHARS) throw new Error("a message that is too long");
     return found;
   }
 

@@ -1,4 +1,4 @@
-/** One request and its answer, with the repetitions that are safe. */
+/** One request and its response, with retries that are safe. */
 import type { paths } from "./api.js";
 import type { Credentials } from "./credentials.js";
 import { Tokens } from "./credentials.js";
@@ -8,24 +8,24 @@ import type { GivenToken } from "./shapes.js";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
-/** The paths that take a method. */
+/** The paths that have a method. */
 export type PathsOf<M extends Method> = {
   [P in keyof paths]: paths[P] extends { [K in M]: { responses: unknown } } ? P : never;
 }[keyof paths];
 
 type Operation<M extends Method, P extends PathsOf<M>> = paths[P] extends { [K in M]: infer O } ? O : never;
 type JsonOf<R> = R extends { content: { "application/json": infer B } } ? B : never;
-/** What a success has in its body. */
+/** The body of a successful response. */
 export type AnswerOf<M extends Method, P extends PathsOf<M>> =
   Operation<M, P> extends { responses: infer R } ? JsonOf<R[keyof R & (200 | 201 | 202)]> : never;
 export type BodyOf<M extends Method, P extends PathsOf<M>> =
   Operation<M, P> extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
 
-/** What every method takes beside its own. */
+/** Options of every method. */
 export interface RequestOptions {
-  /** Gives up; the promise rejects with the signal's reason. */
+  /** Aborts the request. The promise rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Milliseconds that one sending may take; a minute when absent. */
+  /** The time limit of one attempt in milliseconds. The default is a minute. */
   timeoutMs?: number;
 }
 
@@ -34,27 +34,34 @@ export interface Sending extends RequestOptions {
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;
   headers?: Record<string, string | undefined>;
   body?: unknown;
-  /** Doing it twice is doing it once. Else it is repeated only when it is certain that the server did not do it. */
+  /**
+   * The request is idempotent. Otherwise it is retried only if the server certainly did not do it.
+   */
   again?: boolean;
   /** Without a token. */
   anonymous?: boolean;
 }
 
-/** An answer, and whether an earlier sending of the same may have been done already. */
+/** A response, and whether an earlier attempt was possibly done already. */
 export interface Exchange {
   answer: Response;
   maybeDone: boolean;
 }
 
-/** How often a request is sent at most. With the waits between, that is about three seconds: a server's restart. */
+/**
+ * The most attempts of a request. With the pauses, that is about three seconds, enough for a
+ * server's restart.
+ */
 export const ATTEMPTS = 6;
 const ANSWER_MS = 60_000;
-/** A server that asks for more patience than this is told of instead of waited for. */
+/**
+ * If the server asks for a longer pause than this, the client throws its error instead of waiting.
+ */
 const LONGEST_WAIT_MS = 60_000;
-/** Here the connection was never made. */
+/** Errors of connections that were never made. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
 
-/** A version as `If-Match` has it. */
+/** A version in the form of `If-Match`. */
 export function etag(version: number): string {
   return `"${version}"`;
 }
@@ -67,10 +74,10 @@ export class Transport {
   constructor(url: string | URL, credentials: Credentials, fetching: typeof fetch = fetch) {
     const base = new URL(url);
     if (base.protocol !== "http:" && base.protocol !== "https:") {
-      throw new TypeError(`${base} is no address of a server; it must begin with http:// or https://`);
+      throw new TypeError(`${base} is not a server URL; it must start with http:// or https://`);
     }
     this.base = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
-    // Browsers want fetch called on their window.
+    // Browsers require that fetch is called on the window.
     this.#fetch = (input, init) => fetching(input, init);
     this.tokens = new Tokens(credentials, async (body) => {
       const { answer } = await this.exchange("post", "/auth/token", { body, anonymous: true, again: true });
@@ -78,7 +85,7 @@ export class Transport {
     });
   }
 
-  /** The body of a success. */
+  /** The body of a successful response. */
   async json<M extends Method, P extends PathsOf<M>>(method: M, path: P, sending: Sending = {}): Promise<AnswerOf<M, P>> {
     const { answer } = await this.exchange(method, path, sending);
     return await this.#read<AnswerOf<M, P>>(answer);
@@ -88,11 +95,13 @@ export class Transport {
     try {
       return (await answer.json()) as T;
     } catch (error) {
-      throw new RcrtError("the server's answer makes no sense", "foreign", false, { cause: error });
+      throw new RcrtError("the server's response cannot be parsed", "foreign", false, { cause: error });
     }
   }
 
-  /** Deletes what stands at a path. When a repetition finds nothing there, the first sending did it. */
+  /**
+   * Deletes the resource at a path. If a retry finds nothing there, the first attempt deleted it.
+   */
   async remove<P extends PathsOf<"delete">>(path: P, sending: Sending): Promise<void> {
     const state = { maybeDone: false };
     try {
@@ -102,7 +111,7 @@ export class Transport {
     }
   }
 
-  /** Sends until there is an answer that counts, and gives it if it is a success. */
+  /** Sends until there is a final response, and returns it if it is a success. */
   async exchange(
     method: Method,
     path: keyof paths,
@@ -138,17 +147,17 @@ export class Transport {
         return { error: new Unreachable(`no answer from ${this.base}: ${why}`, { cause: error }), maybeDone: !NOT_SENT.has(code) };
       }
       if (answer.ok) return { answer };
-      // A token may end, or its server's key change, sooner than it said: one new token is worth a try.
+      // A token can expire early, or the server's key can change, so try one new token.
       if (answer.status === 401 && !renewed && token !== undefined && this.tokens.refused(token)) continue;
       return { error: await problemOf(answer), maybeDone: answer.status >= 500 };
     }
   }
 
-  /** The answer with its whole body, within the time. */
+  /** The response with its whole body, within the time limit. */
   async #whole(method: Method, url: string, sending: Sending, token: string | undefined): Promise<Response> {
     const { controller, release } = linked(sending.signal);
     const time = sending.timeoutMs ?? ANSWER_MS;
-    const timer = setTimeout(() => controller.abort(new Error(`no answer in ${time} ms`)), time);
+    const timer = setTimeout(() => controller.abort(new Error(`no response in ${time} ms`)), time);
     try {
       const answer = await this.open(method, url, sending, token, controller.signal);
       const body = await answer.arrayBuffer();
@@ -161,7 +170,7 @@ export class Transport {
     }
   }
 
-  /** One sending; its answer's body is still to come. */
+  /** One attempt. The body of its response is not read yet. */
   async open(
     method: Method,
     url: string,
@@ -185,9 +194,9 @@ export class Transport {
   url(path: keyof paths, sending: Pick<Sending, "path" | "query">): string {
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = sending.path?.[name];
-      // An empty step would be another path, and so would these two.
+      // An empty segment would be another path, and so would these two.
       if (value === undefined || value === "" || value === "." || value === "..") {
-        throw new TypeError(`${name} must name something; it is ${JSON.stringify(value)}`);
+        throw new TypeError(`${name} must not be empty, . or ..; it is ${JSON.stringify(value)}`);
       }
       return encodeURIComponent(value);
     });

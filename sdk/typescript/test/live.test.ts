@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
 import { curator, OwnServer, url, word } from "./world.js";
 
-test("a record lives through its versions", async () => {
+test("a record is created, changed and deleted", async () => {
   const client = curator();
   const tag = word();
   const { id, version, replayed } = await client.createBreadcrumb({ title: "first", tags: [tag], schema_name: "note.v1", context: { text: `whales ${tag}` } });
@@ -34,7 +34,7 @@ test("a record lives through its versions", async () => {
   await assert.rejects(client.getBreadcrumb(id), { code: "not_found", status: 404 });
 });
 
-test("changes from many at once are all there in the end", async () => {
+test("concurrent changes are all applied", async () => {
   const client = curator();
   const { id } = await client.createBreadcrumb({ title: "a counter", tags: [], context: { count: 0 } });
   const change = () => client.changeBreadcrumb(id, (record) => ({ context: { count: Number(record.context["count"]) + 1 } }), { attempts: 50 });
@@ -43,7 +43,7 @@ test("changes from many at once are all there in the end", async () => {
   assert.deepEqual([record.context, record.version], [{ count: 8 }, 9]);
 });
 
-test("a page after the other gives each record once", async () => {
+test("paging returns each record once", async () => {
   const client = curator();
   const tag = word();
   for (let n = 0; n < 7; n++) await client.createBreadcrumb({ title: String(n), tags: [tag], context: {} });
@@ -52,12 +52,12 @@ test("a page after the other gives each record once", async () => {
   assert.deepEqual(titles.sort(), ["0", "1", "2", "3", "4", "5", "6"]);
 });
 
-test("what is wrong with a record is told field by field", async () => {
+test("errors of a record name each field", async () => {
   const bad = { title: "", tags: [], context: {}, colour: "red" };
   await assert.rejects(curator().createBreadcrumb(bad), (error) => error instanceof ProblemError && error.violations[0]?.field === "colour");
 });
 
-test("a tool is called, and its failures are told", async () => {
+test("a tool is called, and its failures are reported", async () => {
   const client = curator();
   assert.deepEqual(await client.call("calculator", { expression: "6 * 7" }), { result: 42, expression: "6 * 7" });
   await assert.rejects(client.call("calculator", { expression: "1/0" }), (error) => {
@@ -72,7 +72,7 @@ test("a tool is called, and its failures are told", async () => {
   await assert.rejects(client.tool("calculater"), (error) => error instanceof ProblemError && (error.problem.nearest ?? []).includes("calculator"));
 });
 
-test("a call that takes longer than the caller waits goes on, and the same key waits on", async () => {
+test("a call continues after the caller stops waiting, and the same key waits again", async () => {
   const client = curator();
   const tag = word();
   const input = { ms: 2500 };
@@ -87,7 +87,7 @@ test("a call that takes longer than the caller waits goes on, and the same key w
   assert.equal((await client.listBreadcrumbs({ tag: `request:${tag}`, schemaName: "tool.response.v1" })).length, 1);
 });
 
-test("a call that nobody waits for any more is cancelled where that was asked for", async () => {
+test("an abandoned call is cancelled on request", async () => {
   const client = curator();
   const requestId = word();
   const giveUp = new AbortController();
@@ -107,7 +107,7 @@ test("a call that nobody waits for any more is cancelled where that was asked fo
   }
 });
 
-test("events come through a server that dies and one that ends in order: each once, in order", async () => {
+test("events arrive once and in order across a crash and a restart", async () => {
   const data = await mkdtemp(join(tmpdir(), "rcrt-ts-"));
   const server = await OwnServer.start(data);
   try {
@@ -120,7 +120,7 @@ test("events come through a server that dies and one that ends in order: each on
     const after = await client.latestEvent();
     const following = (async () => {
       for await (const event of client.events({ after, onReconnect: () => lost++ })) {
-        if (event.type === "missed") throw new Error("nothing may be missed");
+        if (event.type === "missed") throw new Error("no event must be missed");
         if (!event.tags.includes(tag)) continue;
         seen.push(String(event.context["n"]));
         ids.push(BigInt(event.id));
@@ -149,7 +149,7 @@ test("events come through a server that dies and one that ends in order: each on
   }
 });
 
-test("a caller that asks too much is slowed down, and loses nothing", async () => {
+test("a caller above its rate is slowed down and loses nothing", async () => {
   const data = await mkdtemp(join(tmpdir(), "rcrt-ts-"));
   const server = await OwnServer.start(data, "--rate-limit-agent", "10:5");
   try {
@@ -171,7 +171,7 @@ test("a caller that asks too much is slowed down, and loses nothing", async () =
   }
 });
 
-test("a token that ends is renewed, also under a stream", async () => {
+test("an expiring token is renewed, also during a stream", async () => {
   const agent = await curator().createAgent({ name: word(), roles: ["emitter", "subscriber"] });
   const client = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key, ttlSec: 3 });
   const tag = word();
@@ -180,7 +180,7 @@ test("a token that ends is renewed, also under a stream", async () => {
   let lost = 0;
   const after = await client.latestEvent();
   const writing = (async () => {
-    // The stream ends with its token, so the later ones come over another one.
+    // The stream is closed when its token expires, so later events come over another connection.
     for (let n = 0; lost < 2; n++) {
       tokens.add(await client.token());
       await client.createBreadcrumb({ title: String(n), tags: [tag], context: {} });
@@ -224,14 +224,14 @@ test("secrets and agents", async () => {
   await assert.rejects(new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key }).listBreadcrumbs(), { code: "unauthorized" });
 });
 
-test("a selector decides what an agent's stream carries", async () => {
+test("a selector filters an agent's stream", async () => {
   const client = curator();
   const agent = await client.createAgent({ name: word(), roles: ["subscriber"] });
   const reader = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key });
   const [wanted, other] = [word(), word()];
   const first = async (options: Parameters<Rcrt["events"]>[0], like: (event: BreadcrumbEvent) => boolean = () => true): Promise<BreadcrumbEvent> => {
     for await (const event of reader.events(options)) if (event.type !== "missed" && like(event)) return event;
-    throw new Error("the stream ended");
+    throw new Error("the stream closed");
   };
   const selector = await reader.createSelector({ all_tags: [wanted] });
   assert.deepEqual((await reader.listSelectors()).map((one) => one.id), [selector.id]);
@@ -246,7 +246,7 @@ test("a selector decides what an agent's stream carries", async () => {
   await client.deleteAgent(agent.id);
 });
 
-test("a grant opens a private record, and its end closes it", async () => {
+test("a grant opens a private record, and its revocation closes it", async () => {
   const client = curator();
   const agent = await client.createAgent({ name: word(), roles: ["subscriber"] });
   const reader = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key });

@@ -1,4 +1,4 @@
-/** What is sent again, and what is not. */
+/** Which requests are retried, and which are not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -17,7 +17,7 @@ async function against(answers: Answer[], act: (client: Rcrt, server: Scripted) 
 const created = { status: 201, json: { id: "x", version: 1, replayed: true } };
 const record = { title: "a", context: {}, tags: [] };
 
-test("a create whose answer is lost is sent again under the same key", async () => {
+test("a create whose response is lost is retried with the same key", async () => {
   await against(["cut", problem(503, "unavailable"), created], async (client, server) => {
     const answer = await client.createBreadcrumb(record);
     assert.deepEqual(answer, { id: "x", version: 1, replayed: false });
@@ -29,14 +29,14 @@ test("a create whose answer is lost is sent again under the same key", async () 
   });
 });
 
-test("a key of the caller's own is taken, and a replay is told", async () => {
+test("the caller's own key is used, and a replay is reported", async () => {
   await against([created], async (client, server) => {
     assert.equal((await client.createBreadcrumb(record, { idempotencyKey: "mine" })).replayed, true);
     assert.equal(server.requests[0]?.headers["idempotency-key"], "mine");
   });
 });
 
-test("a change whose answer is lost is not sent again", async () => {
+test("a change whose response is lost is not retried", async () => {
   await against(["cut", { status: 200 }], async (client, server) => {
     await assert.rejects(client.updateBreadcrumb("x", 3, { title: "b" }), (error) => error instanceof Unreachable && error.retryable);
     assert.equal(server.requests.length, 1);
@@ -44,7 +44,7 @@ test("a change whose answer is lost is not sent again", async () => {
   });
 });
 
-test("what was refused for its rate is sent again when the server said so", async () => {
+test("a rate-limited request is retried after the server's pause", async () => {
   await against([problem(429, "rate_limited", { "retry-after": "1" }), { status: 200, json: { version: 4 } }], async (client, server) => {
     const begun = performance.now();
     assert.equal((await client.updateBreadcrumb("x", 3, { title: "b" })).version, 4);
@@ -53,14 +53,14 @@ test("what was refused for its rate is sent again when the server said so", asyn
   });
 });
 
-test("a server that asks for too much patience is told of", async () => {
+test("a pause that is too long is an error", async () => {
   await against([problem(429, "rate_limited", { "retry-after": "3600" })], async (client, server) => {
     await assert.rejects(client.listBreadcrumbs(), (error) => error instanceof ProblemError && error.retryAfterMs === 3_600_000 && error.retryable);
     assert.equal(server.requests.length, 1);
   });
 });
 
-test("a refusal is told at once", async () => {
+test("a refusal is reported at once", async () => {
   const violations = [{ field: "title", message: "is required" }];
   const refusal = { status: 400, headers: { "x-request-id": "r1" }, json: { type: "/docs#problem-invalid", title: "Invalid input", status: 400, detail: "title: is required", code: "invalid", violations } };
   await against([refusal], async (client, server) => {
@@ -74,7 +74,7 @@ test("a refusal is told at once", async () => {
   });
 });
 
-test("an answer that is no problem document is no riddle", async () => {
+test("a response that is not a problem document has a clear error", async () => {
   await against([{ status: 418, text: "<html>teapot" }], async (client) => {
     await assert.rejects(client.listBreadcrumbs(), (error) => error instanceof ProblemError && error.code === "foreign" && /is the address right/.test(error.message));
   });
@@ -83,19 +83,19 @@ test("an answer that is no problem document is no riddle", async () => {
   });
 });
 
-test("a deletion that finds nothing after a lost answer was done; one that finds nothing at first was not", async () => {
+test("a retried deletion that finds nothing succeeds, a first attempt does not", async () => {
   await against(["cut", problem(404, "not_found")], (client) => client.deleteBreadcrumb("x"));
   await against([problem(404, "not_found")], (client) => assert.rejects(client.deleteBreadcrumb("x"), { code: "not_found" }));
 });
 
-test("no server is told as such, also to what must not be repeated", async () => {
+test("an unreachable server is reported, also for requests that are not retried", async () => {
   const server = await Scripted.start();
   const url = server.url;
   await server.close();
   await assert.rejects(new Rcrt({ url, token: "t" }).updateBreadcrumb("x", 1, { title: "b" }), Unreachable);
 });
 
-test("a signal ends the waiting between two sendings", async () => {
+test("a signal stops the pause between two attempts", async () => {
   await against([problem(503, "unavailable", { "retry-after": "50" })], async (client, server) => {
     const giveUp = new AbortController();
     const asked = client.listBreadcrumbs({ signal: giveUp.signal });
@@ -107,7 +107,7 @@ test("a signal ends the waiting between two sendings", async () => {
   });
 });
 
-test("a step of a path cannot be emptied or left", async () => {
+test("a path segment cannot be empty, . or ..", async () => {
   await against([], async (client, server) => {
     for (const id of ["", ".", ".."]) await assert.rejects(client.getBreadcrumb(id), TypeError);
     assert.equal(server.requests.length, 0);
@@ -122,7 +122,7 @@ test("a token is fetched once for many, and renewed when the server refuses it",
     await client.listBreadcrumbs();
     assert.equal(server.requests[0]?.body, JSON.stringify({ owner_id: "o", agent_id: "a", agent_key: "k" }));
     await client.listBreadcrumbs();
-    // The second refusal in a row is told.
+    // The second refusal in a row is reported.
     await assert.rejects(client.listBreadcrumbs(), { code: "unauthorized" });
     assert.deepEqual(server.requests.map((one) => one.headers.authorization ?? one.url), ["/auth/token", "Bearer one", "Bearer one", "/auth/token", "Bearer two", "Bearer two", "/auth/token", "Bearer three"]);
   } finally {

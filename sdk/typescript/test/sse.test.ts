@@ -17,12 +17,12 @@ test("the standard's own examples", () => {
   assert.deepEqual(read("\ufeffdata: YHOO\r\ndata: +2\rdata: 10\n\n"), [message("", "YHOO\n+2\n10")]);
 });
 
-test("an id stays until the next one and ends no message; an event's name is of one message", () => {
+test("an id stays until the next one; an event's name is of one message", () => {
   assert.deepEqual(read("id: 7\n\ndata: a\nevent: x\n\nid: 8\ndata: b\n\n"), [message("7", "a", "x"), message("8", "b")]);
   assert.deepEqual(read("id: 7\nid: 8\0\ndata: a\n\n"), [message("7", "a")]);
 });
 
-test("where the text is cut does not matter", () => {
+test("any split of the text is parsed alike", () => {
   const text = "\ufeffid: 1\r\ndata: a\r\n\r\n: note\rdata: b\rdata: é☃\n\ndata\n\nid: 2\ndata: c\r\r\ndata: d\n\n";
   const whole = read(text);
   assert.equal(whole.length, 5);

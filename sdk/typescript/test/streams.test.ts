@@ -1,4 +1,4 @@
-/** The event stream, over connections that break as a test likes. */
+/** The event stream, over connections that a test breaks. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -18,7 +18,7 @@ async function take(client: Rcrt, count: number, options: Parameters<Rcrt["event
   return found;
 }
 
-test("each event once, in order, however the line breaks", async () => {
+test("each event once, in order, however the connection breaks", async () => {
   const server = await Scripted.start(
     stream(hello(5) + event(6) + event(7) + event(8).slice(0, 20)),
     "cut",
@@ -40,7 +40,7 @@ test("each event once, in order, however the line breaks", async () => {
   }
 });
 
-test("events that were missed are told in their place", async () => {
+test("missed events are reported in order", async () => {
   const missed = `id: 49\ndata: {"type":"missed","after":7,"first":50}\n\n`;
   const server = await Scripted.start(stream(hello(7) + missed + event(50)), stream(hello(50) + event(51), true));
   try {
@@ -52,7 +52,7 @@ test("events that were missed are told in their place", async () => {
   }
 });
 
-test("a connection without a word is taken for dead", async () => {
+test("a silent connection counts as lost", async () => {
   const server = await Scripted.start(stream(hello(1), true), stream(hello(1) + event(2), true));
   try {
     const lost: string[] = [];
@@ -64,7 +64,7 @@ test("a connection without a word is taken for dead", async () => {
   }
 });
 
-test("a refusal ends the stream", async () => {
+test("a refusal closes the stream", async () => {
   const server = await Scripted.start(problem(403, "forbidden"));
   try {
     await assert.rejects(take(new Rcrt({ url: server.url, token: "t" }), 1), { code: "forbidden" });
@@ -74,7 +74,7 @@ test("a refusal ends the stream", async () => {
   }
 });
 
-test("a place that cannot be read is told in the end", async () => {
+test("an unreadable event is reported in the end", async () => {
   const broken = stream(hello(1) + "id: 2\ndata: {no json\n\n");
   const server = await Scripted.start(broken, broken, broken, broken, broken);
   try {
@@ -84,7 +84,7 @@ test("a place that cannot be read is told in the end", async () => {
   }
 });
 
-test("a signal ends the stream while it waits", async () => {
+test("a signal closes a waiting stream", async () => {
   const server = await Scripted.start(stream(hello(1) + event(2), true));
   try {
     const giveUp = new AbortController();

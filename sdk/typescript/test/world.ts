@@ -1,4 +1,4 @@
-/** The server that the tests talk to: `build/test-sdk` starts it and says where it is. */
+/** The server that the tests talk to: `build/test-sdk` starts it and passes its URL. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -21,12 +21,15 @@ export function curator(): Rcrt {
   return new Rcrt({ url: url(), token: setting("RCRT_TEST_TOKEN") });
 }
 
-/** A word that no other test uses. */
+/** A name that no other test uses. */
 export function word(): string {
   return `t${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
 }
 
-/** A server of the test's own, on its own port, that can be ended and started again on the same data. */
+/**
+ * A separate server for a test, on its own port, that can be stopped and started again on the same
+ * data.
+ */
 export class OwnServer {
   #process: ChildProcess | undefined;
   url = "";
@@ -44,7 +47,7 @@ export class OwnServer {
     return server;
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when it responds. */
   async again(): Promise<void> {
     const options = ["up", "--data", this.data, "--listen", this.#listen, "--no-seed", ...this.options];
     const child = spawn(setting("RCRT_BIN"), options, { stdio: ["ignore", "pipe", "inherit"] });
@@ -60,7 +63,7 @@ export class OwnServer {
     this.token = (await readFile(`${this.data}/token`, "utf8")).trim();
   }
 
-  /** `SIGKILL` is a crash; `SIGTERM` an orderly end. */
+  /** `SIGKILL` is a crash, `SIGTERM` an orderly stop. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     const child = this.#process;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -70,7 +73,7 @@ export class OwnServer {
   }
 }
 
-/** Something between the client and the server that a test can let fail as it likes. */
+/** A proxy between the client and the server that a test can make fail. */
 export class Scripted {
   readonly requests: { method: string; url: string; headers: NodeJS.Dict<string | string[]>; body: string }[] = [];
   #server: Server;
@@ -110,9 +113,9 @@ export class Scripted {
   }
 }
 
-/** `cut`: the connection ends without an answer. `open`: the answer goes on. */
+/** `cut`: the connection closes without a response. `open`: the response continues. */
 export type Answer = "cut" | { status: number; headers?: Record<string, string>; json?: unknown; text?: string; open?: boolean };
 
 export function problem(status: number, code: string, headers: Record<string, string> = {}): Answer {
-  return { status, headers, json: { type: `/docs#problem-${code}`, title: code, status, detail: "as the test wants it", code } };
+  return { status, headers, json: { type: `/docs#problem-${code}`, title: code, status, detail: "set by the test", code } };
 }

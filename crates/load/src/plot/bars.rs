@@ -72,7 +72,7 @@ impl Bars {
             chart
                 .draw_series(self.bars.iter().enumerate().map(|(index, (_, value))| {
                     let label = format!("{} {}", number(*value), self.unit);
-                    Text::new(told, (length(*value) + gap, middle(index)), text(HPos::Left))
+                    Text::new(label, (length(*value) + gap, middle(index)), text(HPos::Left))
                 }))
                 .map_err(|error| failed(&error))?;
             let names = chart.plotting_area();

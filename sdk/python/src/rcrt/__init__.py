@@ -1,7 +1,7 @@
 """A client of RCRT's tool runtime, for asyncio.
 
-Lost connections are its business: what may be repeated is repeated, the event stream is taken up where it was cut off,
-tokens are renewed before they end. Shapes on the wire stand in :mod:`rcrt.types`.
+It handles lost connections: it retries what is safe to retry, resumes the event stream where it
+broke, and renews tokens before they expire. The shapes on the wire are in :mod:`rcrt.types`.
 
     async with Rcrt("http://127.0.0.1:8081", token=token) as client:
         print(await client.call("calculator", {"expression": "6 * 7"}))

@@ -1,4 +1,4 @@
-"""The server's routes as methods. Names on the wire stay as they are."""
+"""The server's routes as methods. Names on the wire are not changed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ROUND = 60.0
 
 
 class Rcrt:
-    """A server's records, as one agent sees them. Connects to nothing before the first call.
+    """A server's records, as one agent sees them. Does not connect before the first call.
 
-    :param url: such as ``http://127.0.0.1:8081``; a path in it goes before the server's paths.
+    :param url: such as ``http://127.0.0.1:8081``. A path in it is the prefix of the server's paths.
     :param credentials: an :class:`AgentKey`, :class:`Open`, or a :class:`Token` (``token=`` is short for it).
-    :param http: another client than one of its own; it stays open when this one is closed.
+    :param http: an HTTP client to use. It stays open when this one is closed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Rcrt:
         await self._transport.close()
 
     async def token(self) -> str:
-        """A token that is good for a while, for other programs."""
+        """A token that stays valid for a while, for other programs."""
         return await self._transport.tokens.token()
 
     # Records
@@ -66,10 +66,12 @@ class Rcrt:
     async def create_breadcrumb(
         self, record: types.NewBreadcrumb, *, idempotency_key: str | None = None, traceparent: str | None = None
     ) -> types.Created:
-        """Writes a record. A lost answer writes no second one: without a key of the caller's own it gets one."""
+        """Writes a record. If the response is lost, the repetition writes no second one: without
+        an idempotency key the client makes one."""
         headers = {"idempotency-key": idempotency_key or str(uuid.uuid4()), "traceparent": traceparent}
         created = await self._transport.json("POST", "/breadcrumbs", body=record, headers=headers, again=True)
-        # With a key of ours, a replay is our own repetition and no news to the caller.
+        # With the client's own key, a replay is a repetition by the client, which does not matter
+        # to the caller.
         created["replayed"] = bool(created.get("replayed")) and idempotency_key is not None
         return cast(types.Created, created)
 
@@ -78,7 +80,7 @@ class Rcrt:
         return cast(types.BreadcrumbView, await self._read("/breadcrumbs/{id}", {"id": id}))
 
     async def get_full_breadcrumb(self, id: str) -> types.Breadcrumb:
-        """The record with everything."""
+        """The whole record."""
         return cast(types.Breadcrumb, await self._read("/breadcrumbs/{id}/full", {"id": id}))
 
     async def get_history(self, id: str) -> list[types.BreadcrumbVersion]:
@@ -86,7 +88,8 @@ class Rcrt:
         return cast(list[types.BreadcrumbVersion], await self._read("/breadcrumbs/{id}/history", {"id": id}))
 
     async def update_breadcrumb(self, id: str, version: int, changes: types.BreadcrumbChanges) -> types.Breadcrumb:
-        """Changes the version that was read; another one is a ``version_conflict`` and stays as it is."""
+        """Changes the version that was read. Another one is a ``version_conflict`` and does not
+        change."""
         headers = {"if-match": etag(version)}
         return cast(
             types.Breadcrumb,
@@ -94,8 +97,8 @@ class Rcrt:
         )
 
     async def change_breadcrumb(self, id: str, change: Change, *, attempts: int = 10) -> types.Breadcrumb:
-        """Reads, changes and writes, and again where somebody else was quicker. ``None`` from ``change`` leaves the
-        record as it is."""
+        """Reads, changes and writes, and repeats this after a conflict. ``None`` from ``change``
+        leaves the record unchanged."""
         attempt = 1
         while True:
             record = await self.get_full_breadcrumb(id)
@@ -113,7 +116,7 @@ class Rcrt:
             attempt += 1
 
     async def delete_breadcrumb(self, id: str, version: int | None = None) -> None:
-        """Deletes a record; with a version, only if it is at that one."""
+        """Deletes a record. With a version, only if that is the current one."""
         headers = {"if-match": None if version is None else etag(version)}
         await self._transport.remove("/breadcrumbs/{id}", at={"id": id}, headers=headers)
 
@@ -135,8 +138,8 @@ class Rcrt:
         return cast(list[types.BreadcrumbListItem], found)
 
     async def each_breadcrumb(self, *, limit: int = 500, **wanted: Any) -> AsyncGenerator[types.BreadcrumbListItem, None]:
-        """All of them, page by page; takes what :meth:`list_breadcrumbs` takes."""
-        # A record that is changed meanwhile moves to the front and pushes others onto the next page.
+        """All records, page by page. Takes the arguments of :meth:`list_breadcrumbs`."""
+        # A record that changes meanwhile moves to the front and shifts others to the next page.
         seen: set[str] = set()
         offset = 0
         while True:
@@ -184,14 +187,18 @@ class Rcrt:
         silence: float = 45.0,
         on_reconnect: Callable[[Exception], None] | None = None,
     ) -> AsyncGenerator[EventItem, None]:
-        """Each event once, in order, across lost connections and restarts of the server. Leave the loop to end it.
+        """Each event once, in order, across lost connections and restarts of the server. Leave the
+        loop to close it.
 
-        :param after: the number of the last event seen; from now on when absent. 0 is everything that is kept.
+        :param after: the number of the last event seen. The default is from now on. 0 is everything
+            that is retained.
         :param filters: a selector: ``any_tags``, ``all_tags``, ``schema_name``, ``context_match``.
-        :param agent_id: whose selectors count; the caller's own when absent.
-        :param all: everything that the caller may see, whatever its own selectors say.
-        :param silence: after how many seconds without a word, a ping included, a connection is taken for dead.
-        :param on_reconnect: told of each connection that is lost, with why, before the next one is made.
+        :param agent_id: the agent whose selectors count; the caller by default.
+        :param all: everything that the caller can see, whatever its selectors are.
+        :param silence: after how many seconds without any message, even a ping, a connection counts as
+            lost.
+        :param on_reconnect: called for each lost connection, with the reason, before the next one
+            is made.
         """
         query: dict[str, QueryValue] = {
             "filters": None if filters is None else json.dumps(filters),
@@ -201,11 +208,12 @@ class Rcrt:
         return follow(self._transport, after, query, silence, on_reconnect)
 
     async def latest_event(self) -> int:
-        """The number of the newest event; 0 when there is none."""
+        """The number of the newest event, 0 without events."""
         return int((await self._read("/events/latest"))["number"])
 
     async def create_selector(self, selector: types.Selector) -> types.SelectorSubscription:
-        """From now on the agent's own streams, open ones too, carry only what one of its selectors means."""
+        """From now on the agent's own streams, including open ones, have only events that match
+        one of its selectors."""
         made = await self._transport.json("POST", "/subscriptions/selectors", body=selector)
         return cast(types.SelectorSubscription, made)
 
@@ -223,34 +231,35 @@ class Rcrt:
     # Rights
 
     async def list_grants(self, *, breadcrumb_id: str | None = None) -> list[types.AclEntry]:
-        """For a curator all of the tenant; for others those on records of their own making."""
+        """For a curator all of the tenant, for others those on records that they created."""
         return cast(list[types.AclEntry], await self._read("/acl", query={"breadcrumb_id": breadcrumb_id}))
 
     async def grant_access(self, grant: types.AclChange) -> str:
-        """Opens a record to an agent or a tenant; gives the grant's id."""
+        """Opens a record to an agent or a tenant. Returns the grant's id."""
         return str((await self._transport.json("POST", "/acl/grant", body=grant, again=True))["id"])
 
     async def revoke_access(self, grant: types.AclChange) -> int:
-        """Takes actions from the grantee; gives how many grants changed."""
+        """Removes actions from the grantee. Returns how many grants changed."""
         return int((await self._transport.json("POST", "/acl/revoke", body=grant, again=True))["rows"])
 
     # Tools
 
     async def tools(self, *, profile: types.Profile | None = None) -> types.Catalog:
-        """The tools that the agent's profile sees, and those that wait for something."""
+        """The tools that the agent's profile allows, and those with a missing requirement."""
         return cast(types.Catalog, await self._read("/tools", query={"profile": profile}))
 
     async def tools_for(
         self, format: Literal["openai", "anthropic", "mcp"], *, profile: types.Profile | None = None
     ) -> Any:
-        """The same in the form that a model's interface takes."""
+        """The same in the format of a model's API."""
         return await self._read("/tools", query={"format": format, "profile": profile})
 
     async def tool(self, name: str) -> types.CatalogEntry:
         return cast(types.CatalogEntry, await self._read("/tools/{name}", {"name": name}))
 
     async def call(self, tool: str, input: Any = None, **options: Any) -> Any:
-        """Calls a tool and gives its output; :class:`ToolError` when it failed. Takes what :meth:`invoke` takes."""
+        """Calls a tool and returns its output, or raises :class:`ToolError`. Takes the arguments
+        of :meth:`invoke`."""
         response = await self.invoke(tool, input, **options)
         if response["status"] != "success":
             raise ToolError(response)
@@ -272,11 +281,14 @@ class Rcrt:
         traceparent: str | None = None,
         cancel: bool = False,
     ) -> types.ToolResponse:
-        """Calls a tool and gives its whole answer, which may tell of a failure. Broken connections make no second call.
+        """Calls a tool and returns its whole response, which can be a failure. Broken connections do
+        not cause a second call.
 
-        :param wait: how many seconds to wait for the answer in all; then :class:`StillRunning`.
-        :param idempotency_key: the same key with the same call gets the answer of the first.
-        :param deadline_ms: milliseconds from now within which the runtime answers, else with ``Timeout``.
+        :param wait: how many seconds to wait for the response in total. After that,
+            :class:`StillRunning`.
+        :param idempotency_key: the same key with the same call gets the response of the first.
+        :param deadline_ms: milliseconds from now until the response must exist. After that it is a
+            ``Timeout``.
         :param cancel: cancels the call when this task is cancelled.
         """
         key = idempotency_key or str(uuid.uuid4())
@@ -295,14 +307,15 @@ class Rcrt:
         try:
             while True:
                 begun = clock.monotonic()
-                # In whole seconds; the last round may be cut to nothing, which asks once more whether it is there.
+                # In whole seconds. The last round can be 0, which checks once more whether the
+                # response exists.
                 seconds = math.floor(min(ROUND, max(0.0, ends - begun)))
                 answer = await self._ask(tool, key, body, f"wait={seconds}", traceparent, seconds + ROUND)
                 if answer.status_code != 202:
                     return cast(types.ToolResponse, decoded(answer))
                 if clock.monotonic() + 1 > ends:
                     raise StillRunning(tool, cast(types.Accepted, decoded(answer)), key)
-                # A server that is about to end answers before the time; the next one knows the request.
+                # A stopping server responds early. The next server knows the request.
                 if clock.monotonic() - begun < seconds / 2:
                     await asyncio.sleep(backoff(early))
                     early += 1
@@ -320,18 +333,18 @@ class Rcrt:
         )
 
     async def _cancel(self, tool: str, key: str, body: dict[str, Any]) -> None:
-        """The key tells which request it was, also when its answer never came."""
+        """The key identifies the request, also if its response was lost."""
         try:
             answer = await self._ask(tool, key, body, "respond-async", None, ANSWER_TIME)
             if answer.status_code == 202:
                 await self.cancel_call(decoded(answer)["request"])
-        except Exception:  # The caller hears of the cancellation; that it got through was never promised.
+        except Exception:  # The caller gets the cancellation, also if it did not reach the server.
             return
 
     # Calls
 
     async def get_call(self, request_id: str) -> types.Call:
-        """Where a request stands."""
+        """The state of a request."""
         return cast(types.Call, await self._read("/calls/{request_id}", {"request_id": request_id}))
 
     async def cancel_call(self, request_id: str) -> types.Call:
@@ -341,7 +354,8 @@ class Rcrt:
     # For runners
 
     async def claim_calls(self, wanted: types.ClaimRequest) -> list[types.Claim]:
-        """Not repeated when the answer was lost: those leases end by themselves, a second claim would take more."""
+        """Not repeated if the response is lost: those leases expire by themselves, and a second
+        claim would take more calls."""
         return cast(list[types.Claim], await self._transport.json("POST", "/calls/claim", body=wanted))
 
     async def start_call(self, lease: types.Lease, max_attempts: int) -> None:
@@ -355,7 +369,7 @@ class Rcrt:
         )
 
     async def complete_call(self, lease: types.Lease, response: types.NewBreadcrumb) -> str:
-        """Writes the response and finishes the call; gives the response's id."""
+        """Writes the response and finishes the call. Returns the response's id."""
         body = {"lease": lease, "response": response}
         return str((await self._transport.json("POST", "/calls/complete", body=body))["id"])
 
@@ -372,7 +386,7 @@ class Rcrt:
         return cast(list[types.SecretInfo], await self._read("/secrets"))
 
     async def update_secret(self, id: str, changes: types.SecretChanges) -> types.SecretInfo:
-        # A new value counts as a new version each time; everything else may be said twice.
+        # A new value makes a new version each time. Everything else can be repeated.
         again = changes.get("value") is None
         return cast(
             types.SecretInfo,
@@ -383,7 +397,7 @@ class Rcrt:
         await self._transport.remove("/secrets/{id}", at={"id": id})
 
     async def decrypt_secret(self, id: str, reason: str, *, tool_id: str | None = None) -> str:
-        """The value. Who asked, when and why is written to the audit log."""
+        """The value. The audit log records who requested it, when and why."""
         body = {"reason": reason} if tool_id is None else {"reason": reason, "tool_id": tool_id}
         found = await self._transport.json("POST", "/secrets/{id}/decrypt", at={"id": id}, body=body, again=True)
         return str(found["value"])
@@ -402,11 +416,12 @@ class Rcrt:
     # Agents
 
     async def create_agent(self, agent: types.NewAgent) -> types.NewAgentKey:
-        """The key is shown this once."""
+        """The key is shown only this once."""
         return cast(types.NewAgentKey, await self._transport.json("POST", "/agents", body=agent))
 
     async def put_agent(self, id: str, agent: types.AgentRegistration) -> types.Registered:
-        """Makes an agent of an id of the caller's choice (its key is in the answer), or changes one."""
+        """Creates an agent with an id of the caller's choice (its key is in the response), or
+        changes one."""
         return cast(types.Registered, await self._transport.json("POST", "/agents/{id}", at={"id": id}, body=agent))
 
     async def list_agents(self) -> list[types.AgentInfo]:
@@ -421,14 +436,14 @@ class Rcrt:
     # Tenants
 
     async def list_tenants(self) -> list[types.TenantInfo]:
-        """All of them for the operator, else the caller's own."""
+        """For the operator all of them, for others their own."""
         return cast(list[types.TenantInfo], await self._read("/tenants"))
 
     async def get_tenant(self, id: str) -> types.TenantInfo:
         return cast(types.TenantInfo, await self._read("/tenants/{id}", {"id": id}))
 
     async def put_tenant(self, id: str, name: str) -> types.TenantDone:
-        """Makes a tenant (its first agent's key is in the answer), or renames it."""
+        """Creates a tenant (its first agent's key is in the response), or renames it."""
         body = {"name": name}
         return cast(types.TenantDone, await self._transport.json("PUT", "/tenants/{id}", at={"id": id}, body=body))
 
@@ -438,7 +453,7 @@ class Rcrt:
     # Webhooks
 
     async def create_webhook(self, agent_id: str, webhook: types.NewWebhook) -> types.WebhookInfo:
-        """Each event that the agent may hear is posted to the address, signed."""
+        """Each event that the agent can see is posted to the URL, signed."""
         made = await self._transport.json("POST", "/agents/{id}/webhooks", at={"id": agent_id}, body=webhook)
         return cast(types.WebhookInfo, made)
 
@@ -459,14 +474,14 @@ class Rcrt:
         return cast(types.WebhookInfo, resumed)
 
     async def set_webhook_secret(self, agent_id: str, secret: str) -> None:
-        """What the agent's deliveries are signed with."""
+        """The signing secret of the agent's deliveries."""
         body = {"secret": secret}
         await self._transport.json("POST", "/agents/{id}/secret", at={"id": agent_id}, body=body, again=True)
 
     async def list_dead_letters(
         self, *, limit: int | None = None, offset: int | None = None
     ) -> list[types.DeadLetter]:
-        """Deliveries that were given up, the newest first; the end is an empty page."""
+        """Deliveries that were given up, the newest first. After the last one, pages are empty."""
         return cast(list[types.DeadLetter], await self._read("/dlq", query={"limit": limit, "offset": offset}))
 
     async def retry_dead_letter(self, id: str) -> None:
@@ -476,7 +491,7 @@ class Rcrt:
         await self._transport.remove("/dlq/{id}", at={"id": id})
 
     async def delete_dead_letters(self) -> int:
-        """All of them; gives how many there were."""
+        """Deletes all of them. Returns how many there were."""
         return int((await self._transport.json("DELETE", "/dlq"))["deleted"])
 
     # Operations
@@ -484,7 +499,7 @@ class Rcrt:
     async def revoke_tokens(
         self, *, token: str | None = None, jti: str | None = None, agent_id: str | None = None, all: bool = False
     ) -> types.RevokedTokens:
-        """Ends tokens before they expire; without an argument the client's own."""
+        """Revokes tokens before they expire. Without an argument the client's own."""
         named = {"token": token, "jti": jti, "agent_id": agent_id}
         body: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         if all:
@@ -492,7 +507,7 @@ class Rcrt:
         return cast(types.RevokedTokens, await self._transport.json("POST", "/auth/revoke", body=body))
 
     async def stream_ticket(self) -> types.StreamTicket:
-        """A one-time ticket for a browser's ``EventSource``, which sends no header."""
+        """A one-time ticket for a browser's ``EventSource``, which cannot send headers."""
         return cast(types.StreamTicket, await self._transport.json("POST", "/events/ticket"))
 
     async def egress_log(
@@ -508,7 +523,8 @@ class Rcrt:
         before: int | None = None,
         limit: int | None = None,
     ) -> types.EgressPage:
-        """What tools and webhooks asked of other servers, newest first; ``before`` is the ``next`` of the page before."""
+        """The requests of tools and webhooks to other servers, newest first; ``before`` is the
+        ``next`` of the page before."""
         query: dict[str, QueryValue] = {
             "tool": tool,
             "host": host,
@@ -523,15 +539,16 @@ class Rcrt:
         return cast(types.EgressPage, await self._read("/audit/egress", query=query))
 
     async def hygiene_stats(self) -> types.HygieneReport:
-        """How the taking out of ended records goes."""
+        """The state of the deletion of expired records."""
         return cast(types.HygieneReport, await self._read("/hygiene/stats"))
 
     async def run_hygiene(self) -> types.HygieneRunReport:
-        """Takes out ended records now."""
+        """Deletes expired records now."""
         return cast(types.HygieneRunReport, await self._transport.json("POST", "/hygiene/run", again=True))
 
     async def health(self) -> types.Health:
-        """Whether the server and its database are well; :class:`ProblemError` ``unavailable`` when they are not."""
+        """Checks the server and its database. Raises :class:`ProblemError` ``unavailable`` if
+        they are unhealthy."""
         return cast(types.Health, await self._transport.json("GET", "/health", anonymous=True))
 
     async def _read(

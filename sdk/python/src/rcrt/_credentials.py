@@ -1,4 +1,4 @@
-"""How the client proves who it is, and the token that it has at the moment."""
+"""The client's credentials, and its current token."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .types import GivenToken, Profile, Role, TokenRequest
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is. When it ends, so does the access."""
+    """A fixed token. When it expires, so does the access."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class AgentKey:
-    """An agent's key. Tokens are fetched when they are needed and renewed before they end."""
+    """An agent's key. Tokens are fetched when needed and renewed before they expire."""
 
     owner_id: str
     agent_id: str
     key: str = field(repr=False)
     roles: list[Role] | None = None
     profile: Profile | None = None
-    #: How long each token is good for, in seconds; an hour when absent.
+    #: The lifetime of each token in seconds. The default is an hour.
     ttl_sec: int | None = None
 
 
 @dataclass(frozen=True)
 class Open:
-    """A server with open auth: it gives a token to whoever asks."""
+    """A server with open auth: it gives a token to every caller."""
 
     owner_id: str | None = None
     agent_id: str | None = None
@@ -52,7 +52,7 @@ class Tokens:
         self._renewing = asyncio.Lock()
 
     async def token(self) -> str:
-        """A token that is good for a while. Callers that come at once wait for one and the same."""
+        """A token that stays valid for a while. Concurrent callers share one request."""
         credentials = self._credentials
         if isinstance(credentials, Token):
             return credentials.token.strip()
@@ -61,12 +61,12 @@ class Tokens:
                 return self._held[0]
             asked = time.monotonic()
             given = await self._fetch(_request(credentials))
-            # With a fifth of its time left it is renewed: clocks differ and requests take time.
+            # It is renewed with a fifth of its lifetime left: clocks differ and requests take time.
             self._held = (given["token"], asked + given["expires_in"] * 0.8)
             return given["token"]
 
     def refused(self, token: str) -> bool:
-        """Gives up a token that the server refused. True when another one can be had."""
+        """Discards a token that the server refused. True if a new one can be requested."""
         if isinstance(self._credentials, Token):
             return False
         if self._held is not None and self._held[0] == token:

@@ -1,4 +1,5 @@
-"""A subscription that outlives its connections: each event once, in order, across restarts of the server."""
+"""A subscription across connections: each event once, in order, also across restarts of the
+server."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from ._sse import Message, Parser
 from ._transport import ATTEMPTS, QueryValue, Transport, authorized, backoff
 from .errors import ProblemError, RcrtError, Unreachable, problem_of
 
-#: A connection that lived so many seconds was a good one: the next is made at once.
+#: After a connection of at least this many seconds the next one is made at once.
 GOOD_TIME = 5.0
-#: How often in a row the same place may be unreadable before the stream gives up.
+#: How often in a row the same event can be unreadable before the stream gives up.
 UNREADABLE = 5
 
 
@@ -27,30 +28,32 @@ Kind = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
 
 @dataclass(frozen=True)
 class Event:
-    """One change of one record. (A stream's messages are texts to the OpenAPI document: this shape is not from there.)"""
+    """One change of one record. (The OpenAPI document does not describe the messages of a
+    stream.)"""
 
-    #: The event's number: what ``after`` takes to go on behind it.
+    #: The event's number. Pass it as ``after`` to resume after this event.
     id: int
     type: Kind
     breadcrumb_id: str
     version: int
     tags: list[str]
     schema_name: str | None
-    #: The record's after the change (before it, for a deletion); empty where the record is secret.
+    #: The record's context after the change (before a deletion). Empty if the record is secret.
     context: dict[str, Any]
-    #: All that came over the wire.
+    #: The whole message.
     raw: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Missed:
-    """The subscriber was away for longer than events are kept: those between ``after`` and ``first`` are gone."""
+    """The subscriber was away for longer than events are retained: those between ``after`` and
+    ``first`` are gone."""
 
-    #: Where a stream that begins here goes on.
+    #: Pass this as the position from which a stream continues.
     id: int
-    #: The number behind which events are missing.
+    #: The number after which events are missing.
     after: int
-    #: The number of the oldest event that is still there.
+    #: The number of the oldest event that still exists.
     first: int
 
 
@@ -64,8 +67,9 @@ async def follow(
     silence: float,
     on_reconnect: Callable[[Exception], None] | None,
 ) -> AsyncGenerator[EventItem, None]:
-    """Follows events until the loop is left or the server refuses for good."""
-    # The newest number seen. Never absent once a connection was made: the first ping names where the stream starts.
+    """Follows events until the loop is left or the server refuses permanently."""
+    # The newest number seen. Always set after a connection was made: the first ping has the
+    # stream's start.
     last = after
     connected = False
     failures = unreadable = 0
@@ -78,7 +82,7 @@ async def follow(
                 connected = True
                 item = _read(message)
                 if item is None:
-                    # A ping's number is one before which everything was seen.
+                    # Everything up to a ping's number has been seen.
                     if message.id.isdigit():
                         last = max(last or 0, int(message.id))
                     continue
@@ -171,7 +175,7 @@ async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int
                 return answer
             await answer.aread()
         except httpx.TransportError as error:
-            raise Unreachable(f"no answer from {transport.base}: {error or type(error).__name__}") from error
+            raise Unreachable(f"no response from {transport.base}: {error or type(error).__name__}") from error
         if answer.status_code == 401 and not renewed and transport.tokens.refused(token):
             renewed = True
             continue

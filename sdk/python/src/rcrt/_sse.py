@@ -1,11 +1,11 @@
-"""Server-sent events, read from text as it comes (the parsing rules of the HTML standard, section 9.2.6)."""
+"""An incremental parser of server-sent events (the rules of the HTML standard, section 9.2.6)."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-#: The most characters of one message: the largest record's event is far below it.
+#: The most characters of one message. The largest record's event is far below.
 MOST_CHARS = 64 * 1024 * 1024
 
 _END = re.compile("\r\n|\n|\r")
@@ -28,11 +28,11 @@ class Parser:
         self._id = ""
         self._event = ""
         self._begun = False
-        # The last character was a CR: an LF right after it belongs to the same line end.
+        # The last character was a CR. An LF directly after it belongs to the same line break.
         self._after_cr = False
 
     def read(self, text: str) -> list[Message]:
-        """Reads on, and gives the messages that became complete."""
+        """Parses more text, and returns the messages that are complete."""
         found: list[Message] = []
         if not text:
             return found
@@ -51,7 +51,7 @@ class Parser:
             self._rest = ""
         self._rest += rest
         if len(self._rest) + self._length > MOST_CHARS:
-            raise ValueError("a message without end")
+            raise ValueError("a message that is too long")
         return found
 
     def _line(self, line: str, found: list[Message]) -> None:

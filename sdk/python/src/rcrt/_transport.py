@@ -1,4 +1,4 @@
-"""One request and its answer, with the repetitions that are safe."""
+"""One request and its response, with retries that are safe."""
 
 from __future__ import annotations
 
@@ -15,29 +15,32 @@ from ._credentials import Credentials, Tokens
 from .errors import ProblemError, RcrtError, Unreachable, problem_of
 from .types import GivenToken, TokenRequest
 
-#: How often a request is sent at most. With the waits between, that is about three seconds: a server's restart.
+#: The most attempts of a request. With the pauses, that is about three seconds, enough for a
+#: server's restart.
 ATTEMPTS = 6
-#: Seconds that an answer may take that nobody waits for on purpose.
+#: Timeout in seconds for a response without an explicit wait.
 ANSWER_TIME = 60.0
 CONNECT_TIME = 5.0
-#: A server that asks for more patience than this, in seconds, is told of instead of waited for.
+#: If the server asks for a longer pause than this, in seconds, the client raises its error instead
+#: of waiting.
 LONGEST_WAIT = 60.0
 
 QueryValue = Union[str, int, bool, list[str], None]
 
 
 def backoff(attempt: int) -> float:
-    """Seconds before the next attempt (from 1): 0.1, then twice as long each time up to 5, half of it by chance."""
+    """Seconds before the next attempt (from 1): 0.1, then twice as long each time up to 5, half
+    of it by chance."""
     return min(5.0, 0.1 * 2.0 ** min(attempt - 1, 10)) * (0.5 + random.random() / 2)
 
 
 def etag(version: int) -> str:
-    """A version as ``If-Match`` has it."""
+    """A version in the form of ``If-Match``."""
     return f'"{version}"'
 
 
 class MaybeDone:
-    """Whether an earlier sending of the same request may have been done already."""
+    """Whether an earlier attempt of the same request was possibly done already."""
 
     def __init__(self) -> None:
         self.is_so = False
@@ -47,10 +50,10 @@ class Transport:
     def __init__(self, url: str, credentials: Credentials, http: httpx.AsyncClient | None) -> None:
         base = httpx.URL(url)
         if base.scheme not in ("http", "https") or not base.host:
-            raise ValueError(f"{url} is no address of a server; it must begin with http:// or https://")
+            raise ValueError(f"{url} is not a server URL; it must start with http:// or https://")
         self.base = f"{base.scheme}://{base.netloc.decode()}{base.path.rstrip('/')}"
         self._owns = http is None
-        # Nobody else may be handed the token, so redirects are not followed (httpx's own default).
+        # No other server can get the token, so redirects are not followed (httpx's own default).
         self.http = http or httpx.AsyncClient(timeout=ANSWER_TIME, trust_env=not _is_this_machine(base.host))
         self.tokens = Tokens(credentials, self._given)
 
@@ -62,11 +65,12 @@ class Transport:
         return cast(GivenToken, await self.json("POST", "/auth/token", body=request, again=True, anonymous=True))
 
     async def json(self, method: str, path: str, **sending: Any) -> Any:
-        """The body of a success."""
+        """The body of a successful response."""
         return decoded(await self.exchange(method, path, **sending))
 
     async def remove(self, path: str, **sending: Any) -> None:
-        """Deletes what stands at a path. When a repetition finds nothing there, the first sending did it."""
+        """Deletes the resource at a path. If a retry finds nothing there, the first attempt
+        deleted it."""
         maybe_done = MaybeDone()
         try:
             await self.exchange("DELETE", path, again=True, maybe_done=maybe_done, **sending)
@@ -88,7 +92,7 @@ class Transport:
         time: float = ANSWER_TIME,
         maybe_done: MaybeDone | None = None,
     ) -> httpx.Response:
-        """Sends until there is an answer that counts, and gives it if it is a success.
+        """Sends until there is a final response, and returns it if it is a success.
 
         ``again``: doing it twice is doing it once. Else it is repeated only when the server certainly did not do it.
         """
@@ -124,7 +128,7 @@ class Transport:
                 return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
             if answer.is_success:
                 return answer, RcrtError("", "", False), False
-            # A token may end, or its server's key change, sooner than it said: one new token is worth a try.
+            # A token can expire early, or the server's key can change, so try one new token.
             if answer.status_code == 401 and not renewed and token is not None and self.tokens.refused(token):
                 renewed = True
                 continue
@@ -140,9 +144,9 @@ class Transport:
         body: object,
     ) -> dict[str, Any]:
         for name, value in at.items():
-            # An empty step would be another path, and so would these two.
+            # An empty segment would be another path, and so would these two.
             if value in ("", ".", ".."):
-                raise ValueError(f"{name} must name something; it is {value!r}")
+                raise ValueError(f"{name} must not be empty, . or ..; it is {value!r}")
             path = path.replace("{" + name + "}", quote(value, safe=""))
         pairs: list[tuple[str, str]] = []
         for name, given in query.items():
@@ -153,7 +157,7 @@ class Transport:
         sent = {name: value for name, value in headers.items() if value is not None}
         request: dict[str, Any] = {"method": method, "url": self.base + path, "params": pairs, "headers": sent}
         if body is not None:
-            # As UTF-8, without the escapes that would make a large text larger; NaN is no JSON.
+            # As UTF-8, without escapes that would make a large text larger. NaN is not JSON.
             request["content"] = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
             sent["content-type"] = "application/json"
         return request
@@ -169,7 +173,7 @@ def decoded(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError as error:
-        raise RcrtError("the server's answer makes no sense", "foreign", False) from error
+        raise RcrtError("the server's response cannot be parsed", "foreign", False) from error
 
 
 def _is_this_machine(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""What can go wrong: a refusal of the server, no server, or a tool that failed."""
+"""Errors: the server refused a request, the server was unreachable, or a tool failed."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ from .types import Accepted, Problem, ToolResponse, Violation
 
 
 class RcrtError(Exception):
-    """Everything that this client raises of its own accord."""
+    """The base of all errors of this client."""
 
     def __init__(self, message: str, code: str, retryable: bool) -> None:
         super().__init__(message)
-        #: A stable name: a problem's code, a tool's error code, ``unreachable`` or ``still_running``.
+        #: A stable name: a problem's code, a tool's error code, ``unreachable`` or
+        #: ``still_running``.
         self.code = code
-        #: Whether the same again may go better.
+        #: Whether a retry can help.
         self.retryable = retryable
 
 
 class ProblemError(RcrtError):
-    """The server refused, and says why."""
+    """The server refused the request, with a reason."""
 
     def __init__(self, problem: Problem, status: int, retry_after: float | None, request_id: str | None) -> None:
         super().__init__(f"{problem['title']}: {problem['detail']}", problem["code"], status in (429, 502, 503, 504))
         self.problem = problem
         #: The HTTP status.
         self.status = status
-        #: How many seconds the server asked to wait before the next attempt.
+        #: The pause in seconds that the server asked for.
         self.retry_after = retry_after
-        #: Under this id the server's log tells more.
+        #: The id of the request in the server's log.
         self.request_id = request_id
 
     @property
     def violations(self) -> list[Violation]:
-        """Everything that is wrong with the input, a field each."""
+        """The invalid fields of the input."""
         return self.problem.get("violations", [])
 
 
 class Unreachable(RcrtError):
-    """No answer: no server is there, or the connection broke. What was asked may have been done."""
+    """No response: the server was unreachable, or the connection broke. The request was possibly
+    done."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "unreachable", True)
 
 
 class ToolError(RcrtError):
-    """The tool answered that it failed."""
+    """The tool failed."""
 
     def __init__(self, response: ToolResponse) -> None:
         message = f"{response['tool']}: {response.get('error') or 'failed'}"
@@ -58,25 +60,26 @@ class ToolError(RcrtError):
 
     @property
     def details(self) -> Any:
-        """For programs, as the tool gave it."""
+        """Details for programs, from the tool."""
         return self.response.get("error_details")
 
 
 class StillRunning(RcrtError):
-    """The call goes on, but the caller's time is up."""
+    """The call continues, but the caller's time limit is over."""
 
     def __init__(self, tool: str, accepted: Accepted, idempotency_key: str) -> None:
         super().__init__(
-            f"{tool} has not answered in time; its request {accepted['request']} stands", "still_running", True
+            f"{tool} got no response in time; request {accepted['request']} continues", "still_running", True
         )
-        #: The request that stands.
+        #: The request, which continues.
         self.accepted = accepted
-        #: The same key with the same call waits on.
+        #: The same key with the same call continues to wait.
         self.idempotency_key = idempotency_key
 
 
 def problem_of(answer: httpx.Response) -> ProblemError:
-    """The problem in an answer (read already) that is no success. Proxies answer, too, and in words of their own."""
+    """The problem in a response (already read) that is not a success. It can come from a proxy,
+    in another format."""
     try:
         read = answer.json()
     except ValueError:
@@ -92,7 +95,7 @@ def problem_of(answer: httpx.Response) -> ProblemError:
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
-    """In seconds: it comes as seconds or as a date."""
+    """``Retry-After`` in seconds. It can be seconds or a date."""
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
