@@ -8,17 +8,17 @@ use uuid::Uuid;
 
 use crate::Violations;
 
-/// What a grant opens.
+/// What a grant permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The short view, and the record in lists and searches.
+    /// To read the short view, and to find the record in lists and searches.
     ReadContext,
-    /// Everything, with the history; what `read_context` opens, too.
+    /// To read everything, including the history. Includes `read_context`.
     ReadFull,
     Update,
     Delete,
-    /// The record's events.
+    /// To receive the record's events.
     Subscribe,
 }
 
@@ -40,14 +40,14 @@ impl std::str::FromStr for Action {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|action| action.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no action; the actions are {}", Self::ALL.map(Self::as_str).join(", ")))
+        Self::ALL.into_iter().find(|action| action.as_str() == text).ok_or_else(|| {
+            format!("{text:?} is not a valid action; expected one of {}", Self::ALL.map(Self::as_str).join(", "))
+        })
     }
 }
 
-/// A record opened to an agent (of whatever tenant), or to all agents of a tenant: one of the two is named.
+/// A grant on one record to an agent of any tenant, or to all agents of a tenant. Exactly one of
+/// the two grantees is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AclEntry {
     pub id: Uuid,
@@ -58,7 +58,7 @@ pub struct AclEntry {
     pub created_at: DateTime<Utc>,
 }
 
-/// Actions to be granted or revoked. Exactly one grantee, and `action` or `actions`.
+/// Actions to grant or revoke. Names exactly one grantee, and either `action` or `actions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AclChange {
@@ -88,7 +88,7 @@ impl AclChange {
         Self { breadcrumb_id, grantee_agent_id: None, grantee_owner_id: Some(tenant), action: None, actions }
     }
 
-    /// The actions, each once, whichever way they were given.
+    /// The actions of both fields, without duplicates.
     pub fn all_actions(&self) -> Vec<Action> {
         let mut actions: Vec<Action> = self.actions.iter().copied().chain(self.action).collect();
         actions.sort_unstable();
@@ -100,15 +100,15 @@ impl AclChange {
         let mut found = Violations::default();
         match (self.grantee_agent_id, self.grantee_owner_id) {
             (Some(_), Some(_)) => {
-                found.add("grantee_owner_id", "is given beside grantee_agent_id; name an agent or a tenant, not both");
+                found.add("grantee_owner_id", "cannot be combined with grantee_agent_id; name an agent or a tenant");
             }
             (None, None) => {
-                found.add("grantee_agent_id", "is missing: name an agent here, or a tenant in grantee_owner_id");
+                found.add("grantee_agent_id", "is required: an agent here, or a tenant in grantee_owner_id");
             }
             _ => {}
         }
         if self.action.is_some() && !self.actions.is_empty() {
-            found.add("action", "is given beside actions; take one of the two");
+            found.add("action", "cannot be combined with actions; use one of the two");
         } else if self.all_actions().is_empty() {
             let names = Action::ALL.map(Action::as_str).join(", ");
             found.add("actions", format!("must name at least one of {names}"));

@@ -3,21 +3,22 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool that
-/// says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
+/// The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its
+/// defaults: without hints, a tool is assumed to make destructive changes in the open world. The
+/// runtime does not enforce them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Annotations {
-    /// For people.
+    /// A title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// It changes nothing.
     pub read_only: bool,
-    /// What it changes may be lost. Says nothing where it is read-only.
+    /// It can destroy what it changes. Has no meaning for a read-only tool.
     pub destructive: bool,
-    /// The same call again changes nothing more.
+    /// Repeating the same call changes nothing further.
     pub idempotent: bool,
-    /// It deals with things outside of this installation.
+    /// It interacts with systems outside of this installation.
     pub open_world: bool,
 }
 

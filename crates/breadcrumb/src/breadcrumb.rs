@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{MAX_RECORD_BYTES, Selector, TimeToLive, TtlType, Violation, Violations, hex};
 
-/// Rows of a list when the caller names no limit.
+/// The page size of a list when the caller gives no limit.
 pub const DEFAULT_PAGE: u32 = 100;
 /// The most tags of one record.
 pub const MAX_TAGS: usize = 100;
@@ -19,12 +19,13 @@ pub const MAX_PAGE: u32 = 1000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
-    /// As `team`; besides, agents of every tenant may read the short view by id (unless the record is secret).
+    /// Like `team`. In addition, agents of every tenant can read the short view by id, unless the
+    /// record is secret.
     Public,
     /// All agents of the tenant, by their roles.
     #[default]
     Team,
-    /// Who created it, curators, runners, and who holds a grant.
+    /// The agent that created it, curators, runners, and holders of a grant.
     Private,
 }
 
@@ -34,11 +35,11 @@ pub enum Sensitivity {
     #[default]
     Low,
     Pii,
-    /// The context stands in no event, no list, no search and no log; it is read by id.
+    /// The context appears in no event, list, search or log. It is read by id only.
     Secret,
 }
 
-/// A record as the store has it, with everything (the *full* view).
+/// A complete record (the *full* view).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Breadcrumb {
     pub id: Uuid,
@@ -80,13 +81,14 @@ pub struct Breadcrumb {
     pub updated_by: Option<Uuid>,
     /// Bytes of the context's JSON text.
     pub size_bytes: i64,
-    /// Of a record that ends by its reads (`ttl_type` usage or hybrid): how often it was read, this time included.
+    /// How often the record was read, including this read. Only for `ttl_type` usage and hybrid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_count: Option<i64>,
-    /// Of such a record: how many reads are left. With the last one it is gone.
+    /// How many reads are left. The record expires with the last one. Only for `ttl_type` usage and
+    /// hybrid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_left: Option<i64>,
-    /// In the answer to a write: what the definition of its schema name warns of.
+    /// In the result of a write: warnings from the definition of the record's schema name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Violation>,
 }
@@ -135,7 +137,7 @@ impl From<Breadcrumb> for BreadcrumbView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BreadcrumbListItem {
     pub id: Uuid,
-    /// The tenant, when it is another one, which shares the record.
+    /// The tenant that shares the record, when it is not the caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<Uuid>,
     pub title: String,
@@ -147,16 +149,17 @@ pub struct BreadcrumbListItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub context: Option<Map<String, Value>>,
-    /// The record's `sensitivity` is `secret`: its context, which was asked for, is empty here. Who may read the record
-    /// reads it by id.
+    /// The record's `sensitivity` is `secret`, so the requested context is empty here. Agents with
+    /// the right to read the record get it by id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// Of a search: how well it matches. Larger is better; only comparable within one answer.
+    /// In a search: how well the record matches. Larger is better. Compare scores within one result
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
 
-/// One version of a record, as its history tells it.
+/// One version of a record in its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BreadcrumbVersion {
     pub version: i64,
@@ -172,13 +175,13 @@ pub struct BreadcrumbVersion {
     pub updated_by: Option<Uuid>,
 }
 
-/// A tag, as the description of the API has it; in Rust it is its text.
+/// A tag, as the OpenAPI document describes it. In Rust it is a string.
 #[derive(ToSchema)]
 #[schema(min_length = 1, max_length = 200, pattern = "\\S")]
 #[allow(dead_code)]
 struct Tag(String);
 
-/// What a caller gives to create a record. Unknown fields are refused.
+/// The input to create a record. Unknown fields are refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewBreadcrumb {
@@ -206,20 +209,20 @@ pub struct NewBreadcrumb {
     pub visibility: Visibility,
     #[serde(default)]
     pub sensitivity: Sensitivity,
-    /// When the record ends, for `ttl_type` datetime (or none) and hybrid.
+    /// When the record expires. For `ttl_type` datetime (or no `ttl_type`) and hybrid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_type: Option<TtlType>,
-    /// `duration`: seconds above 0, or a text such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how often
-    /// the record can be read by its id (for usage and hybrid).
+    /// `duration`: seconds above 0, or a string such as `"2h"` (for `ttl_type` duration and
+    /// hybrid). `max_reads`: how often the record can be read by id (for usage and hybrid).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub ttl_config: Option<Value>,
 }
 
 impl NewBreadcrumb {
-    /// Every reason why a store would refuse this record, or `Ok`.
+    /// Returns every reason why a store would refuse this record.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
         if let Err(more) = self.check_but_ttl() {
@@ -259,22 +262,24 @@ impl NewBreadcrumb {
         found.into_result()
     }
 
-    /// How long the record stays, or what is wrong with what it says of that.
+    /// How long the record is kept. An error if its TTL fields are invalid.
     pub fn time_to_live(&self) -> Result<TimeToLive, Violations> {
         TimeToLive::read(self.ttl, self.ttl_type, self.ttl_config.as_ref())
     }
 
-    /// The moment this record ends by time, if it does: `ttl`, or `now` plus the duration.
+    /// When this record expires by time, if it does: `ttl`, or `now` plus the duration.
     pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self.time_to_live() {
             Ok(time_to_live) => time_to_live.ends_at(now),
-            // Of a record from before these rules, whose change names no time to live: what it had stands.
+            // A record that was written before these rules, and a change without TTL fields: its
+            // old expiry remains.
             Err(_) => self.ttl,
         }
     }
 
-    /// SHA-256 of the canonical request body, in hex: tells whether a repeated `Idempotency-Key` means the same. Where a
-    /// request stands in its caller's trace does not count: a repetition is another step there.
+    /// SHA-256 of the canonical request body, in hex. It detects whether a repeated
+    /// `Idempotency-Key` has the same body. A request's `traceparent` is left out, because a repeat
+    /// is another step of the caller's trace.
     pub fn fingerprint(&self) -> String {
         let is_traced = self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
             && self.context.contains_key("traceparent");
@@ -289,8 +294,8 @@ impl NewBreadcrumb {
     }
 }
 
-/// What a caller gives to change a record: a field that is absent stays as it is; the context is replaced whole.
-/// Unknown fields are refused.
+/// The input to change a record. An absent field keeps its value. The context is replaced as a
+/// whole. Unknown fields are refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreadcrumbChanges {
@@ -329,8 +334,8 @@ pub struct BreadcrumbChanges {
 }
 
 impl BreadcrumbChanges {
-    /// The record after these changes, in the shape of a new one (so that it is checked like one). A request stays a
-    /// request and nothing becomes one: `schema_name` may not move to or from `tool.request.v1`.
+    /// The record after these changes, as a [`NewBreadcrumb`] that passes the same checks.
+    /// `schema_name` cannot change to or from `tool.request.v1`.
     pub fn applied_to(&self, record: &Breadcrumb) -> Result<NewBreadcrumb, Violations> {
         let request = crate::schema_names::TOOL_REQUEST;
         if let Some(name) = &self.schema_name
@@ -352,13 +357,12 @@ impl BreadcrumbChanges {
             llm_hints: self.llm_hints.clone().or_else(|| record.llm_hints.clone()),
             visibility: self.visibility.unwrap_or(record.visibility),
             sensitivity: self.sensitivity.unwrap_or(record.sensitivity),
-            // A new kind of TTL, or a new duration, restarts the clock; otherwise the old expiry
-            // stays.
+            // A new TTL type or duration restarts the clock. Otherwise the old expiry remains.
             ttl: if self.names_ttl() { self.ttl } else { record.ttl },
             ttl_type: self.ttl_type.or(record.ttl_type),
             ttl_config: match &self.ttl_config {
                 Some(config) => Some(config.clone()),
-                // What was said for another kind says nothing for this one.
+                // The configuration of another TTL type does not apply to the new one.
                 None if self.ttl_type.is_some() && self.ttl_type != record.ttl_type => None,
                 None => record.ttl_config.clone(),
             },
@@ -367,21 +371,21 @@ impl BreadcrumbChanges {
         Ok(changed)
     }
 
-    /// Whether they say anew how long the record stays. Then its reads are counted anew too.
+    /// Whether the changes set a TTL field. If so, the count of reads restarts too.
     pub fn names_ttl(&self) -> bool {
         self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some()
     }
 }
 
-/// The answer to a create.
+/// The result of a create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Created {
     pub id: Uuid,
     pub version: i64,
-    /// True when this answer was given before, to the same `Idempotency-Key` and body.
+    /// True when this is the result of an earlier create with the same `Idempotency-Key` and body.
     #[serde(default)]
     pub replayed: bool,
-    /// What the definition of the record's schema name warns of. The record was written.
+    /// Warnings from the definition of the record's schema name. The record was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Violation>,
 }
@@ -455,7 +459,7 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
     }
 }
 
-/// How long the context's text is, without making it.
+/// The length of the context's JSON text, without allocating it.
 fn text_bytes(context: &Map<String, Value>) -> usize {
     let mut counted = Counted(0);
     match serde_json::to_writer(&mut counted, context) {
@@ -482,17 +486,17 @@ fn context_text(context: &Map<String, Value>) -> String {
 }
 
 impl Breadcrumb {
-    /// The checksum and size that a context has: SHA-256 in hex, and bytes of JSON text.
+    /// The checksum and size of a context: SHA-256 in hex, and bytes of JSON text.
     pub fn measure(context: &Map<String, Value>) -> (String, i64) {
         Self::measure_text(&context_text(context))
     }
 
-    /// [`Self::measure`] of a context whose JSON text is at hand.
+    /// Like [`Self::measure`], for a context that is already JSON text.
     pub fn measure_text(context: &str) -> (String, i64) {
         (hex(&Sha256::digest(context.as_bytes())), context.len() as i64)
     }
 
-    /// The first tag of the form `workspace:…`, whole.
+    /// The first tag of the form `workspace:…`, including the prefix.
     pub fn workspace(&self) -> Option<&str> {
         self.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:"))
     }

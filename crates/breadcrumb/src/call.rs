@@ -24,67 +24,68 @@ pub enum CallState {
     Finished,
 }
 
-/// Where a request stands.
+/// The state of a request's call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Call {
     /// The request's record.
     pub request: Uuid,
     pub tool: String,
     pub state: CallState,
-    /// How many attempts were started.
+    /// Attempts that were started.
     pub attempt: u32,
     pub max_attempts: u32,
     pub cancel_requested: bool,
-    /// The response's record, once finished.
+    /// The response record, once the call is finished.
     pub response: Option<Uuid>,
     pub queued_at: DateTime<Utc>,
 }
 
-/// What a runner asks for when it has room.
+/// What a runner sends to claim calls when it has free slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
-    /// This runner process.
+    /// Identifies the runner process.
     pub runner_id: Uuid,
-    /// How many calls at most, 1 to 100. The oldest come first.
+    /// The maximum number of calls, 1 to 100. The oldest calls come first.
     #[schema(minimum = 1, maximum = 100)]
     pub limit: u32,
-    /// How long the lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
+    /// How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
     #[schema(minimum = 1000, maximum = 600_000)]
     pub lease_ms: u64,
-    /// Tools that this runner has no room for now.
+    /// Tools for which this runner has no free slot now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except_tools: Vec<String>,
 }
 
-/// The right to run one call, until the lease ends. A store refuses whoever shows an old fence.
+/// The right to run one call until the lease ends. A store refuses writes with an old fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
     /// The request's record.
     pub request: Uuid,
-    /// Grows with every claim of this call.
+    /// The fencing token. It grows with each claim of this call.
     pub fence: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Claim {
     pub lease: Lease,
-    /// Which attempt this would be, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
     pub request: Breadcrumb,
-    /// Of whoever wrote the request, and of the calls that led to it, as they stood when it was written.
+    /// The profiles of the request's author and of the calls that led to it, as of when the request
+    /// was written.
     #[serde(default)]
     pub profiles: Profiles,
-    /// Milliseconds until the request's deadline, at the moment of the claim and by the database's clock.
+    /// Milliseconds from the claim until the request's deadline, by the database's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left_ms: Option<u64>,
     pub queued_at: DateTime<Utc>,
-    /// Since when this attempt could have been claimed: a retry waits for its time.
+    /// When this attempt became claimable. A retry is not claimable at once.
     #[serde(default)]
     pub ready_at: Option<DateTime<Utc>>,
 }
 
-/// What a heartbeat learns about one lease.
+/// The result of a heartbeat for one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeldLease {
     pub lease: Lease,
@@ -94,28 +95,28 @@ pub struct HeldLease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseStatus {
-    /// Extended.
+    /// The lease was extended.
     Held,
-    /// Extended, and somebody wants the call to stop: answer it `Cancelled`.
+    /// The lease was extended, and the call is to be cancelled: respond with `Cancelled`.
     CancelRequested,
-    /// Not ours any more: stop, and write nothing.
+    /// The runner no longer holds the lease: stop, and write nothing.
     Lost,
 }
 
-/// How a runner gives a call back.
+/// How a runner returns a call to the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Release {
-    /// It was not started; the attempt does not count.
+    /// The call was not started. The attempt does not count.
     Unstarted,
-    /// It failed in a way that a retry may mend; not to be claimed again before this many milliseconds have passed.
-    /// Refused with [`crate::StoreError::Invalid`] when no attempt is left.
+    /// The call failed, and a retry can succeed. It cannot be claimed again before this many
+    /// milliseconds have passed. Refused with [`crate::StoreError::Invalid`] if no attempt is left.
     Retry { after_ms: u64 },
 }
 
 impl Lease {
-    /// Of a call that a runner took on as its request was written, at this moment: the store and the runner reckon the
-    /// fence alike, so that it need not be told.
+    /// The lease of a call that a local runner took while its request was written, at this time.
+    /// The store and the runner compute the same fence, so it need not be sent.
     pub fn claimed_at_write(request: Uuid, at: DateTime<Utc>) -> Self {
         Self { request, fence: at.timestamp_micros() }
     }

@@ -1,5 +1,5 @@
-//! The egress log: requests that left through the egress gate, on whose behalf, and what was
-//! refused. No paths, headers or bodies.
+//! The egress log: requests through the egress gate, with their callers and outcomes. It contains
+//! no paths, headers or bodies.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,20 @@ use uuid::Uuid;
 
 use crate::Violations;
 
-/// The most entries that are written or read at once.
+/// The most entries in one read or write.
 pub const MAX_EGRESS_ENTRIES: usize = 1000;
 /// The longest reason, in characters.
 pub const MAX_EGRESS_REASON: usize = 300;
 
-/// How a request through the gate ended.
+/// The outcome of a request through the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressOutcome {
-    /// The server answered, whatever its status.
+    /// The server responded, with any status.
     Answered,
-    /// The gate did not let it out.
+    /// The gate refused it.
     Refused,
-    /// It was allowed, and no answer came.
+    /// It was allowed, but got no response.
     Failed,
 }
 
@@ -44,16 +44,16 @@ impl std::str::FromStr for EgressOutcome {
         Self::ALL
             .into_iter()
             .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no outcome; the outcomes are answered, refused, failed"))
+            .ok_or_else(|| format!("{text:?} is not a valid outcome; expected answered, refused or failed"))
     }
 }
 
-/// One request through the gate. A redirect that is followed is a request of its own.
+/// One request through the gate. Each followed redirect is a separate request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EgressRecord {
-    /// When it was begun.
+    /// When the request started.
     pub at: DateTime<Utc>,
-    /// Who asked for the call.
+    /// The agent that asked for the call.
     #[serde(default)]
     pub agent_id: Option<Uuid>,
     /// The tool's name; `webhooks` for deliveries to webhooks.
@@ -62,14 +62,14 @@ pub struct EgressRecord {
     /// The tool's record.
     #[serde(default)]
     pub tool_id: Option<Uuid>,
-    /// The `tool.request.v1` record of the call; of a delivery its id.
+    /// The `tool.request.v1` record of the call. For a webhook delivery, the delivery's id.
     #[serde(default)]
     pub call: Option<Uuid>,
-    /// As it was judged: a lower-case name or an address.
+    /// The host that was checked: a lower-case name or an address.
     #[schema(min_length = 1, max_length = 260)]
     pub host: String,
     pub port: u16,
-    /// `GET` and so on; `_OTHER` for methods that no standard names.
+    /// `GET` and so on; `_OTHER` for non-standard methods.
     #[schema(min_length = 1, max_length = 20)]
     pub method: String,
     pub outcome: EgressOutcome,
@@ -77,19 +77,19 @@ pub struct EgressRecord {
     #[serde(default)]
     #[schema(max_length = 300)]
     pub reason: Option<String>,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     #[serde(default)]
     pub status: Option<u16>,
     /// Bytes of the request's body.
     pub bytes_out: u64,
-    /// Bytes of the answer's body that were read, as they came.
+    /// Bytes read of the response's body, as received.
     pub bytes_in: u64,
-    /// Until the answer's body was read or left, in milliseconds.
+    /// Time until the response's body was read or abandoned, in milliseconds.
     pub duration_ms: u64,
 }
 
 impl EgressRecord {
-    /// What is wrong with it; `place` is where it stands.
+    /// Checks the record. `place` is its field path in the input.
     pub fn check(&self, place: &str) -> Result<(), Violations> {
         let mut found = Violations::default();
         found.text(&format!("{place}.tool"), &self.tool, 200);
@@ -99,7 +99,7 @@ impl EgressRecord {
             found.text(&format!("{place}.reason"), reason, MAX_EGRESS_REASON);
         }
         if (self.outcome == EgressOutcome::Answered) != self.status.is_some() {
-            found.add(format!("{place}.status"), "must be there if and only if the outcome is answered");
+            found.add(format!("{place}.status"), "must be present if and only if the outcome is answered");
         }
         let numbers = [("bytes_out", self.bytes_out), ("bytes_in", self.bytes_in), ("duration_ms", self.duration_ms)];
         for (field, _) in numbers.into_iter().filter(|(_, number)| i64::try_from(*number).is_err()) {
@@ -109,16 +109,16 @@ impl EgressRecord {
     }
 }
 
-/// One line of the log.
+/// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EgressEntry {
-    /// Its place in the log; later entries have higher ones.
+    /// Later entries have larger ids.
     pub id: i64,
     #[serde(flatten)]
     pub record: EgressRecord,
 }
 
-/// Which lines of the log. All conditions must hold.
+/// Selects log entries. All conditions must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EgressQuery {
     pub tool: Option<String>,
@@ -126,11 +126,11 @@ pub struct EgressQuery {
     pub agent_id: Option<Uuid>,
     pub call: Option<Uuid>,
     pub outcome: Option<EgressOutcome>,
-    /// Begun at this time or later.
+    /// Requests that started at this time or later.
     pub since: Option<DateTime<Utc>>,
-    /// Begun before this time.
+    /// Requests that started before this time.
     pub until: Option<DateTime<Utc>>,
-    /// Only entries with a lower id: the page after the one that ended with it.
+    /// Only entries with a smaller id, for paging: the last id of the previous page.
     pub before: Option<i64>,
     /// 1 to [`MAX_EGRESS_ENTRIES`].
     pub limit: u32,

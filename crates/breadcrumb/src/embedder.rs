@@ -2,51 +2,54 @@
 
 use async_trait::async_trait;
 
-/// A model, by what can be told apart from outside.
+/// Identifies an embedding model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EmbeddingModel {
-    /// Changes whenever the vectors of the same text would: vectors of two models are never compared. 1 to 200 characters.
+    /// Changes whenever the vectors of a text would change. Vectors of different models are never
+    /// compared. 1 to 200 characters.
     pub id: String,
-    /// How many numbers a vector has, 1 to 16,000.
+    /// The length of a vector, 1 to 16,000.
     pub dimensions: usize,
 }
 
 /// Who waits for the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbedPriority {
-    /// A search: it goes before everything that can wait.
+    /// A search. It goes before all work that can wait.
     Search,
-    /// Records that were written: when there is time.
+    /// Written records. They can wait.
     Records,
 }
 
-/// Why there are no vectors. The texts are for the operator.
+/// Why texts could not be embedded. The messages are for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
-    /// Not now; the same again can succeed.
+    /// Temporary: a retry can succeed.
     #[error("{0}")]
     Unavailable(String),
-    /// Not these texts; others may do.
+    /// These texts were refused; others may work.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Texts in, vectors out. Dropping a future gives the work up.
+/// Turns texts into vectors. Dropping a future cancels its work.
 #[async_trait]
 pub trait Embedder: std::fmt::Debug + Send + Sync + 'static {
-    /// The model, once [`Embedder::prepare`] has made it ready. Never waits.
+    /// Returns the model once [`Embedder::prepare`] has prepared it. Never blocks.
     fn model(&self) -> Option<EmbeddingModel>;
 
-    /// Makes the model ready, which may take minutes the first time: it is downloaded, read, or asked for its dimensions.
+    /// Prepares the model. This can take minutes the first time: the model is downloaded, loaded,
+    /// or asked for its dimensions.
     async fn prepare(&self) -> Result<EmbeddingModel, EmbedError>;
 
-    /// One vector of length 1 for each text, in the order given. Takes at most [`Embedder::max_batch`] texts at once; of a text that is
-    /// too long for the model, its beginning counts.
+    /// Returns one vector of length 1 for each text, in the order given. Accepts at most
+    /// [`Embedder::max_batch`] texts. If a text is too long for the model, only its beginning
+    /// counts.
     async fn embed(&self, texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// How many texts are taken at once.
+    /// The most texts in one batch.
     fn max_batch(&self) -> usize;
 
-    /// Whether texts stay on this machine. Those with personal data go nowhere else.
+    /// Whether texts stay on this machine. Texts with personal data are not sent elsewhere.
     fn is_local(&self) -> bool;
 }

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::{Selector, StoreError};
 
-/// An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number
-/// it saw gets every later event once, in order.
+/// An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names
+/// the last number it saw receives every later event once, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct EventNumber(pub i64);
@@ -43,7 +43,7 @@ impl EventKind {
         }
     }
 
-    /// [`Self::as_str`] read back, of a text that is one of the three.
+    /// The inverse of [`Self::as_str`]. `name` must be one of the three names.
     pub fn from_name(name: &str) -> Self {
         match name {
             "breadcrumb.created" => Self::Created,
@@ -53,7 +53,8 @@ impl EventKind {
     }
 }
 
-/// One change of one record. `context` is the record's after the change (before it, for a deletion).
+/// One change of one record. `context` is the record's after the change (before it, for a
+/// deletion).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Not part of the JSON: on the wire it is the SSE `id`.
@@ -69,25 +70,26 @@ pub struct Event {
     pub updated_at: DateTime<Utc>,
     #[schema(value_type = Object)]
     pub context: Map<String, Value>,
-    /// The record's `sensitivity` is `secret`: its context is empty here.
+    /// The record's `sensitivity` is `secret`, so its context is empty here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// The record is private: not all agents of the tenant hear of it.
+    /// The record is private, so not all agents of the tenant receive its events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// Events in order, without end; an error is the last item.
+/// An endless stream of events, in order. After an error it ends.
 pub type EventStream = BoxStream<'static, Result<Event, StoreError>>;
 
-/// What a subscriber wants to hear, of what its rights give it.
+/// Which of the events that an agent can see its stream carries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SubscribeOptions {
     /// Everything after this number; `None` starts with the next event.
     pub after: Option<EventNumber>,
-    /// Only events that each of these means.
+    /// Only events that match all of these selectors.
     pub filters: Vec<Selector>,
-    /// Only events that one of the agent's own selectors means, as they are by then; all while the agent has none.
+    /// Only events that match one of the agent's stored selectors, as they are at the time of the
+    /// event. All events while the agent has none.
     pub by_selectors: bool,
 }
 
@@ -98,22 +100,24 @@ impl SubscribeOptions {
     }
 }
 
-/// What a subscriber is told.
+/// One item of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubscriptionItem {
     Event(Event),
-    /// The event of this number is not for this subscriber. One that goes on after it misses nothing.
+    /// The event with this number is not for this subscriber. Resuming after it misses nothing.
     Skipped(EventNumber),
-    /// Some events after the number where the subscriber stood are not kept any more. From `first` on nothing is missing.
+    /// Some events after the subscriber's position are no longer stored. From `first` on, none is
+    /// missing.
     Missed {
         first: EventNumber,
     },
 }
 
-/// What [`SubscriptionItem`] tells, in the order of the numbers, without end; an error is the last item.
+/// An endless stream of [`SubscriptionItem`]s, in the order of their numbers. After an error it
+/// ends.
 pub type SubscriptionStream = BoxStream<'static, Result<SubscriptionItem, StoreError>>;
 
-/// The events alone. Where some were missed it ends, with [`StoreError::EventsMissed`].
+/// Only the events. If some were missed, the stream ends with [`StoreError::EventsMissed`].
 pub(crate) fn events_of(followed: SubscriptionStream) -> EventStream {
     stream::unfold(Some(followed), |followed| async {
         let mut followed = followed?;

@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
-/// Bytes of text that cost one step.
+/// Bytes of text per step.
 const TEXT: usize = 16;
 
-/// Steps that are left. One step takes some tens of nanoseconds: a value or a path segment looked at, or 16 bytes of
-/// text read. A value that is put into a set takes some 100 ns.
+/// The steps that are left. One step takes some tens of nanoseconds: one value or path segment
+/// examined, or 16 bytes of text read. Inserting a value into a set takes about 100 ns.
 #[derive(Debug)]
 pub struct Fuel(u64);
 
-/// The work is not done: its fuel is used up.
+/// The fuel is used up before the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("costs more steps than it is allowed")]
 pub struct OutOfFuel;
 
 impl Fuel {
-    /// For work on a thread that others wait for: far less than a millisecond.
+    /// For work on an async thread: far less than a millisecond.
     pub fn for_async() -> Self {
         Self(20_000)
     }
 
-    /// For work on a thread of its own: a fraction of a second.
+    /// For work on a blocking thread: a fraction of a second.
     pub fn for_blocking() -> Self {
         Self(10_000_000)
     }
@@ -47,7 +47,7 @@ impl Fuel {
         self.burn(1 + text.len() / TEXT)
     }
 
-    /// What it takes to look at all of a value.
+    /// Pays for a complete look at a value.
     pub fn burn_for(&mut self, value: &Value) -> Result<(), OutOfFuel> {
         match value {
             Value::String(text) => self.burn_for_text(text),

@@ -7,19 +7,20 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// A host in its one spelling: a lower-case ASCII name without a trailing dot, or an address. Whatever is compared,
-/// looked up or dialled is compared, looked up and dialled in this spelling.
+/// A host in canonical form: a lower-case ASCII name without a trailing dot, or an address. All
+/// comparisons, lookups and connections use this form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// At most 253 bytes; labels of 1 to 63 letters, digits, `-` and `_`, with no `-` at either end.
+    /// At most 253 bytes; labels of 1 to 63 letters, digits, `-` and `_`, with no `-` at either
+    /// end.
     Name(String),
     Address(IpAddr),
 }
 
 impl Host {
-    /// The URL standard's reading of a host (case, IDNA, full-width letters and dots, percent-encoding, `0x7f.1`),
-    /// without a trailing dot. IPv6 addresses stand in brackets and have no zone. `None` for what no resolver or dial
-    /// could take.
+    /// Parses a host as the URL standard does (case, IDNA, full-width letters and dots,
+    /// percent-encoding, `0x7f.1`), without a trailing dot. IPv6 addresses are in brackets and have
+    /// no zone. `None` for what cannot be resolved or connected to.
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_url_host(url::Host::parse(text).ok()?)
     }
@@ -42,7 +43,7 @@ impl Host {
     }
 }
 
-/// After the URL standard's reading, which has made letters lower-case and names ASCII.
+/// Expects the URL standard's output: lower-case letters and ASCII names.
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
@@ -60,22 +61,22 @@ impl fmt::Display for Host {
     }
 }
 
-/// What is wrong with the text of a [`HostEntry`], and what would be right.
+/// Why a text is not a [`HostEntry`], and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{entry:?} {problem}")]
 pub struct HostError {
-    /// At most 80 characters of it.
+    /// At most the first 80 characters of the entry.
     pub entry: String,
     pub problem: &'static str,
 }
 
-/// `example.com`, `example.com:8443`, `*.example.com`, `10.0.0.7`, `[fd00::1]:80`. Without a port: the ports of http
-/// and https.
+/// `example.com`, `example.com:8443`, `*.example.com`, `10.0.0.7`, `[fd00::1]:80`. Without a port:
+/// the ports of http and https.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostEntry {
     pub host: Host,
     pub port: Option<u16>,
-    /// Every name under the host, at any depth, but not the host itself.
+    /// Covers every name under the host, at any depth, but not the host itself.
     pub subdomains: bool,
 }
 
@@ -85,7 +86,8 @@ impl HostEntry {
     }
 
     fn read(text: &str) -> Result<Self, &'static str> {
-        const MALFORMED: &str = "is no host; write host or host:port, such as api.example.com or 10.0.0.7:8080";
+        const MALFORMED: &str =
+            "is not a valid host; write host or host:port, such as api.example.com or 10.0.0.7:8080";
         if text.is_empty() || text.len() > 300 {
             return Err("must be a host of at most 300 bytes, such as api.example.com");
         }
@@ -108,24 +110,24 @@ impl HostEntry {
         };
         let (host, subdomains) = host.strip_prefix("*.").map_or((host, false), |rest| (rest, true));
         if host.contains('*') {
-            return Err("may have a * only as the whole first label, such as *.example.com");
+            return Err("can have a * only as the whole first label, such as *.example.com");
         }
         let host = Host::parse(host).ok_or(MALFORMED)?;
         match &host {
             Host::Name(name) if subdomains && !name.contains('.') => {
-                Err("covers a whole top-level domain: name at least *.example.com")
+                Err("covers a whole top-level domain; narrow it to a form such as *.example.com")
             }
-            Host::Address(_) if subdomains => Err("has a wildcard before an address"),
+            Host::Address(_) if subdomains => Err("has a wildcard before an address; wildcards are for names"),
             _ => Ok(Self { host, port, subdomains }),
         }
     }
 
-    /// Whether a tool with this entry may go there.
+    /// Whether a tool with this entry can connect there.
     pub fn admits(&self, host: &Host, port: u16) -> bool {
         self.covers(host) && self.port.map_or(is_web_port(port), |named| named == port)
     }
 
-    /// Whether the host is the entry's, whatever the port.
+    /// Whether the entry covers the host, on any port.
     pub fn covers(&self, host: &Host) -> bool {
         match (&self.host, host) {
             (Host::Name(base), Host::Name(name)) if self.subdomains => is_below(name, base),
@@ -133,7 +135,7 @@ impl HostEntry {
         }
     }
 
-    /// Whether every host of the other entry is one of this entry's, whatever the port.
+    /// Whether this entry covers every host of the other entry, on any port.
     pub fn covers_all_of(&self, other: &Self) -> bool {
         match (&self.host, &other.host) {
             (Host::Name(base), Host::Name(name)) if self.subdomains && other.subdomains => {
@@ -151,7 +153,7 @@ fn is_below(name: &str, base: &str) -> bool {
 fn read_port(text: &str) -> Result<u16, &'static str> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|port| is_number && *port > 0);
-    port.ok_or("has a port that is no number from 1 to 65535")
+    port.ok_or("has an invalid port; expected a number from 1 to 65535")
 }
 
 impl FromStr for HostEntry {

@@ -13,24 +13,25 @@ use crate::{
     Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount, TenantQuotas, TenantUsage, Webhooks,
 };
 
-/// What an agent may do. Roles add up.
+/// Which HTTP routes an agent can use. An agent can have several roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything in its tenant: agents, secrets, and all that emitters and subscribers may.
+    /// Everything in its tenant: agents, secrets, and all that emitters and subscribers can do.
     Curator,
     /// Creates, changes and deletes records; reads them.
     Emitter,
     /// Reads records and follows events.
     Subscriber,
-    /// Claims and answers calls, and decrypts the secrets that tools need. Ours, beside RCRT's three.
+    /// Claims calls, writes their responses and decrypts the secrets that tools need. RCRT has only
+    /// the other three roles.
     Runner,
 }
 
 impl Role {
     pub const ALL: [Self; 4] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner];
 
-    /// Whether who has it sees what is private to others, too.
+    /// Whether agents with this role also see records that are private to other agents.
     pub fn sees_all(self) -> bool {
         matches!(self, Self::Curator | Self::Runner)
     }
@@ -52,7 +53,7 @@ impl std::str::FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no role; the roles are curator, emitter, subscriber, runner"))
+            .ok_or_else(|| format!("{text:?} is not a valid role; expected curator, emitter, subscriber or runner"))
     }
 }
 
@@ -84,7 +85,7 @@ pub struct AgentInfo {
     pub owner_id: Uuid,
     pub name: String,
     pub roles: Vec<Role>,
-    /// Which tools are kept from it; as it was made, for good.
+    /// Which tools the agent can call. Set when the agent is created; it cannot be changed.
     #[serde(default)]
     pub profile: Profile,
     pub created_at: DateTime<Utc>,
@@ -103,21 +104,22 @@ pub struct NewAgent {
     pub profile: Profile,
 }
 
-/// An agent of a chosen id: made, or changed where it is there.
+/// Creates an agent with a chosen id, or changes it if it exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRegistration {
-    /// All that it has from now on.
+    /// Replaces all roles of the agent.
     pub roles: Vec<Role>,
-    /// Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id.
+    /// Unique in its tenant; 1 to 200 characters. When absent, an existing agent keeps its name,
+    /// and a new agent's name is its id.
     #[serde(default)]
     pub name: Option<String>,
-    /// `main` when absent. Of an agent that is there it cannot be changed.
+    /// For a new agent `main` when absent. The profile of an existing agent cannot be changed.
     #[serde(default)]
     pub profile: Option<Profile>,
 }
 
-/// A new agent with its key. The key is shown this once; the store keeps only a hash.
+/// A new agent with its key. The key is shown only once; the store has only a hash of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewAgentKey {
     #[serde(flatten)]
@@ -125,7 +127,7 @@ pub struct NewAgentKey {
     pub agent_key: String,
 }
 
-/// What a server must know of an agent before it takes one of its tokens.
+/// What a server checks before it accepts a token of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentStatus {
     /// `None` when it does not exist or is deleted.
@@ -144,7 +146,7 @@ impl AgentStatus {
     }
 }
 
-/// Tokens of one agent that end before their time.
+/// Revokes tokens of one agent before they expire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRevocation {
     pub agent_id: Uuid,
@@ -155,17 +157,18 @@ pub struct TokenRevocation {
 pub enum WhichTokens {
     /// The token with this id, which expires by itself at `until`.
     One { jti: Uuid, until: DateTime<Utc> },
-    /// All that were issued before this time.
+    /// All tokens that were issued before this time.
     IssuedBefore(DateTime<Utc>),
 }
 
-/// The store across tenants, as only a server and the operator's own process see it.
+/// The store of all tenants. Only a server and the operator's own process use it.
 #[async_trait]
 pub trait Tenancy: Send + Sync + 'static {
-    /// The records of the identity's tenant, acting as its agent. Costs nothing; the identity must be proven before.
+    /// The identity's tenant as its agent sees it. This does no I/O. The caller must have verified
+    /// the identity.
     fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs>;
 
-    /// The tenant of this name, made if it is not there.
+    /// Returns the tenant with this name. Creates it if it does not exist.
     async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError>;
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError>;
@@ -173,28 +176,30 @@ pub trait Tenancy: Send + Sync + 'static {
     /// The tenant, if it exists and is not deleted.
     async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError>;
 
-    /// Makes the tenant of this id (`true`), or renames it. [`StoreError::Invalid`] on `name` when another has it, on `id`
-    /// when a deleted one had it.
+    /// Creates the tenant with this id (returns `true`), or renames it. [`StoreError::Invalid`] on
+    /// `name` if another tenant has that name, on `id` if it belonged to a deleted tenant.
     async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError>;
 
-    /// Bounds what the tenant may keep.
+    /// Sets the tenant's quotas.
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError>;
 
-    /// What the tenant keeps, and how much it may.
+    /// How much the tenant stores, and its quotas.
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError>;
 
-    /// What this process counted last of the tenants that have a quota, for metrics. Costs no query; a store without quotas
-    /// counts nothing.
+    /// The last counts, in this process, of the tenants that have a quota, for metrics. Runs no
+    /// query. Empty for a store without quotas.
     fn counted_tenants(&self) -> Vec<TenantCount> {
         Vec::new()
     }
 
-    /// Deletes the tenant: its agents are refused from now on, its rows go in the background. [`StoreError::Invalid`] on
-    /// `id` for the last one, and for one in which a runner is at work.
+    /// Deletes the tenant. Its agents are refused from now on, and its rows are deleted in the
+    /// background. [`StoreError::Invalid`] on `id` for the last tenant, and for a tenant with an
+    /// active runner.
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError>;
 
-    /// Makes the agent of this id, or changes it; with its key when it is new. [`StoreError::Invalid`] on `id` when
-    /// another tenant has an agent of that id, or this one had.
+    /// Creates the agent with this id, or changes it. The key is returned only for a new agent.
+    /// [`StoreError::Invalid`] on `id` if another tenant has an agent with that id, or if it
+    /// belonged to a deleted agent of this tenant.
     async fn put_agent(
         &self,
         owner_id: Uuid,
@@ -202,41 +207,43 @@ pub trait Tenancy: Send + Sync + 'static {
         agent: AgentRegistration,
     ) -> Result<(AgentInfo, Option<String>), StoreError>;
 
-    /// [`StoreError::Invalid`] on `name` when the tenant has an agent of that name.
+    /// [`StoreError::Invalid`] on `name` if the tenant already has an agent with that name.
     async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError>;
 
     async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>, StoreError>;
 
     async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError>;
 
-    /// The agent, if it exists and is not deleted (tokens of a deleted agent end with it).
+    /// The agent, if it exists and is not deleted. The tokens of a deleted agent are invalid.
     async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError>;
 
-    /// The agent, if this is its key. `None` for a wrong key, agent or tenant alike.
+    /// The agent, if this is its key. `None` for a wrong key, a wrong agent and a wrong tenant
+    /// alike.
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError>;
 
     /// The agent, and which of its tokens are revoked.
     async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError>;
 
-    /// Revokes tokens of an agent of the tenant, in the name of the agent `by`; the agent need not exist.
-    /// [`StoreError::Invalid`] on `jti` when too many of its tokens are revoked one by one.
+    /// Revokes tokens of an agent of the tenant. `by` is the agent that does it. The agent need not
+    /// exist. [`StoreError::Invalid`] on `jti` if too many of its tokens are revoked individually.
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError>;
 
-    /// The agents (tenant, agent) of which tokens were revoked within the last seconds, in all tenants.
+    /// The agents, as (tenant, agent), with tokens revoked within the last seconds, in all tenants.
     async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;
 
-    /// Marks a one-time ticket as used; `false` when it was used before. It is remembered until `until`.
+    /// Marks a one-time ticket as used. Returns `false` if it was used before. The ticket is
+    /// remembered until `until`.
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError>;
 
-    /// What the purging of this tenant's ended records came to.
+    /// Statistics of the deletion of this tenant's expired records.
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError>;
 
-    /// Takes out this tenant's ended records now, instead of within the next seconds.
+    /// Deletes this tenant's expired records now, instead of within the next seconds.
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError>;
 
     /// The webhooks of all tenants.
     fn webhooks(&self) -> Arc<dyn Webhooks>;
 
-    /// An answer from the database itself, for `/health`.
+    /// Checks that the database responds, for `/health`.
     async fn ping(&self) -> Result<(), StoreError>;
 }

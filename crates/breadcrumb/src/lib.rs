@@ -102,28 +102,28 @@ pub use webhook::{
 pub mod schema_names {
     /// A call that an agent asks for.
     pub const TOOL_REQUEST: &str = "tool.request.v1";
-    /// The one terminal answer to a request.
+    /// The one final response to a request.
     pub const TOOL_RESPONSE: &str = "tool.response.v1";
-    /// A tool whose code stands in the record.
+    /// A tool whose code is in the record.
     pub const TOOL_CODE: &str = "tool.code.v1";
     /// A tool that a native executor runs.
     pub const TOOL_V1: &str = "tool.v1";
-    /// What a runner found wrong with a tool definition, for its author.
+    /// The errors that a runner found in a tool definition, for its author.
     pub const TOOL_ERROR: &str = "tool.error.v1";
-    /// The tools that are offered, as runners keep it.
+    /// The tools that are offered. Runners write and update these records.
     pub const TOOL_CATALOG: &str = "tool.catalog.v1";
-    /// Which native tools a live runner is set up for, as it tells the others.
+    /// The native tools that a live runner is configured for, for the other runners of the tenant.
     pub const TOOL_RUNNER: &str = "tool.runner.v1";
-    /// How far a running call is.
+    /// The progress of a running call.
     pub const TOOL_PROGRESS: &str = "tool.progress.v1";
-    /// How a family of tools is used, for agents.
+    /// A guide to a family of tools, for agents.
     pub const TOOL_GUIDE: &str = "tool.guide.v1";
-    /// One entry of a working memory.
+    /// One entry in working memory.
     pub const MEMORY_ENTRY: &str = "memory.entry.v1";
-    /// A task that runs by the clock.
+    /// A scheduled task.
     pub const SCHEDULE: &str = "schedule.v1";
-    /// What the records of a schema name look like, and how long they stay.
+    /// What records of one schema name contain, how long they are kept, and how models see them.
     pub const SCHEMA_DEFINITION: &str = "schema.def.v1";
-    /// One fire of such a task.
+    /// One firing of a scheduled task.
     pub const SCHEDULE_FIRED: &str = "schedule.fired.v1";
 }

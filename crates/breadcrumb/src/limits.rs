@@ -5,13 +5,13 @@ use utoipa::ToSchema;
 
 use crate::Violations;
 
-/// The longest `timeout_ms` a tool may ask for: 15 minutes.
+/// The longest `timeout_ms` that a tool can ask for: 15 minutes.
 pub const MAX_TIMEOUT_MS: u64 = 900_000;
-/// Processor time of one attempt in milliseconds, where the tool names none.
+/// Default processor time of one attempt, in milliseconds.
 pub const DEFAULT_CPU_MS: u64 = 10_000;
-/// Records that one call may create, change and delete, all together.
+/// The most records that one call can create, change and delete in total.
 pub const MAX_BREADCRUMBS_WRITTEN: u64 = 100;
-/// Bytes of JSON that one call may write into records, all together: 8 MiB.
+/// The most bytes of JSON that one call can write into records in total: 8 MiB.
 pub const MAX_BYTES_WRITTEN: u64 = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -19,14 +19,17 @@ pub const MAX_BYTES_WRITTEN: u64 = 8 * 1024 * 1024;
 pub struct Limits {
     /// Wall time of one attempt in milliseconds, 1 to 900,000. Default 30,000.
     pub timeout_ms: u64,
-    /// Memory of the call in MiB: heap, buffers, WebAssembly and strings together, 8 to 1,024. Default 128.
+    /// Memory of the call in MiB, 8 to 1,024: heap, buffers, WebAssembly and strings together.
+    /// Default 128.
     pub memory_mb: u64,
-    /// Share of one processor in percent, 1 to 100. Default 100. A tool that wants more is slowed down.
+    /// Share of one processor in percent, 1 to 100. Default 100. A tool that uses more is slowed
+    /// down.
     pub cpu_percent: u64,
-    /// Processor time of one attempt in milliseconds, 1 to 900,000. Default 10,000. A tool that uses more is ended.
+    /// Processor time of one attempt in milliseconds, 1 to 900,000. Default 10,000. A tool that
+    /// uses more is terminated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
-    /// How often a request may be tried in all, 1 to 10. Default 1: never run twice.
+    /// The most attempts of a request, 1 to 10. Default 1: never run twice.
     pub max_attempts: u32,
 }
 
@@ -56,13 +59,13 @@ impl Limits {
         std::time::Duration::from_millis(self.timeout_ms)
     }
 
-    /// The processor time that one attempt may use, in milliseconds.
+    /// The processor time that one attempt can use, in milliseconds.
     pub fn cpu_ms(&self) -> u64 {
         self.cpu_ms.unwrap_or(DEFAULT_CPU_MS)
     }
 }
 
-/// A bound on a call, by the name under which its failure tells it.
+/// A limit of a call, by its name in failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitName {
@@ -77,10 +80,11 @@ pub enum LimitName {
     BytesWritten,
 }
 
-/// The bound that a call ran into. It stands in the failure's details as `{"limit": "memory_mb", "allowed": 128}`.
+/// The limit that a call exceeded. It appears in the failure's details as `{"limit": "memory_mb",
+/// "allowed": 128}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitReached {
     pub limit: LimitName,
-    /// In the unit of the limit's name.
+    /// In the unit of `limit`.
     pub allowed: u64,
 }

@@ -11,10 +11,11 @@ use crate::fuel::{Fuel, OutOfFuel};
 use crate::value_set::{ValueSet, order, same};
 use crate::{ContextMatch, Event, MatchOp, Selector};
 
-/// What a selector means, for many records.
+/// Matches records against one selector.
 ///
-/// The cost of a match is counted in [`Fuel`] and grows with the record plus the selector, never with their product:
-/// values of `contains` and `contains_any` are looked up by hash, substrings are searched all at once.
+/// The cost of a match is counted in [`Fuel`] and grows with the sum of the record and the
+/// selector, never with their product: values of `contains` and `contains_any` are looked up by
+/// hash, and all substrings are searched at once.
 #[derive(Debug)]
 pub struct Matcher {
     any_tags: HashSet<String>,
@@ -30,7 +31,7 @@ struct Condition {
     test: Test,
 }
 
-/// On an object a key; on an array an index, where it is one.
+/// A key of an object, or an index of an array.
 #[derive(Debug)]
 struct Step {
     key: String,
@@ -46,13 +47,13 @@ enum Test {
     Contains(Wanted),
 }
 
-/// The values of which one is to be contained.
+/// The values of `contains` and `contains_any`; one must be contained.
 #[derive(Debug)]
 struct Wanted {
     values: Vec<Value>,
-    /// Built when the first value is looked up, by whoever has the fuel for it.
+    /// Built at the first lookup, by the caller whose fuel pays for it.
     set: OnceLock<ValueSet>,
-    /// All the strings among the values.
+    /// The strings among the values.
     texts: OnceLock<Option<AhoCorasick>>,
 }
 
@@ -69,7 +70,7 @@ impl From<&Selector> for Matcher {
 }
 
 impl Matcher {
-    /// Whether a record with these properties is meant.
+    /// Whether a record with these properties matches.
     pub fn matches(
         &self,
         tags: &[String],
@@ -97,7 +98,7 @@ impl Matcher {
         self.names_request
     }
 
-    /// Whether the event is of a record that is meant.
+    /// Whether the event's record matches.
     pub fn means(&self, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
         self.matches(&event.tags, event.schema_name.as_deref(), &event.context, fuel)
     }
@@ -116,7 +117,7 @@ impl From<&ContextMatch> for Condition {
             MatchOp::Lt => Test::Order(value(), Ordering::is_lt),
             MatchOp::Lte => Test::Order(value(), Ordering::is_le),
             MatchOp::Contains => Test::Contains(Wanted::new(vec![value()])),
-            // Another value than an array is refused at the door, and contains nothing.
+            // Validation refuses a value that is not an array. Here it contains nothing.
             MatchOp::ContainsAny => {
                 Test::Contains(Wanted::new(condition.value.as_array().cloned().unwrap_or_default()))
             }
@@ -154,7 +155,7 @@ impl Condition {
     }
 }
 
-/// A comparison ends where the two differ, so it costs no more than the smaller one.
+/// A comparison stops at the first difference, so it costs no more than the smaller value.
 fn is_same(value: &Value, wanted: &Value, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
     fuel.burn_for(wanted)?;
     Ok(same(value, wanted))
@@ -165,7 +166,7 @@ impl Wanted {
         Self { values, set: OnceLock::new(), texts: OnceLock::new() }
     }
 
-    /// Whether one of them is in the array, or in the text.
+    /// Whether the array or the text contains one of the values.
     fn is_in(&self, value: &Value, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
         match value {
             Value::Array(items) => {
@@ -205,7 +206,7 @@ impl Wanted {
         fuel.burn(1 + texts.iter().map(|text| 1 + text.len()).sum::<usize>())?;
         let build = || {
             let mut builder = AhoCorasick::builder();
-            // It fails from 2^31 states on only: the values have less bytes.
+            // Building fails only from 2^31 states on, and the values have fewer bytes.
             let built = builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(&texts).ok();
             built.filter(|_| !texts.is_empty())
         };

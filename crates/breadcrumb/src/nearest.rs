@@ -1,6 +1,7 @@
 //! Suggests names that are similar to an unknown one.
 
-/// At most three known names within three edits (one for each three letters), nearest first.
+/// Returns at most three known names within three edits (one for each three letters), nearest
+/// first.
 pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
     let wanted: Vec<char> = wanted.to_lowercase().chars().take(200).collect();
     let most = (wanted.len() / 3).clamp(1, 3);
@@ -16,7 +17,7 @@ pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> 
     near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Insertions, deletions and replacements that make one of the other.
+/// The number of insertions, deletions and replacements between two names.
 fn distance(left: &[char], right: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.iter().enumerate() {

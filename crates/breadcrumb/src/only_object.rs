@@ -1,5 +1,5 @@
-//! Structs that are read from objects alone: the derived code also accepts an array of the fields'
-//! values, which no description of the API mentions.
+//! Structs that are read from JSON objects only. The derived code would also accept an array of the
+//! fields' values, which the OpenAPI document does not mention.
 
 /// Needs `#[serde(remote = "Self")]` on the type.
 macro_rules! only_object {

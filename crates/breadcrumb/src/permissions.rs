@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::ToSchema;
 
-/// RCRT's permission fields. Only `net` opens anything in the sandbox; the others are known so that a validator can
-/// refuse them by name.
+/// RCRT's permission fields. Only `net` grants anything in the sandbox. The others are parsed so
+/// that a validator can refuse them by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
@@ -25,7 +25,8 @@ pub struct Permissions {
     pub hrtime: bool,
 }
 
-/// Which hosts a tool may reach: `false`, `true` (every public host) or a list of `host` or `host:port`.
+/// The hosts that a tool can reach: `false`, `true` (every public host) or a list of `host` or
+/// `host:port`.
 pub type NetPermission = AccessList;
 
 /// `false`, `true`, or a list of what is granted.

@@ -1,5 +1,5 @@
-//! Profiles: the kind of agent that calls, and which tools it can call. The rules are in code: no
-//! configuration opens what a profile denies.
+//! Profiles: the kind of calling agent, and the tools that it can call. The rules are in code, so
+//! no configuration can allow what a profile denies.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,15 +9,15 @@ use utoipa::ToSchema;
 
 use crate::{ToolFilter, ToolSource};
 
-/// Tools that start, watch and end subagents.
+/// Tools that start, watch and cancel subagents.
 pub const SUBAGENT_TOOLS: &[&str] = &["spawn_subagent", "list_subagents", "get_subagent_result", "cancel_subagent"];
-/// Tools by which MCP servers are registered.
+/// Tools that register MCP servers.
 pub const MCP_REGISTRATION_TOOLS: &[&str] = &["mcp_register_server", "mcp_unregister_server"];
 /// Tools that talk to other agents.
 pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent_details"];
 
-/// Sources that every restricted profile allows. A source that is not listed here or below is closed to all of them:
-/// whoever adds one decides for each profile.
+/// Sources that every restricted profile allows. All of them deny a source that is not listed here
+/// or below, so whoever adds a source decides for each profile.
 const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest", "mcp"];
 const SUBAGENT_SOURCE: &[&str] = &["subagent"];
 const A2A_SOURCE: &[&str] = &["a2a"];
@@ -26,14 +26,15 @@ const A2A_SOURCE: &[&str] = &["a2a"];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Everything.
+    /// Every tool.
     #[default]
     Main,
-    /// An agent that another agent started: it starts no further ones, cancels no schedules, registers no MCP servers.
+    /// An agent that another agent started. It cannot start further subagents, cancel schedules or
+    /// register MCP servers.
     Subagent,
-    /// What a schedule started: it starts no subagents and registers no MCP servers.
+    /// An agent that a schedule started. It cannot start subagents or register MCP servers.
     Scheduled,
-    /// Who puts together other agents' answers: it talks to no further agents.
+    /// An agent that combines other agents' answers. It cannot contact further agents.
     A2aSynthesis,
 }
 
@@ -69,17 +70,17 @@ impl Profile {
         }
     }
 
-    /// Which tools this kind of agent may call.
+    /// The tools that this kind of agent can call.
     pub fn filter(self) -> &'static ToolFilter {
         &FILTERS[self as usize]
     }
 
-    /// Whether this tool is there for this kind of agent.
+    /// Whether this kind of agent can call this tool.
     pub fn allows(self, tool: &str, source: &ToolSource) -> bool {
         self.filter().allows(tool, source)
     }
 
-    /// Whether a tool of this name is closed to this kind of agent, whatever its source.
+    /// Whether this kind of agent cannot call any tool with this name, from any source.
     pub fn closes_name(self, tool: &str) -> bool {
         self.filter().denies_name(tool)
     }
@@ -95,15 +96,14 @@ impl std::str::FromStr for Profile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no profile; the profiles are main, subagent, scheduled, a2asynthesis"))
+        Self::ALL.into_iter().find(|profile| profile.as_str() == text).ok_or_else(|| {
+            format!("{text:?} is not a valid profile; expected main, subagent, scheduled or a2asynthesis")
+        })
     }
 }
 
-/// The profiles under which a request is made: its author's, and those of the calls that led to it. A tool is there
-/// only where each of them allows it.
+/// The profiles of a request: its author's, and those of the calls that led to it. A tool can be
+/// called only if each of them allows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Profiles(BTreeSet<Profile>);
@@ -117,21 +117,22 @@ impl Profiles {
         profiles
     }
 
-    /// `Main` closes nothing, so it is not kept.
+    /// `Main` denies nothing, so it is not stored.
     pub fn add(&mut self, profile: Profile) {
         if profile != Profile::Main {
             self.0.insert(profile);
         }
     }
 
-    /// Adds what a request's tags (`profile:<name>`) say. Tags only ever close tools, whoever wrote them.
+    /// Adds the profiles in a request's tags (`profile:<name>`). Tags can only deny tools, whoever
+    /// wrote them.
     pub fn add_tags(&mut self, tags: &[String]) {
         for profile in tags.iter().filter_map(|tag| tag.strip_prefix(Self::PREFIX)?.parse().ok()) {
             self.add(profile);
         }
     }
 
-    /// The tags that a request carries which is written under these profiles.
+    /// The tags of a request that is written under these profiles.
     pub fn tags(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|profile| format!("{}{profile}", Self::PREFIX))
     }
@@ -140,12 +141,13 @@ impl Profiles {
         self.0.iter().copied()
     }
 
-    /// The first profile that closes the tool; `None` where it is there.
+    /// The first profile that denies the tool; `None` if it can be called.
     pub fn closing(&self, tool: &str, source: &ToolSource) -> Option<Profile> {
         self.iter().find(|profile| !profile.allows(tool, source))
     }
 
-    /// The first profile that closes every tool of this name. The tool's source may close it besides.
+    /// The first profile that denies every tool with this name. A tool's source may be denied in
+    /// addition.
     pub fn closing_name(&self, tool: &str) -> Option<Profile> {
         self.iter().find(|profile| profile.closes_name(tool))
     }

@@ -1,34 +1,35 @@
-//! Which addresses belong to the public internet: IANA's special-purpose registries for IPv4 and
-//! IPv6, multicast, and the metadata addresses of clouds. The one table for every check of an
-//! address.
+//! Which addresses belong to the public internet, by IANA's special-purpose registries for IPv4 and
+//! IPv6, multicast, and the metadata addresses of clouds. Every check of an address uses this
+//! table.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not one of the public internet.
+/// Why an address does not belong to the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     Loopback,
     PrivateNetwork,
     CarrierNat,
     LinkLocal,
-    /// A cloud's services for its own machines, credentials among them.
+    /// A cloud's services for its own machines, including credentials.
     Metadata,
     ThisNetwork,
     Protocol,
     Documentation,
     Benchmarking,
-    /// Leads to an IPv4 address, or to a machine behind somebody's NAT, that no check of the outer address sees.
+    /// Leads to an IPv4 address, or to a machine behind a NAT, which a check of the outer address
+    /// cannot see.
     Tunnel,
-    /// Whoever stands nearest answers.
+    /// The nearest machine responds.
     Anycast,
     Multicast,
     Reserved,
 }
 
 impl Purpose {
-    /// Whether an operator's own machines may have such an address. What is not so is no place for a name to lead to,
-    /// even for a name that an operator allowed.
+    /// Whether an operator's own machines can have such an address. A name must not resolve to
+    /// other special addresses, even if the operator allowed the name.
     pub fn is_private_use(self) -> bool {
         matches!(self, Self::Loopback | Self::PrivateNetwork | Self::CarrierNat)
     }
@@ -54,9 +55,11 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// The first block that holds an address says its purpose: the narrower ones stand before the wider ones.
+/// The first block that contains an address decides its purpose, so narrow blocks precede wide
+/// ones.
 const V4: &[(Ipv4Addr, u32, Purpose)] = &[
-    // Amazon, Azure, Google, Oracle, DigitalOcean, Hetzner and others; Amazon's containers; Tencent; Scaleway.
+    // Amazon, Azure, Google, Oracle, DigitalOcean, Hetzner and others; Amazon's containers;
+    // Tencent; Scaleway.
     (Ipv4Addr::new(169, 254, 169, 254), 32, Purpose::Metadata),
     (Ipv4Addr::new(169, 254, 170, 0), 24, Purpose::Metadata),
     (Ipv4Addr::new(169, 254, 0, 23), 32, Purpose::Metadata),
@@ -64,18 +67,20 @@ const V4: &[(Ipv4Addr, u32, Purpose)] = &[
     // Alibaba; Oracle's first generation.
     (Ipv4Addr::new(100, 100, 100, 200), 32, Purpose::Metadata),
     (Ipv4Addr::new(192, 0, 0, 192), 32, Purpose::Metadata),
-    // These stand in public blocks, and only a machine of that cloud reaches them: Azure, and IBM's service endpoints.
+    // In public blocks, but reachable only from a machine of that cloud: Azure, and IBM's service
+    // endpoints.
     (Ipv4Addr::new(168, 63, 129, 16), 32, Purpose::Metadata),
     (Ipv4Addr::new(161, 26, 0, 0), 16, Purpose::Metadata),
     (Ipv4Addr::new(166, 8, 0, 0), 14, Purpose::Metadata),
-    // The registry.
+    // IANA's registry.
     (Ipv4Addr::UNSPECIFIED, 8, Purpose::ThisNetwork),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Purpose::PrivateNetwork),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Purpose::CarrierNat),
     (Ipv4Addr::new(127, 0, 0, 0), 8, Purpose::Loopback),
     (Ipv4Addr::new(169, 254, 0, 0), 16, Purpose::LinkLocal),
     (Ipv4Addr::new(172, 16, 0, 0), 12, Purpose::PrivateNetwork),
-    // Among them DS-Lite, the dummy address, the anycast addresses of PCP and TURN, and NAT64's discovery.
+    // Includes DS-Lite, the dummy address, the anycast addresses of PCP and TURN, and NAT64
+    // discovery.
     (Ipv4Addr::new(192, 0, 0, 0), 24, Purpose::Protocol),
     (Ipv4Addr::new(192, 0, 2, 0), 24, Purpose::Documentation),
     (Ipv4Addr::new(192, 31, 196, 0), 24, Purpose::Anycast),
@@ -87,31 +92,34 @@ const V4: &[(Ipv4Addr, u32, Purpose)] = &[
     (Ipv4Addr::new(198, 51, 100, 0), 24, Purpose::Documentation),
     (Ipv4Addr::new(203, 0, 113, 0), 24, Purpose::Documentation),
     (Ipv4Addr::new(224, 0, 0, 0), 4, Purpose::Multicast),
-    // The limited broadcast is the last of them.
+    // Includes the limited broadcast address.
     (Ipv4Addr::new(240, 0, 0, 0), 4, Purpose::Reserved),
 ];
 
-/// As the table above. What stands in no row and not in 2000::/3 either is reserved.
+/// Like the table above. An address that is in no row and not in 2000::/3 is reserved.
 const V6: &[(Ipv6Addr, u32, Purpose)] = &[
-    // Amazon, Google, Oracle, Scaleway, Akamai, and the IPv4 address in hexadecimal as several write it.
+    // Amazon, Google, Oracle, Scaleway, Akamai, and the IPv4 address in hexadecimal as several
+    // write it.
     (v6(0xfd00, 0xec2, 0), 32, Purpose::Metadata),
     (v6(0xfd20, 0xce, 0), 32, Purpose::Metadata),
     (v6(0xfd00, 0xc1, 0), 32, Purpose::Metadata),
     (v6(0xfd00, 0x42, 0), 32, Purpose::Metadata),
     (v6(0xfd00, 0xa9fe, 0), 32, Purpose::Metadata),
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe), 128, Purpose::Metadata),
-    // The registry. IPv4-mapped addresses and 64:ff9b::/96 are judged by the IPv4 address inside.
+    // IANA's registry. IPv4-mapped addresses and 64:ff9b::/96 are judged by the IPv4 address
+    // inside.
     (Ipv6Addr::LOCALHOST, 128, Purpose::Loopback),
     (Ipv6Addr::UNSPECIFIED, 128, Purpose::ThisNetwork),
-    // NAT64 with a network's own rules: where in it the IPv4 address stands, that network alone knows.
+    // NAT64 with a network's own rules. Only that network knows where the IPv4 address is in it.
     (v6(0x64, 0xff9b, 1), 48, Purpose::Tunnel),
-    // Two blocks of it: to be discarded, and the dummy prefix.
+    // Two blocks: discard-only, and the dummy prefix.
     (v6(0x100, 0, 0), 48, Purpose::Reserved),
     (v6(0x2001, 0, 0), 32, Purpose::Tunnel),
     (v6(0x2001, 2, 0), 48, Purpose::Benchmarking),
     (v6(0x2001, 3, 0), 32, Purpose::Anycast),
     (v6(0x2001, 4, 0x112), 48, Purpose::Anycast),
-    // The rest of the protocols' block: anycast of PCP, TURN and DNS-SD, ORCHID, drones, and what is not yet given out.
+    // The rest of the block for protocols: anycast of PCP, TURN and DNS-SD, ORCHID, drones, and
+    // unassigned addresses.
     (v6(0x2001, 0, 0), 23, Purpose::Protocol),
     (v6(0x2001, 0xdb8, 0), 32, Purpose::Documentation),
     (v6(0x2002, 0, 0), 16, Purpose::Tunnel),
@@ -120,7 +128,7 @@ const V6: &[(Ipv6Addr, u32, Purpose)] = &[
     (v6(0x5f00, 0, 0), 16, Purpose::Protocol),
     (v6(0xfc00, 0, 0), 7, Purpose::PrivateNetwork),
     (v6(0xfe80, 0, 0), 10, Purpose::LinkLocal),
-    // Site-local, given up, and still somebody's inside.
+    // Site-local: deprecated, but still used in private networks.
     (v6(0xfec0, 0, 0), 10, Purpose::PrivateNetwork),
     (v6(0xff00, 0, 0), 8, Purpose::Multicast),
 ];
@@ -129,7 +137,7 @@ const fn v6(a: u16, b: u16, c: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)
 }
 
-/// `None` for an address of the public internet, else what it is for.
+/// Returns `None` for an address of the public internet, else its purpose.
 pub fn special_purpose(address: IpAddr) -> Option<Purpose> {
     match reached_address(address) {
         IpAddr::V4(address) => special_v4(address),
@@ -137,8 +145,9 @@ pub fn special_purpose(address: IpAddr) -> Option<Purpose> {
     }
 }
 
-/// The address that a dial of this one would reach: the IPv4 address for a mapped one (`::ffff:a.b.c.d`) and for one of
-/// NAT64 (`64:ff9b::a.b.c.d`, what DNS64 answers in networks that have no IPv4), else the same.
+/// The address that a connection to this one reaches: the IPv4 address for a mapped one
+/// (`::ffff:a.b.c.d`) and for NAT64 (`64:ff9b::a.b.c.d`, which DNS64 returns in networks without
+/// IPv4), else the same.
 pub fn reached_address(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {
@@ -162,7 +171,7 @@ fn special_v6(address: Ipv6Addr) -> Option<Purpose> {
         .iter()
         .find(|(block, bits, _)| (u128::from(address) ^ u128::from(*block)) >> (128 - bits) == 0)
         .map(|(_, _, purpose)| *purpose);
-    // ISATAP: whatever the network, a host part that wraps an IPv4 address.
+    // ISATAP: in any network, a host part that wraps an IPv4 address.
     let isatap = matches!(address.segments(), [_, _, _, _, 0 | 0x200, 0x5efe, _, _]).then_some(Purpose::Tunnel);
     let outside = (address.segments()[0] >> 13 != 1).then_some(Purpose::Reserved);
     listed.or(isatap).or(outside)

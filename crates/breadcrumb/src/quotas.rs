@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound.
+/// The quotas of one tenant. Absent or `null`: the operator's default for all tenants. 0: no quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantQuotas {
-    /// Records.
+    /// The most records.
     #[serde(default)]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_records: Option<u64>,
-    /// Bytes of contexts: of the records, and of old versions as they are stored.
+    /// The most bytes of contexts: of the records, and of old versions as stored.
     #[serde(default)]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_bytes: Option<u64>,
 }
 
 impl TenantQuotas {
-    /// The largest bound: what every JSON reader can hold.
+    /// The largest quota: the largest integer that every JSON reader can represent.
     pub const MOST: u64 = (1 << 53) - 1;
 
-    /// The bounds in force, where these are the tenant's own. `None`: no bound.
+    /// The quotas in force, if these are the tenant's own. `None`: no quota.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         let of = |own: Option<u64>, default: Option<u64>| own.or(default).filter(|most| *most > 0);
@@ -34,22 +34,22 @@ impl TenantQuotas {
     }
 }
 
-/// What a tenant keeps, and how much it may.
+/// How much a tenant stores, and its quotas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TenantUsage {
     pub records: u64,
-    /// Of contexts: of the records, and of old versions as they are stored. Those of a deleted record count until its
-    /// events are forgotten.
+    /// Bytes of contexts: of the records, and of old versions as stored. Those of a deleted record
+    /// count until its events are deleted.
     pub bytes: u64,
-    /// Both were counted then, and what this server wrote since is added.
+    /// When both were counted. Later writes of this server are added.
     pub counted_at: DateTime<Utc>,
-    /// The tenant's own bounds, as they were set.
+    /// The tenant's own quotas, as set.
     pub own: TenantQuotas,
-    /// The bounds in force; `null`: none.
+    /// The quotas in force; `null`: no quota.
     pub in_force: TenantQuotas,
 }
 
-/// What a tenant with a quota kept when it was counted last.
+/// The last count of a tenant that has a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TenantCount {
     pub id: Uuid,

@@ -10,20 +10,20 @@ use crate::{BreadcrumbListItem, Selector, Violations};
 
 /// The most characters of [`Search::q`].
 pub const MAX_QUESTION: usize = 1000;
-/// The most records that one search gives.
+/// The most records that one search returns.
 pub const MAX_FOUND: u32 = 100;
-/// The most numbers of [`Search::qvec`]: what the database can keep of a vector.
+/// The most numbers in [`Search::qvec`]: the longest vector that the database can store.
 pub const MAX_DIMENSIONS: usize = 16_000;
 
-/// How records are compared with what is asked.
+/// How records are compared with the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchMode {
     /// By their words.
     Text,
-    /// By what they mean: the nearest vectors.
+    /// By their meaning: the nearest vectors.
     Vector,
-    /// Both, joined by reciprocal rank fusion.
+    /// Both, combined by reciprocal rank fusion.
     Hybrid,
 }
 
@@ -54,16 +54,16 @@ impl FromStr for SearchMode {
     }
 }
 
-/// The `nn` best matches, best first, among the records that the selector admits.
+/// A search for the `nn` best matches among the records that match the selector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// Words or a question, 1 to 1000 characters. What is nearest to it is looked for where there is no `qvec`.
+    /// Words or a question, 1 to 1000 characters. Without `qvec`, its vector is used.
     pub q: Option<String>,
-    /// A vector of the store's own model.
+    /// A vector from the store's own model.
     pub qvec: Option<Vec<f32>>,
-    /// `None`: hybrid where it can be had, else by words; by the vector alone where there are no words.
+    /// `None`: hybrid if it is available, else by words. Without words, by the vector alone.
     pub mode: Option<SearchMode>,
-    /// How many at most, 1 to 100.
+    /// The maximum number of results, 1 to 100.
     pub nn: u32,
     pub selector: Selector,
     pub include_context: bool,
@@ -76,12 +76,12 @@ impl Default for Search {
 }
 
 impl Search {
-    /// A search for these words, with everything else as it is where nothing is said.
+    /// A search for these words, with defaults for everything else.
     pub fn of(q: impl Into<String>) -> Self {
         Self { q: Some(q.into()), ..Self::default() }
     }
 
-    /// What is wrong with it, by the names of its fields. What the store's model says about it is not looked at.
+    /// Checks the fields. Does not check `qvec` against the store's model.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
         if let Some(q) = &self.q
@@ -106,7 +106,7 @@ impl Search {
                 found.add("q", format!("is required to search by words: 1 to {MAX_QUESTION} characters"));
             }
             (Some(SearchMode::Text), Some(_), Some(_)) => {
-                found.add("qvec", "is of no use to mode=text; leave it out, or ask for mode=hybrid");
+                found.add("qvec", "is not used by mode=text; leave it out, or use mode=hybrid");
             }
             _ => {}
         }
@@ -125,8 +125,8 @@ impl Search {
 pub struct Found {
     /// Best first, each with its score.
     pub items: Vec<BreadcrumbListItem>,
-    /// How it was searched.
+    /// The mode that was used.
     pub mode: SearchMode,
-    /// Why it was searched by words only, where more was asked for or is the default.
+    /// Why the search used words only, although more was requested or is the default.
     pub fallback: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Secrets, as they are named, bound to hosts and granted to tools. Values leave the store only
-//! through an audited decryption.
+//! Secrets: names, hosts and grants to tools. Values leave the store only through an audited
+//! decryption.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,13 @@ use uuid::Uuid;
 
 use crate::{HostEntry, Violations};
 
-/// The fewest bytes of a value that tools may not read. Such a value is taken out of everything that comes back to a
-/// tool by exact match, and a shorter one stands in too much by chance.
+/// The fewest bytes of a value that tools cannot read. Redaction removes such a value by exact
+/// match from everything that returns to a tool, and a shorter value would match other text by
+/// chance.
 pub const MIN_OPAQUE_BYTES: usize = 8;
 /// The most bytes of a value.
 pub const MAX_SECRET_BYTES: usize = 65_536;
-/// The most hosts that one secret may be bound to.
+/// The most hosts that one secret can be bound to.
 pub const MAX_SECRET_HOSTS: usize = 50;
 
 /// A secret without its value.
@@ -23,34 +24,35 @@ pub struct SecretInfo {
     pub name: String,
     /// Starts at 1 and grows with each new value.
     pub version: i64,
-    /// Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none.
+    /// Where the value can be sent: `host`, `host:port` or `*.host`. If empty, nowhere.
     pub hosts: Vec<String>,
-    /// Whether the code of a tool gets the value itself, and not only a handle for it.
+    /// Whether a tool's code receives the value itself instead of a handle.
     pub readable: bool,
-    /// What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing.
+    /// A label from RCRT's clients, such as `global` or `workspace`. It has no effect on access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_id: Option<Uuid>,
-    /// Who may use it, the oldest grant first.
+    /// The tools that can use it, oldest grant first.
     pub tools: Vec<GrantedTool>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
-/// A tool that was given a secret. The grant belongs to the tool's record, and ends with it: another record that
-/// takes the name gets nothing.
+/// A tool that can use a secret. The grant belongs to the tool's record and ends with it: another
+/// record that takes the name has no grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantedTool {
     /// The tool's record.
     pub tool_id: Uuid,
-    /// The name that the record has now.
+    /// The current name of the record.
     pub tool: String,
-    /// The record's version at the grant. An older one that runs in its place gets nothing: from the grant on only
-    /// curators change the record, so no code uses the secret that a curator has not given it to.
+    /// The record's version when the grant was made. An older version that runs does not receive
+    /// the secret. From the grant on only curators can change the record, so a curator has approved
+    /// all code that uses the secret.
     pub tool_version: i64,
     pub granted_at: DateTime<Utc>,
-    /// The agent that gave it.
+    /// The agent that made the grant.
     pub granted_by: Uuid,
 }
 
@@ -59,7 +61,7 @@ impl SecretInfo {
         self.grant_of(tool_id).is_some()
     }
 
-    /// The grant that this tool's record has, if any.
+    /// The grant of this tool's record, if any.
     pub fn grant_of(&self, tool_id: Uuid) -> Option<&GrantedTool> {
         self.tools.iter().find(|granted| granted.tool_id == tool_id)
     }
@@ -68,36 +70,39 @@ impl SecretInfo {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSecret {
-    /// A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant. A
-    /// tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+    /// A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at
+    /// most 200 characters; unique in its tenant. A tool's `required_secrets` can name it if it is
+    /// a letter or `_`, followed by letters, digits and `_`.
     #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z0-9_][A-Za-z0-9_ .:/@+()-]*$")]
     pub name: String,
-    /// 1 to 65,536 bytes; at least 8 where tools may not read it.
+    /// 1 to 65,536 bytes; at least 8 if tools cannot read it.
     #[schema(min_length = 1, max_length = 65_536)]
     pub value: String,
-    /// Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50.
+    /// Where the value can be sent: `api.example.com`, `api.example.com:8443`, `*.example.com`; at
+    /// most 50.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Whether the code of a tool gets the value itself. Default: no, it gets a handle.
+    /// Whether a tool's code receives the value itself. By default it receives a handle.
     #[serde(default)]
     pub readable: bool,
-    /// A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100 characters.
+    /// A label without effect on access: RCRT's clients say here what the secret is for. At most
+    /// 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100, pattern = "\\S")]
     pub scope_type: Option<String>,
-    /// Belongs to `scope_type`.
+    /// The id that belongs to `scope_type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_id: Option<Uuid>,
 }
 
-/// What is to be different about a secret; the rest stays. Its grants stay in any case.
+/// The changes to a secret. Absent fields keep their values, and grants remain.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretChanges {
-    /// A new value in place of the old one.
+    /// Replaces the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// In place of all hosts that it is bound to; `[]` binds it to none.
+    /// Replaces all hosts. `[]` binds the secret to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +110,7 @@ pub struct SecretChanges {
 }
 
 impl NewSecret {
-    /// Bound to no host, and not readable.
+    /// A secret that is bound to no host and not readable.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -135,20 +140,20 @@ impl NewSecret {
 }
 
 impl SecretChanges {
-    /// A new value, and nothing else.
+    /// Changes only the value.
     pub fn value(value: impl Into<String>) -> Self {
         Self { value: Some(value.into()), ..Self::default() }
     }
 
-    /// What can be told without the secret. Whether a value is long enough depends on whether tools may read it then,
-    /// which only the store knows.
+    /// Checks what does not depend on the stored secret. Only the store knows whether tools can
+    /// read the value, and so whether it is long enough.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
         if self == &Self::default() {
             found.add("", "must have at least one of value, hosts and readable");
         }
         if let Some(value) = &self.value {
-            // Unless it is said otherwise, it may be readable: the store judges.
+            // The stored secret may be readable. The store checks the length.
             check_value(value, self.readable.unwrap_or(true), &mut found);
         }
         if let Some(Err(more)) = self.hosts.as_deref().map(secret_hosts) {
@@ -158,20 +163,20 @@ impl SecretChanges {
     }
 }
 
-/// Nothing that would break the JSON, the header or the log line that tells of it.
+/// Allows nothing that would break JSON, a header or a log line with the name.
 fn is_kept_name(name: &str) -> bool {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "_ .:/@+()-".contains(c);
     name.len() <= 200 && name.chars().all(is_good) && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A name by which a tool's code can ask for a secret: a letter or `_`, then letters, digits and `_`; at most 200
-/// characters.
+/// A name by which a tool's code can refer to a secret: a letter or `_`, followed by letters,
+/// digits and `_`; at most 200 characters.
 pub fn is_secret_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.len() <= 200 && name.chars().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// Refuses a value that is too short to be kept from tools.
+/// Refuses a value that is too short for a secret that tools cannot read.
 pub fn check_opaque_length(bytes: usize, field: &str) -> Result<(), Violations> {
     if bytes >= MIN_OPAQUE_BYTES {
         return Ok(());
@@ -191,7 +196,7 @@ fn check_value(value: &str, readable: bool, found: &mut Violations) {
     }
 }
 
-/// The hosts that a secret is bound to, each in its one spelling and once, or what is wrong with which.
+/// Returns the hosts in canonical form without duplicates, or the invalid entries.
 pub fn secret_hosts(hosts: &[String]) -> Result<Vec<String>, Violations> {
     if hosts.len() > MAX_SECRET_HOSTS {
         let message = format!("has {} entries; at most {MAX_SECRET_HOSTS} are allowed", hosts.len());

@@ -8,17 +8,17 @@ use crate::{SecretInfo, schema_names};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretUnavailable {
     Missing,
-    /// It is there, for others.
+    /// It exists, but without a grant to this tool.
     NotGranted,
-    /// It is granted to a newer version than the one that runs, which is not what was granted it.
+    /// It is granted to a newer version than the one that runs.
     NewerOnly,
-    /// Kept from the tool, and bound to no host: it could be used for nothing.
+    /// The tool cannot read it and it is bound to no host, so it cannot be used.
     Unbound,
 }
 
 impl SecretUnavailable {
-    /// What stands between a version of a tool's record and the secret of the name that it asks for; the first thing
-    /// first. `None` for a version: it is not written yet, and so has no grant.
+    /// Why a version of a tool's record cannot have the secret; the first reason that applies.
+    /// `None` for `tool` means that the record is not written yet, and so has no grant.
     pub fn check(tool: Option<(Uuid, i64)>, secret: Option<&SecretInfo>) -> Option<Self> {
         let Some(secret) = secret else { return Some(Self::Missing) };
         let Some((grant, version)) = tool.and_then(|(id, version)| Some((secret.grant_of(id)?, version))) else {
@@ -30,7 +30,7 @@ impl SecretUnavailable {
         (secret.hosts.is_empty() && !secret.readable).then_some(Self::Unbound)
     }
 
-    /// For programs: `missing`, `not_granted`, `newer_only`, `unbound`.
+    /// The reason as a code: `missing`, `not_granted`, `newer_only`, `unbound`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -51,12 +51,12 @@ impl SecretUnavailable {
         }
     }
 
-    /// The command by which a curator mends it. `tool`: the record's id, or the tool's name.
+    /// The command with which a curator fixes it. `tool` is the record's id or the tool's name.
     pub fn fix_command(self, name: &str, tool: &str) -> String {
         match self {
             Self::Missing => format!("rcrt secret set {name} --host HOST && rcrt secret grant {name} {tool}"),
             Self::NotGranted => format!("rcrt secret grant {name} {tool}"),
-            // Why it does not work stands there.
+            // These records say why the newer version does not work.
             Self::NewerOnly => format!("rcrt crumb list --schema {}", schema_names::TOOL_ERROR),
             Self::Unbound => format!("rcrt secret set {name} --keep-value --host HOST"),
         }

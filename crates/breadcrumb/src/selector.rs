@@ -10,21 +10,21 @@ use uuid::Uuid;
 use crate::Violations;
 use crate::only_object::only_object;
 
-/// What the tag of a request id begins with.
+/// The prefix of a tag with a request id.
 const REQUEST_TAG: &str = "request:";
-/// How many selectors an agent may have.
+/// The most selectors of one agent.
 pub const MAX_SELECTORS: usize = 100;
-/// Conditions on the context of one selector.
+/// The most context conditions in one selector.
 const MAX_CONDITIONS: usize = 32;
-/// Bytes of one condition's value, as JSON.
+/// The most bytes of one condition's value, as JSON.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
-/// Bytes of all values of a selector's conditions, as JSON.
+/// The most bytes of all values of a selector's conditions, as JSON.
 const MAX_CONDITION_BYTES: usize = 32 * 1024;
-/// Elements of the value of `contains_any`.
+/// The most elements in the value of `contains_any`.
 const MAX_ANY: usize = 1000;
-/// Bytes of a path.
+/// The most bytes of a path.
 const MAX_PATH_BYTES: usize = 1000;
-/// Steps of a path.
+/// The most steps of a path.
 const MAX_STEPS: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -47,7 +47,7 @@ pub struct Selector {
 
 only_object!(Selector);
 
-/// A selector that an agent keeps: its event streams carry what one of its selectors means.
+/// A stored selector of an agent. Its event streams carry events that match one of its selectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SelectorSubscription {
     pub id: Uuid,
@@ -65,7 +65,7 @@ pub struct ContextMatch {
     #[schema(value_type = String)]
     pub path: ContextPath,
     pub op: MatchOp,
-    /// What the operator compares with. `exists` takes `true` (the default) or `false`.
+    /// The operand. `exists` takes `true` (the default) or `false`.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub value: Value,
@@ -76,22 +76,23 @@ only_object!(ContextMatch);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchOp {
-    /// The path is there and equals the value (numbers by amount: 1 equals 1.0).
+    /// The path exists and equals the value (numbers by amount: 1 equals 1.0).
     Eq,
-    /// Not `eq`: also true where the path is missing.
+    /// Not `eq`. Also true if the path does not exist.
     Ne,
-    /// Both are numbers or both are strings, and the record's is greater (strings by code point).
+    /// Both are numbers or both are strings, and the record's value is greater (strings by code
+    /// point).
     Gt,
-    /// As `gt`, or equal.
+    /// Like `gt`, or equal.
     Gte,
     Lt,
-    /// As `lt`, or equal.
+    /// Like `lt`, or equal.
     Lte,
-    /// The path is an array with this element, or a string with this substring.
+    /// The value at the path is an array with this element, or a string with this substring.
     Contains,
-    /// `contains` for at least one element of the value, which is an array.
+    /// `contains` holds for at least one element of the value, which is an array.
     ContainsAny,
-    /// The path is there (also when it is null); with `false`: it is not there.
+    /// The path exists, even if its value is null. With `false`: it does not exist.
     Exists,
 }
 
@@ -107,7 +108,7 @@ impl TryFrom<String> for ContextPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no path; write $.key, $.key.key or $.key[0]");
+        let wrong = || format!("{text:?} is not a valid path; write $.key, $.key.key or $.key[0]");
         if text.len() > MAX_PATH_BYTES {
             return Err(format!("a path of {} bytes is too long; at most {MAX_PATH_BYTES} are allowed", text.len()));
         }
@@ -153,22 +154,23 @@ impl std::fmt::Display for ContextPath {
 }
 
 impl ContextPath {
-    /// Keys and array indexes (in decimal), from the root: the form Postgres' `#>` takes.
+    /// Keys and array indexes (in decimal), from the root: the form that Postgres' `#>` takes.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 }
 
 impl Selector {
-    /// Whether it asks for what belongs to a request id: by the tag `request:<id>`, or by `$.request_id`. Of responses, a
-    /// store then gives only those to the agent's own requests, since other agents may use the same request id.
+    /// Whether the selector names a request id, by the tag `request:<id>` or by `$.request_id`. For
+    /// such a selector a store returns responses to the agent's own requests only, because other
+    /// agents may use the same request id.
     pub fn names_request(&self) -> bool {
         let is_request_tag = |tag: &String| tag.starts_with(REQUEST_TAG);
         self.any_tags.iter().chain(&self.all_tags).any(is_request_tag)
             || self.context_match.iter().any(|one| *one.path.steps() == ["request_id"])
     }
 
-    /// A selector without parts means every record.
+    /// A selector without conditions matches every record.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -232,7 +234,7 @@ impl ContextMatch {
     }
 }
 
-/// RCRT's clients write `null` for what they leave out.
+/// RCRT's clients write `null` for absent fields.
 fn absent_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(reader)?.unwrap_or_default())
 }

@@ -12,10 +12,10 @@ use crate::{
     SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Violations, event,
 };
 
-/// Why the store did not do what was asked. Nothing was changed.
+/// Why an operation failed. After an error, nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Also for what belongs to another tenant.
+    /// Also returned for what belongs to another tenant or is not visible to the agent.
     #[error("no {what} with id {id}")]
     NotFound { what: &'static str, id: Uuid },
     #[error("the record is at version {actual}, not at {expected}; read it again and repeat the change")]
@@ -24,38 +24,38 @@ pub enum StoreError {
     Invalid(Violations),
     #[error("this Idempotency-Key was used before with another body")]
     IdempotencyMismatch,
-    /// The lease ended, was taken over, or the call is finished: stop working on it.
+    /// The lease expired or was taken over, or the call is finished. Stop working on it.
     #[error("the lease on request {request} is lost")]
     LeaseLost { request: Uuid },
-    /// No token, or one that is expired or forged.
+    /// The token is missing, expired or forged.
     #[error("{0}")]
     Unauthorized(String),
     #[error("{0}")]
     Forbidden(String),
-    #[error("the input is too large: at most {limit} bytes are taken")]
+    #[error("the input is too large: at most {limit} bytes are accepted")]
     TooLarge { limit: usize },
-    /// Events that were to come next are not kept any more; from this number on nothing is missing.
-    #[error("events were missed, because they are kept for some days only; follow on from number {first}")]
+    /// The next events are no longer stored. From number `first` on, none is missing.
+    #[error("events were missed, because events are stored for some days only; continue from number {first}")]
     EventsMissed { first: EventNumber },
-    /// The tenant keeps as much as it may. `quota`: `records` or `bytes`.
+    /// The tenant's quota is used up. `quota` is `records` or `bytes`.
     #[error(
-        "the tenant's quota of {limit} {quota} is used up ({used} are kept); delete what is not needed, or ask the operator \
+        "the tenant's quota of {limit} {quota} is used up ({used} are stored); delete what is not needed, or ask the operator \
          for more. Old versions and deleted records count towards bytes for a while"
     )]
     QuotaExceeded { quota: String, limit: u64, used: u64 },
-    /// The database has no room left.
+    /// The database is out of disk space.
     #[error("the store is out of disk space; nothing was written")]
     Full,
-    /// Not now: the database or the server cannot be reached. A retry can help.
+    /// The database or the server cannot be reached. A retry can help.
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
-    /// A fault of ours. The text is for the log, not for callers.
+    /// A bug or an unexpected failure. The text is for the log, not for callers.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without a change.
+    /// Whether the same operation can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full)
     }
@@ -67,42 +67,54 @@ impl From<Violations> for StoreError {
     }
 }
 
-/// Sees the record as it is and as it would be, and gives what is to be written instead, or refuses.
+/// Inspects a change before it is written. It receives the current record and the record as it
+/// would become, and returns what to write, or an error that refuses the change.
 pub type ChangeCheck<'c> = dyn Fn(&Breadcrumb, NewBreadcrumb) -> Result<NewBreadcrumb, StoreError> + Send + Sync + 'c;
 
-/// A tenant's records, calls, events and secrets, as one agent sees them, and what others have opened to it. What it may
-/// not see is [`StoreError::NotFound`]. Every method is safe to drop midway: what it
-/// does happens whole or not at all.
+/// One tenant's store as one agent sees it: records, calls, events and secrets, and records of
+/// other tenants that are shared with the agent.
+///
+/// - What the agent cannot see is [`StoreError::NotFound`].
+/// - Every method is atomic and cancel safe. If its future is dropped, the operation happened
+///   completely or not at all.
 #[async_trait]
 pub trait Breadcrumbs: Send + Sync + 'static {
     // --- records ---
 
-    /// Writes a record, its place in the queue if it is a `tool.request.v1`, and its event, in one transaction. The
-    /// same `idempotency_key` (1 to 255 characters, remembered for 24 hours per agent) with the same record gets the
-    /// first answer again, with another record [`StoreError::IdempotencyMismatch`].
+    /// Writes a record and its event in one transaction. A `tool.request.v1` is also queued as a
+    /// call.
+    ///
+    /// `idempotency_key` has 1 to 255 characters and is remembered for 24 hours per agent. A repeat
+    /// with the same key and the same record returns the first result. The same key with another
+    /// record is [`StoreError::IdempotencyMismatch`].
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError>;
 
-    /// The record with everything. Expired and deleted records are [`StoreError::NotFound`].
+    /// Returns the full record. Expired and deleted records are [`StoreError::NotFound`].
     ///
-    /// Of a record that ends by its reads (`ttl_type` usage or hybrid) this counts one, and the last one still gets it:
-    /// unless who reads is the runtime itself, an agent with the role runner that is no curator. Lists, searches, events
-    /// and the history count none.
+    /// If the record's `ttl_type` is `usage` or `hybrid`, this counts one read. The last permitted
+    /// read still returns the record. Reads by the runtime itself are not counted: by an agent that
+    /// has the role `runner` and not `curator`. Lists, searches, events and the history count no
+    /// reads.
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError>;
 
-    /// The short view, transformed for models where the record or its schema's definition says how. Counts as a read,
-    /// like [`Self::get`]. This is what `read_context` opens, and of other tenants' records being public, too.
+    /// Returns the short view. It is transformed for models if the record or the definition of its
+    /// schema name says how. Counts as a read, like [`Self::get`].
+    ///
+    /// This is the view that a `read_context` grant opens, and the view of public records of other
+    /// tenants.
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
         Ok(self.get(id).await?.into())
     }
 
-    /// All versions, newest first, the present one included.
+    /// Returns all versions, newest first, including the current one.
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError>;
 
-    /// Changes the record that is at `version`.
+    /// Changes a record. If it is not at `version`, the result is [`StoreError::VersionConflict`].
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError>;
 
-    /// [`Self::update`], with a last word on what the record becomes: it is asked in the transaction that changes the
-    /// record. For layers over a store of this process; one that is reached over a network has none.
+    /// Like [`Self::update`], but calls `check` in the transaction that changes the record. This is
+    /// for layers over a store in the same process. A store that is reached over a network cannot
+    /// do it and returns [`StoreError::Internal`].
     async fn update_checked(
         &self,
         id: Uuid,
@@ -111,144 +123,175 @@ pub trait Breadcrumbs: Send + Sync + 'static {
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
         let _ = (id, version, changes, check);
-        Err(StoreError::Internal("this store asks nobody about a change".into()))
+        Err(StoreError::Internal("this store cannot check a change before it is written".into()))
     }
 
-    /// Deletes the record; with a version, only if it is at that one. A request that waits or runs is cancelled too.
-    /// [`StoreError::Forbidden`] where only a curator may change the record.
+    /// Deletes a record. With `version`, deletes it only if it is at that version. Deleting a
+    /// request also cancels its unfinished call.
+    ///
+    /// [`StoreError::Forbidden`] if only a curator can change the record.
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError>;
 
-    /// Newest change first.
+    /// Lists the records that match the query, newest change first.
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError>;
 
-    /// Best match first: by words, by meaning, or both. Without a mode it never fails for want of an embedder: it then searches by
-    /// words, and says so. [`StoreError::Unavailable`] where the mode is `vector` and the model is not ready.
+    /// Searches by words, by meaning, or both. The best match comes first.
+    ///
+    /// Without a mode, a missing embedder is not an error: the search uses words only, and
+    /// [`Found::fallback`] says so. With mode `vector`, [`StoreError::Unavailable`] means that the
+    /// model is not ready.
     async fn search(&self, search: &Search) -> Result<Found, StoreError>;
 
     // --- rights ---
 
-    /// The grants on one record or on all, newest first: a curator's those of the tenant, anybody else's those on
-    /// records of its own making.
+    /// Lists the grants on one record or on all records, newest first. A curator sees all grants of
+    /// the tenant. Other agents see the grants on records that they created.
     async fn grants(&self, _record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         Err(no_rights())
     }
 
-    /// Opens a record of the tenant to an agent or to a whole tenant, and gives the grant's id: one for each grantee,
-    /// to which more actions are added. Allowed to curators and to the agent that created the record; to curators only
-    /// where the record is a `tool.response.v1`. Otherwise [`StoreError::Forbidden`].
+    /// Opens a record of the tenant to an agent or to a whole tenant, and returns the grant's id.
+    /// Each grantee has one grant per record; further actions are added to it.
+    ///
+    /// Curators and the agent that created the record can do this. For a `tool.response.v1`, only
+    /// curators can. Others get [`StoreError::Forbidden`].
     async fn grant(&self, _change: &AclChange) -> Result<Uuid, StoreError> {
         Err(no_rights())
     }
 
-    /// Takes actions back, and gives how many grants that changed: none, or one. Event streams that are open end to tell
-    /// of the record within two seconds.
+    /// Revokes actions. Returns how many grants changed: 0 or 1. Open event streams stop sending
+    /// events of the record within two seconds.
     async fn revoke(&self, _change: &AclChange) -> Result<u64, StoreError> {
         Err(no_rights())
     }
 
-    /// The same tenant's store for what a runner does in another agent's name: with the runner's rights to write, limited
-    /// to the records that the agent may see. Requests and private records that are created so are the agent's own.
-    /// [`StoreError::Forbidden`] for everybody but runners.
+    /// Returns the same store for work that a runner does on behalf of `agent`. It has the runner's
+    /// rights to write, limited to the records that the agent can see. Requests and private records
+    /// that are created through it belong to the agent.
+    ///
+    /// [`StoreError::Forbidden`] for every caller that is not a runner.
     fn acting_for(&self, _agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         Err(no_rights())
     }
 
     // --- events ---
 
-    /// The number of the newest event that a subscriber could have seen; 0 when there is none.
+    /// Returns the number of the newest event that a subscriber could have seen, or 0 if there is
+    /// none.
     async fn latest_event(&self) -> Result<EventNumber, StoreError>;
 
-    /// Each event that the agent may hear of and wants to, once, in order, then each new one as it commits: of the tenant's
-    /// records but those that are private to others, and of records that were opened to it (`subscribe`). And what it must
-    /// know of those that it does not get. [`StoreError::Invalid`] for a filter that means nothing, and for a number
-    /// beyond every event. Dropping the stream ends the subscription.
+    /// Subscribes to events. The stream yields each past event after `options.after` once, in
+    /// order, then each new one when it commits. It covers the tenant's records except those that
+    /// are private to other agents, and records that are shared with the agent by a `subscribe`
+    /// grant. For events that the subscriber does not receive, it yields what is needed to resume
+    /// ([`SubscriptionItem`](crate::SubscriptionItem)).
+    ///
+    /// [`StoreError::Invalid`] for an invalid filter, and for a number beyond the newest event.
+    /// Dropping the stream ends the subscription.
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError>;
 
-    /// Every event after this number that the agent may hear of, whatever its selectors say. `None` starts with the next. A
-    /// number that lies too far back ends it with [`StoreError::EventsMissed`].
+    /// Returns every event after this number that the agent can see, whatever its selectors say.
+    /// `None` starts with the next event. If events after the number are no longer stored, the
+    /// stream ends with [`StoreError::EventsMissed`].
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
         Ok(event::events_of(self.subscribe(SubscribeOptions::all(after)).await?))
     }
 
     // --- the agent's selectors ---
 
-    /// From now on the agent's streams carry what one of its selectors means. [`StoreError::Invalid`] when it has
-    /// [`MAX_SELECTORS`](crate::MAX_SELECTORS) already.
+    /// Adds a selector. From now on the agent's streams carry only events that match one of its
+    /// selectors. [`StoreError::Invalid`] if the agent already has
+    /// [`MAX_SELECTORS`](crate::MAX_SELECTORS).
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError>;
 
-    /// The oldest first.
+    /// Lists the agent's selectors, oldest first.
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError>;
 
-    /// Puts another selector in its place, for the streams that are open too.
+    /// Replaces a selector. This applies to open streams too.
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError>;
 
-    /// Without any selector the agent's streams carry everything again.
+    /// Deletes a selector. After the last one is deleted, the agent's streams carry all events
+    /// again.
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError>;
 
     // --- calls ---
 
-    /// Returns when a call was queued through this process since this was last waited for on this value (the first time
-    /// at once), so that a runner in the same process need not wait for the event. It is a hint, given right after the
-    /// commit: the call may be another's by then, and a call that is queued elsewhere, or put back, gives none. Never
-    /// returns where that cannot be known.
+    /// Waits until a call is queued through this process, so that a runner in the same process need
+    /// not wait for the event. The first wait on a value returns at once; each later one returns
+    /// when a call was queued after the previous wait.
+    ///
+    /// This is a hint, sent right after the commit. Another runner may already have claimed the
+    /// call. A call that is queued by another process, or returned to the queue, sends no hint. If
+    /// the store cannot send hints, this never returns.
     async fn call_queued(&self) {
         std::future::pending::<()>().await;
     }
 
-    /// From now on a runner of the tenant in this process is asked about each request that is written through it, and takes
-    /// those that it wants: such a call never waits in the queue. Where that cannot be, nobody asks.
+    /// Registers a runner in this process. The store asks it about each request of the tenant that
+    /// is written through this process. A call that the runner accepts never waits in the queue. A
+    /// store that cannot do this never asks.
     fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
         LocalRunnerGuard::unregistered(runner)
     }
 
-    /// Takes up to `limit` waiting calls for a runner, oldest first.
+    /// Claims up to `limit` queued calls for a runner, oldest first.
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Marks a claimed call as running; from here on it is not silently run again. `max_attempts` is the tool's.
+    /// Marks a claimed call as running. From then on, the call is repeated only if attempts are
+    /// left: `max_attempts` is the tool's limit.
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError>;
 
-    /// Extends leases by `lease_ms` from now and tells how each stands, in the order given.
+    /// Extends leases so that they last `lease_ms` from now. Returns the status of each lease, in
+    /// the order given.
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError>;
 
-    /// Writes the response and finishes the call, in one transaction. Gives the response's id.
+    /// Writes the response and finishes the call, in one transaction. Returns the id of the
+    /// response record.
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError>;
 
-    /// Gives a call back to the queue.
+    /// Returns a call to the queue.
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError>;
 
-    /// Where the request stands.
+    /// Returns the state of a request's call.
     async fn call(&self, request: Uuid) -> Result<Call, StoreError>;
 
-    /// Stops a request: one that waits is answered `Cancelled` at once, for one that is claimed or running the runner
-    /// is told (the request's record changes: `context.cancel_requested` is true). Cancelling a finished one changes
-    /// nothing.
+    /// Cancels a request. A queued call gets the response `Cancelled` at once. If the call is
+    /// claimed or running, its runner is notified through the request's record, where
+    /// `context.cancel_requested` becomes true. Cancelling a finished call changes nothing.
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError>;
 
     // --- secrets ---
 
-    /// [`StoreError::Invalid`] on `name` when the tenant has a secret of that name.
+    /// Creates a secret. [`StoreError::Invalid`] on `name` if the tenant already has a secret with
+    /// that name.
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError>;
 
-    /// By name, each with its grants.
+    /// Lists the secrets, sorted by name, each with its grants.
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError>;
 
-    /// Changes what is named: the value, the hosts, whether tools may read it. The grants stay.
+    /// Changes the fields that are present: the value, the hosts, or whether tools can read the
+    /// value. The grants remain.
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError>;
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError>;
 
-    /// Lets a tool's record use the secret, for as long as that record exists. The same grant again changes nothing.
-    /// [`StoreError::NotFound`] when one of the two is not there, [`StoreError::Invalid`] on `tool_id` when the record
-    /// is no tool. From then on only a curator may change or delete the record: who writes a tool's code says what
-    /// becomes of the secret.
+    /// Lets a tool's record use the secret for as long as that record exists. Repeating a grant
+    /// changes nothing. From then on only a curator can change or delete the record, because the
+    /// author of a tool's code decides how the secret is used.
+    ///
+    /// [`StoreError::NotFound`] if the secret or the record does not exist. [`StoreError::Invalid`]
+    /// on `tool_id` if the record is not a tool.
     async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError>;
 
-    /// Ends a grant: for every decryption from now on. [`StoreError::NotFound`] when there is none.
+    /// Revokes a grant, for every decryption from now on. [`StoreError::NotFound`] if there is no
+    /// such grant.
     async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError>;
 
-    /// The value. Who asked, when, why and for which tool's record is written to the audit log in the same
-    /// transaction, in which the grant is looked at too: without one [`StoreError::Forbidden`]. Only a curator may ask
-    /// for no tool.
+    /// Returns the value of a secret. The same transaction checks the grant and writes an audit
+    /// entry: who decrypted it, when, why and for which tool's record.
+    ///
+    /// Without a grant the result is [`StoreError::Forbidden`]. Only a curator can leave out
+    /// `for_tool`.
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError>;
 
     // --- the egress log ---
@@ -265,10 +308,9 @@ pub trait Breadcrumbs: Send + Sync + 'static {
 }
 
 fn no_egress_log() -> StoreError {
-    StoreError::Internal("this store keeps no egress log".into())
+    StoreError::Internal("this store has no egress log".into())
 }
 
-/// What a store answers that keeps no rights.
 fn no_rights() -> StoreError {
-    StoreError::Internal("this store keeps no grants".into())
+    StoreError::Internal("this store has no grants".into())
 }

@@ -10,37 +10,38 @@ use crate::{
     Annotations, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violations, nearest_names, schema_names,
 };
 
-/// A tag that the store sets on the versions of a `tool.code.v1` that a curator wrote, and on no others: such a tool may
-/// take the name of another author's `tool.v1`.
+/// A tag that the store sets on versions of a `tool.code.v1` that a curator wrote, and on no
+/// others. Such a tool can take the name of another author's `tool.v1`.
 pub const CURATORS_TOOL_TAG: &str = "author:curator";
 
-/// Selectors among a tool's `subscriptions`.
+/// The most selectors in a tool's `subscriptions`.
 const MAX_SUBSCRIPTIONS: usize = 20;
 
-/// A tool that can be offered, whatever runs it.
+/// A tool that can be offered, for any executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
     pub name: String,
     pub description: String,
-    /// The author's version text; empty when there is none.
+    /// The author's version string; empty when there is none.
     pub version: String,
-    /// RCRT's `category`: nothing here but what RCRT's clients are shown of it.
+    /// RCRT's `category`. Only RCRT's clients use it.
     pub category: Option<String>,
-    /// JSON Schema 2020-12 of the input. `true` admits everything.
+    /// JSON Schema 2020-12 of the input. `true` accepts everything.
     pub input_schema: Value,
     pub output_schema: Value,
     pub permissions: Permissions,
     pub limits: Limits,
-    /// Names of the secrets that the tool needs. It gets those that are granted to its record.
+    /// Names of the secrets that the tool needs. It receives those that are granted to its record.
     pub required_secrets: Vec<String>,
     pub examples: Vec<Example>,
     pub annotations: Annotations,
-    /// Records that make the tool run when they appear.
+    /// New records that match one of these run the tool.
     pub subscriptions: Vec<Selector>,
     pub ui_schema: Option<Value>,
     pub bootstrap: Option<Bootstrap>,
     pub implementation: Implementation,
-    /// What the record says and the runtime does not take as it is: fields that it does not know, values that it bounds.
+    /// What the runtime ignores or limits in the record: unknown fields, and values above a
+    /// maximum.
     pub ignored: Violations,
 }
 
@@ -65,7 +66,7 @@ impl Implementation {
     }
 }
 
-/// What a sandbox runs.
+/// The code of a tool, which runs in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCode {
     pub language: Language,
@@ -80,23 +81,23 @@ pub enum Language {
     Javascript,
 }
 
-/// What one call may find of another's.
+/// What one call can see of another call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
     /// A fresh global scope for every call.
     #[default]
     Call,
-    /// Calls of the same tool version in the same tenant may share globals.
+    /// Calls of the same tool version in the same tenant can share globals.
     Tool,
 }
 
-/// What a native executor reads: `type` chooses the executor, the rest is its own.
+/// The settings of a native executor. `type` selects the executor, which defines the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NativeImplementation {
     /// `http`, `builtin`, …
     pub kind: String,
-    /// `implementation` whole, `type` included.
+    /// The whole `implementation` object, including `type`.
     pub settings: Map<String, Value>,
 }
 
@@ -108,7 +109,7 @@ pub struct Example {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub input: Value,
-    /// Absent when the output is not the same every time.
+    /// Absent when the output differs between calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub output: Option<Value>,
@@ -116,7 +117,7 @@ pub struct Example {
     pub explanation: String,
 }
 
-/// Runs a tool by itself when a runner finds it.
+/// Runs a tool automatically when a runner loads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {
@@ -124,10 +125,11 @@ pub struct Bootstrap {
     pub enabled: bool,
     #[serde(default)]
     pub mode: BootstrapMode,
-    /// Higher runs earlier, as in RCRT; of two the same, by name. Default 100.
+    /// Higher runs earlier, as in RCRT. Ties are sorted by name. Default 100.
     #[serde(default = "default_priority")]
     pub priority: i64,
-    /// Names of tools that must have been bootstrapped (or be there, if they do not bootstrap) before this one.
+    /// Names of tools that must be bootstrapped before this one. A tool without a bootstrap need
+    /// only exist.
     #[serde(default)]
     pub wait_for: Vec<String>,
     /// The input of the call; `{}` by default.
@@ -143,10 +145,10 @@ fn default_priority() -> i64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BootstrapMode {
-    /// One request per version of the tool, ever.
+    /// One request for each version of the tool, ever.
     #[default]
     Once,
-    /// Again as soon as the last one is answered.
+    /// Again as soon as the last request has its response.
     Continuous,
     Disabled,
 }
@@ -178,9 +180,10 @@ const SELECTOR: &[&str] = &["any_tags", "all_tags", "schema_name", "context_matc
 const BOOTSTRAP: &[&str] = &["enabled", "mode", "priority", "wait_for", "input"];
 
 impl ToolDefinition {
-    /// Reads the definition from a record's schema name and context; `description` and `semantic_version` are the
-    /// record's own, used where the context has none. Gives every violation, with its field. A field that it does not
-    /// know is no violation: it is named in [`Self::ignored`].
+    /// Reads the definition from a record's schema name and context. `description` and
+    /// `semantic_version` are the record's own; they are used if the context has none. Returns
+    /// every violation, with its field. An unknown field is not a violation; it is listed in
+    /// [`Self::ignored`].
     pub fn read(
         schema_name: &str,
         context: &Map<String, Value>,
@@ -268,7 +271,8 @@ impl ToolDefinition {
         }
     }
 
-    /// A `tool.code.v1`, which takes precedence over a `tool.v1` of the same name (`runner::records` has the rule).
+    /// A `tool.code.v1`, which takes precedence over a `tool.v1` of the same name
+    /// (`runner::records` has the rule).
     pub fn is_code(&self) -> bool {
         matches!(self.implementation, Implementation::Code(_))
     }
@@ -297,7 +301,7 @@ struct DefinitionPart {
     examples: Option<Value>,
 }
 
-/// Reads fields one by one and collects what is wrong with each.
+/// Reads fields one at a time and collects the violations of each.
 struct Fields<'c> {
     context: &'c Map<String, Value>,
     found: Violations,
@@ -324,7 +328,7 @@ impl Fields<'_> {
         self.read(key, value)
     }
 
-    /// An object; of its fields those that are known.
+    /// Reads an object without its unknown fields.
     fn part_of<T: DeserializeOwned>(&mut self, key: &str, known: &[&str]) -> Option<T> {
         let value = self.value(key)?;
         let value = self.with_known_fields(key, value, known);
@@ -348,7 +352,7 @@ impl Fields<'_> {
         value
     }
 
-    /// Whether the field is not known.
+    /// Returns true if the field is unknown.
     fn ignore_unknown(&mut self, place: &str, key: &str, known: &[&str]) -> bool {
         if known.contains(&key) {
             return false;
@@ -356,20 +360,20 @@ impl Fields<'_> {
         let field = if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
         let message = match (place, key, nearest_names(key, known.iter().copied()).first()) {
             ("permissions", "breadcrumbs", _) => {
-                "is ignored: a tool reads the records that its caller may read, whatever it lists here".to_owned()
+                "is ignored: a tool reads the records that its caller can read, whatever it lists here".to_owned()
             }
-            (_, _, Some(near)) => format!("is no field of the runtime and is ignored; did you mean {near}?"),
-            (_, _, None) => "is no field of the runtime and is ignored".to_owned(),
+            (_, _, Some(near)) => format!("is not a known field and is ignored; did you mean {near}?"),
+            (_, _, None) => "is not a known field and is ignored".to_owned(),
         };
         self.ignored.add(field, message);
         true
     }
 
-    /// RCRT's tools may ask for a day: a time beyond the longest is that one.
+    /// RCRT's tools can ask for a day. A longer time is reduced to the maximum.
     fn limits(&mut self) -> Limits {
         let mut limits: Limits = self.part_of("limits", LIMITS).unwrap_or_default();
         if limits.timeout_ms > MAX_TIMEOUT_MS {
-            let message = format!("is {}; calls end after {MAX_TIMEOUT_MS} ms all the same", limits.timeout_ms);
+            let message = format!("is {}; it is reduced to the maximum, {MAX_TIMEOUT_MS} ms", limits.timeout_ms);
             self.ignored.add("limits.timeout_ms", message);
             limits.timeout_ms = MAX_TIMEOUT_MS;
         }
@@ -389,7 +393,7 @@ impl Fields<'_> {
         self.read(place, examples).unwrap_or_default()
     }
 
-    /// Letters, digits, `_`, `-`, `.`; 1 to 100 of them; the first a letter or `_`.
+    /// 1 to 100 letters, digits, `_`, `-` and `.`. The first is a letter or `_`.
     fn tool_name(&mut self) -> String {
         let Some(name) = self.text("name") else {
             self.found.add("name", "is required: the name by which requests call the tool");
@@ -438,7 +442,7 @@ impl Fields<'_> {
         selectors
     }
 
-    /// RCRT's selectors name one tag as `tag`, which must be there.
+    /// RCRT's selectors name one required tag as `tag`.
     fn known_selector(&mut self, index: usize, mut selector: Value) -> Value {
         let place = format!("subscriptions[{index}]");
         let Value::Object(entries) = &mut selector else { return selector };

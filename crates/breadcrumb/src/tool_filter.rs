@@ -7,8 +7,8 @@ use crate::ToolSource;
 /// Every source.
 const ANY: &str = "*";
 
-/// Denied names and sources are closed, whatever else allows them. Every other tool must be allowed, by its name or by
-/// its source. A source is named whole (`mcp:weather`) or by its kind (`mcp`).
+/// Denied names and sources take precedence. Any other tool must be allowed by its name or by its
+/// source. A source is named in full (`mcp:weather`) or by its kind (`mcp`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
     allowed_sources: BTreeSet<String>,
@@ -23,7 +23,7 @@ impl ToolFilter {
         Self::default()
     }
 
-    /// Allows every tool, also those of sources that are still to come.
+    /// Allows every tool, including tools of future sources.
     pub fn everything() -> Self {
         Self::default().allow_sources(&[ANY])
     }
@@ -41,7 +41,7 @@ impl ToolFilter {
         self
     }
 
-    /// Allows these tools, also where their source is not allowed.
+    /// Allows these tools even if their source is not allowed.
     #[must_use]
     pub fn allow_names(mut self, names: &[&str]) -> Self {
         self.allowed_names.extend(names.iter().map(|one| (*one).to_owned()));
@@ -66,7 +66,7 @@ impl ToolFilter {
                 || names_source(&self.allowed_sources))
     }
 
-    /// Every source that is allowed or denied by name.
+    /// Every source that the filter names.
     pub fn named_sources(&self) -> impl Iterator<Item = &str> {
         self.allowed_sources.union(&self.denied_sources).map(String::as_str).filter(|source| *source != ANY)
     }

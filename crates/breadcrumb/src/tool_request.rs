@@ -8,26 +8,28 @@ use crate::{Breadcrumb, NewBreadcrumb, Violations, schema_names::TOOL_REQUEST};
 /// A request as a runner reads it from its record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolRequest {
-    /// The record.
+    /// The id of the request's record.
     pub id: Uuid,
-    /// The caller's own id (`requestId`), else the record's id: the response is tagged `request:<request_id>`.
+    /// The caller's own id (`requestId`), or the record's id. The response is tagged
+    /// `request:<request_id>`.
     pub request_id: String,
     pub tool: String,
-    /// `{}` when the caller gave none.
+    /// `{}` if the caller gave no input.
     pub input: Value,
-    /// The record's `workspace:…` tag, whole.
+    /// The record's `workspace:…` tag, including the prefix.
     pub workspace: Option<String>,
     /// The agent that wrote the request.
     pub agent_id: Option<Uuid>,
-    /// The event that made a subscribed tool run, as the runner put it there.
+    /// The event that triggered a subscribed tool. Set by the runner.
     pub trigger_event: Option<Value>,
-    /// The conversation that the request belongs to (`session`): large results go to its working memory.
+    /// The conversation of the request (`session`). Large results go to its working memory.
     pub session: Option<String>,
-    /// The model that will read the answer (`model`): it decides how long a result may be.
+    /// The model that will read the response (`model`). It decides how long a result can be.
     pub model: Option<String>,
-    /// How many characters of a result the caller takes at once (`max_result_chars`).
+    /// The most characters of a result that the caller accepts at once (`max_result_chars`).
     pub max_result_chars: Option<u64>,
-    /// Milliseconds from the writing of the request within which it is answered, else `Timeout` (`deadline_ms`).
+    /// The deadline in milliseconds after the request is written (`deadline_ms`). After it the
+    /// response is `Timeout`.
     pub deadline_ms: Option<u64>,
     /// The caller's place in a distributed trace (`traceparent`, W3C Trace Context).
     pub traceparent: Option<String>,
@@ -39,7 +41,7 @@ pub const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
 pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
 impl ToolRequest {
-    /// What is wrong with a request's context, or `Ok`.
+    /// Checks a request's context.
     pub fn check(context: &Map<String, Value>) -> Result<(), Violations> {
         let mut found = Violations::default();
         match context.get("tool") {
@@ -49,7 +51,7 @@ impl ToolRequest {
         }
         match context.get("requestId") {
             None | Some(Value::Null) => {}
-            // It becomes the tag `request:<requestId>`, and tags end at 200 characters.
+            // It becomes the tag `request:<requestId>`, and tags have at most 200 characters.
             Some(Value::String(id)) => found.text("context.requestId", id, 180),
             Some(_) => found.add("context.requestId", "must be a string"),
         }
@@ -92,7 +94,7 @@ impl ToolRequest {
         })
     }
 
-    /// The record that asks for a call. `workspace` is a tag of the form `workspace:…`.
+    /// The record of a request. `workspace` is a tag of the form `workspace:…`.
     pub fn record(tool: &str, input: Value, request_id: Option<&str>, workspace: Option<&str>) -> NewBreadcrumb {
         let mut context = Map::new();
         context.insert("tool".into(), tool.into());

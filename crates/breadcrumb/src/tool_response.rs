@@ -45,7 +45,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the same request could succeed later, when the failure itself does not say.
+    /// Whether the same request can succeed later, unless the failure itself says.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Timeout)
     }
@@ -57,20 +57,20 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// A call that failed: what the caller is told.
+/// The failure of a call, for the caller.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ToolFailure {
     pub code: ErrorCode,
     pub message: String,
-    /// Machine-readable particulars, such as each violation with its path.
+    /// Machine-readable details, such as each violation with its path.
     pub details: Option<Value>,
     pub is_retryable: bool,
 }
 
 impl ToolFailure {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        // Postgres cannot store a NUL, and a tool's own words may hold one.
+        // Postgres cannot store NUL, and a tool's message may contain it.
         let message = message.into().replace('\0', "\u{fffd}");
         Self { code, message, details: None, is_retryable: code.is_retryable() }
     }
@@ -87,14 +87,15 @@ impl ToolFailure {
         self
     }
 
-    /// The answer for a request that was not done by its deadline, `deadline_ms` milliseconds after it was written.
-    /// `when` goes on with the sentence: "before the tool ran", "while the tool ran".
+    /// The failure of a request that was not finished by its deadline, `deadline_ms` milliseconds
+    /// after it was written. `when` completes the sentence: "before the tool ran", "while the tool
+    /// ran".
     pub fn deadline_passed(deadline_ms: u64, when: &str) -> Self {
         Self::new(ErrorCode::Timeout, format!("the request's deadline (deadline_ms: {deadline_ms}) passed {when}"))
             .with_details(json!({"limit": "deadline_ms", "allowed": deadline_ms}))
     }
 
-    /// The answer for a call whose runner died while it ran.
+    /// The failure of a call whose runner died while it ran.
     pub fn runner_lost(attempt: u32) -> Self {
         Self::new(
             ErrorCode::ExecutionFailed,
@@ -132,8 +133,8 @@ pub struct ToolResponse {
     #[schema(value_type = Object)]
     pub error_details: Option<Value>,
     pub execution_time_ms: u64,
-    /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`), and
-    /// what executors add.
+    /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
+    /// `tool_version`), and what executors add.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
@@ -174,7 +175,8 @@ impl ToolResponse {
         response
     }
 
-    /// The record that answers the request: tags are its workspace, `tool:response` and `request:<request_id>`.
+    /// The response record. Its tags are the request's workspace, `tool:response` and
+    /// `request:<request_id>`.
     pub fn record(&self, request: &ToolRequest) -> NewBreadcrumb {
         let mut tags: Vec<String> = request.workspace.clone().into_iter().collect();
         tags.push("tool:response".into());
@@ -192,7 +194,7 @@ impl ToolResponse {
         }
     }
 
-    /// The tag by which a caller finds the answer to its request.
+    /// The tag by which a caller finds the response to its request.
     pub fn tag(request_id: &str) -> String {
         format!("request:{request_id}")
     }

@@ -5,19 +5,21 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What runs a tool: as text `native`, `sandbox`, `rest`, `mcp:<server>`, or the name of another kind of executor.
+/// What runs a tool. As text: `native`, `sandbox`, `rest`, `mcp:<server>`, or the name of another
+/// kind of executor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ToolSource {
-    /// An executor of the program itself.
+    /// An executor in the program itself.
     Native,
     /// The tool's own code, in a sandbox worker.
     Sandbox,
     /// One HTTP exchange that the tool's record describes.
     Rest,
-    /// A tool of this MCP server.
+    /// A tool on this MCP server.
     Mcp(String),
-    /// Another kind of executor, by its name: 1 to 50 lower-case letters, digits, `_` and `-`, a letter first.
+    /// Another kind of executor, by its name: 1 to 50 lower-case letters, digits, `_` and `-`,
+    /// starting with a letter.
     Other(String),
 }
 
@@ -30,13 +32,13 @@ fn is_kind(text: &str) -> bool {
 }
 
 impl ToolSource {
-    /// The source of the tools of a native executor. Kinds that nobody knows are sources of their own, so that a profile
-    /// which lists what it allows has them closed.
+    /// The source of the tools of a native executor. An unknown kind becomes its own source, so
+    /// that a profile with an allow list denies it.
     pub fn of_executor(kind: &str) -> Self {
         match kind {
             "builtin" => Self::Native,
             "http" | "rest" => Self::Rest,
-            // These are what other executors' tools are called.
+            // These names belong to other executors.
             "native" | "sandbox" | "mcp" => Self::Other("unknown".into()),
             other if is_kind(other) => Self::Other(other.into()),
             _ => Self::Other("unknown".into()),
@@ -76,7 +78,7 @@ impl std::str::FromStr for ToolSource {
                 Some(server) if !server.is_empty() => Ok(Self::Mcp(server.to_owned())),
                 None if is_kind(other) && other != "mcp" => Ok(Self::Other(other.to_owned())),
                 _ => Err(format!(
-                    "{text:?} is no source; a source is native, sandbox, rest, mcp:<server> or the name of another kind \
+                    "{text:?} is not a valid source; expected native, sandbox, rest, mcp:<server> or the name of another kind \
                      of executor"
                 )),
             },
@@ -84,7 +86,7 @@ impl std::str::FromStr for ToolSource {
     }
 }
 
-/// As it is written: a plain string.
+/// The schema of its text form, a plain string.
 impl PartialSchema for ToolSource {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()

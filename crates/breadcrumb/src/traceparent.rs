@@ -1,5 +1,5 @@
-//! A caller's trace context, in the format of the W3C's `traceparent` header. A caller can send
-//! any: it decides where spans are attached, and nothing else.
+//! A caller's trace context, in the format of the W3C's `traceparent` header. It is not verified.
+//! It decides only where spans are attached.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
@@ -14,9 +14,11 @@ pub struct Traceparent {
     pub sampled: bool,
 }
 
-/// The text names no place in a trace.
+/// The text is not a valid traceparent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no traceparent; write 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, in small letters and not all zero")]
+#[error(
+    "not a valid traceparent; write 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, lower case, ids not all zero"
+)]
 pub struct NoTraceparent;
 
 impl FromStr for Traceparent {
@@ -28,7 +30,8 @@ impl FromStr for Traceparent {
         let trace_id = digits(parts.next(), 32)?;
         let span_id = digits(parts.next(), 16)?;
         let flags = digits(parts.next(), 2)?;
-        // Later versions may say more behind a further dash; the first version says no more, and 255 is none.
+        // Later versions may add fields after a further dash. Version 0 has none, and 255 is
+        // invalid.
         if version == 0xff || (version == 0 && parts.next().is_some()) {
             return Err(NoTraceparent);
         }

@@ -12,8 +12,9 @@ pub const MAX_TTL_SECONDS: u64 = 3_155_760_000;
 /// The most reads that a time to live can allow.
 pub const MAX_TTL_READS: u64 = 1_000_000_000;
 
-/// How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last permitted
-/// read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
+/// When a record expires: never; at the time `ttl`; `ttl_config.duration` after the write; after
+/// its last permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first
+/// (`hybrid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TtlType {
@@ -37,31 +38,31 @@ impl TtlType {
         }
     }
 
-    /// Whether reads of a record of this kind are counted.
+    /// Whether reads of such a record are counted.
     pub fn counts_reads(self) -> bool {
         matches!(self, Self::Usage | Self::Hybrid)
     }
 }
 
-/// When a record ends by time.
+/// When a record expires by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     Never,
     At(DateTime<Utc>),
-    /// So many seconds after it is written.
+    /// This many seconds after the write.
     After(u64),
 }
 
-/// A time to live that means something.
+/// A valid time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeToLive {
     pub expiry: Expiry,
-    /// How many reads the record has; `None`: they are not counted.
+    /// How many reads the record permits; `None`: reads are not counted.
     pub max_reads: Option<u64>,
 }
 
 impl TimeToLive {
-    /// Reads the three fields, or tells what is wrong with them, by their names.
+    /// Parses the three fields, or returns the violations with their field names.
     pub fn read(
         ttl: Option<DateTime<Utc>>,
         ttl_type: Option<TtlType>,
@@ -82,7 +83,7 @@ impl TimeToLive {
                 "must be \"any\": the record ends by time or by reads, whichever comes first",
             );
         }
-        // What is wrong by itself is told first: with it, nothing can be said of how the fields go together.
+        // The combination of the fields is checked only if each field is valid.
         found.into_result()?;
         let (seconds, reads) = (seconds.flatten(), reads.flatten());
         let time = ttl.map(Expiry::At).or(seconds.map(Expiry::After));
@@ -91,10 +92,10 @@ impl TimeToLive {
         let kind = ttl_type.or(ttl.map(|_| TtlType::Datetime));
         let takes_duration = matches!(kind, Some(TtlType::Duration | TtlType::Hybrid));
         if seconds.is_some() && !takes_duration {
-            found.add("ttl_config.duration", "means something only with ttl_type duration or hybrid");
+            found.add("ttl_config.duration", "can be set only with ttl_type duration or hybrid");
         }
         if reads.is_some() && !kind.is_some_and(TtlType::counts_reads) {
-            found.add("ttl_config.max_reads", "means something only with ttl_type usage or hybrid");
+            found.add("ttl_config.max_reads", "can be set only with ttl_type usage or hybrid");
         }
         match kind {
             Some(TtlType::Never) if ttl.is_some() => {
@@ -122,7 +123,7 @@ impl TimeToLive {
         Ok(Self { expiry: time.unwrap_or(Expiry::Never), max_reads: reads })
     }
 
-    /// The moment at which a record that is written now ends by time.
+    /// When a record that is written at `now` expires by time.
     pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self.expiry {
             Expiry::Never => None,
@@ -157,8 +158,8 @@ fn duration(found: &mut Violations, field: &str, value: &Value) -> Option<u64> {
     seconds
 }
 
-/// A time to live in seconds: a number of them, or a number with its unit as RCRT's clients write it (`2h`, `24 hours`).
-/// `None` for what is no such time, or not from 1 second to 100 years.
+/// Parses a time to live in seconds: a number, or a number with its unit as RCRT's clients write it
+/// (`2h`, `24 hours`). `None` for anything else, and outside of 1 second to 100 years.
 pub fn ttl_seconds(value: &Value) -> Option<u64> {
     let seconds = match value {
         Value::String(text) => {

@@ -7,10 +7,11 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Map, Number, Value};
 
-/// JSON values, each once. A lookup takes time proportional to the value looked up, however many are in the set.
+/// A set of JSON values. A lookup takes time proportional to the value that is looked up, whatever
+/// the size of the set.
 #[derive(Debug, Default)]
 pub struct ValueSet {
-    /// Keyed for each set, so that nobody can write values that collide.
+    /// Random for each set, so that nobody can construct values that collide.
     keys: RandomState,
     by_hash: HashMap<u64, Vec<Value>>,
 }
@@ -31,7 +32,7 @@ impl<'v> FromIterator<&'v Value> for ValueSet {
 }
 
 impl ValueSet {
-    /// Whether no two of the values are the same.
+    /// Whether all values are different.
     pub fn are_distinct(values: &[Value]) -> bool {
         let keys = RandomState::new();
         let mut by_hash: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(values.len());
@@ -55,7 +56,7 @@ fn hash_of(keys: &RandomState, value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// Values that are the [same](same) have the same hash.
+/// Equal values, as [`same`] compares them, have equal hashes.
 fn hash(keys: &RandomState, value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Null => hasher.write_u8(0),
@@ -75,7 +76,7 @@ fn hash(keys: &RandomState, value: &Value, hasher: &mut impl Hasher) {
     }
 }
 
-/// A sum, since objects have no order.
+/// A sum, because objects have no order.
 fn hash_of_entries(keys: &RandomState, entries: &Map<String, Value>) -> u64 {
     let of_entry = |(key, value): (&String, &Value)| {
         let mut hasher = keys.build_hasher();
@@ -86,17 +87,18 @@ fn hash_of_entries(keys: &RandomState, entries: &Map<String, Value>) -> u64 {
     entries.iter().map(of_entry).fold(0, u64::wrapping_add)
 }
 
-/// The number where it is an integer that an integer of JSON may equal, be it written as a float or not.
+/// The number as an integer, if a JSON integer can equal it, whether it is written as a float or
+/// not.
 fn whole(number: &Number) -> Option<i128> {
     integer(number).or_else(|| whole_float(number.as_f64()?))
 }
 
-/// The integer that is the float's text in JSON, where an integer of JSON may equal it. Done with arithmetic: writing and
-/// parsing the text takes twice as long, for each number that is looked up.
+/// The integer in the float's JSON text, if a JSON integer can equal it. Computed by arithmetic,
+/// because writing and parsing the text takes twice as long for each number that is looked up.
 fn whole_float(float: f64) -> Option<i128> {
-    /// Integers up to here are floats.
+    /// Every integer up to here is exactly a float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    /// From here on, floats are larger than every integer of JSON.
+    /// From here on, floats are larger than every JSON integer.
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     if float.fract() != 0.0 || float.abs() >= BEYOND {
         return None;
@@ -108,8 +110,8 @@ fn whole_float(float: f64) -> Option<i128> {
     Some(if float < 0.0 { -text } else { text })
 }
 
-/// A float is written with the fewest digits that read back as it: of the integers that do, this is the one with the most
-/// zeros at its end, and the closest of those.
+/// A float is written with the fewest digits that parse back to it. Of the integers that do, this
+/// is the one with the most trailing zeros, and of those the closest.
 fn shortest(exact: u64) -> u64 {
     let float = exact as f64;
     let (mut found, mut unit) = (exact, 10_u64);
@@ -128,7 +130,7 @@ fn shortest(exact: u64) -> u64 {
     }
 }
 
-/// JSON equality as Postgres' jsonb has it: numbers by amount, objects without order.
+/// JSON equality as in Postgres' jsonb: numbers by amount, objects without order.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => amounts(a, b) == Some(Ordering::Equal),
@@ -140,7 +142,7 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The order of two numbers or of two strings; none between other values.
+/// The order of two numbers or of two strings; `None` for other values.
 pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => amounts(a, b),
@@ -149,7 +151,7 @@ pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// The order of two numbers by their exact decimal amounts, as Postgres' numeric has it.
+/// The order of two numbers by their exact decimal amounts, as in Postgres' numeric.
 fn amounts(left: &Number, right: &Number) -> Option<Ordering> {
     match (integer(left), integer(right)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -163,11 +165,12 @@ fn integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// An integer beside a float, which means the shortest decimal that reads back as it: what stands in its JSON text.
+/// Compares an integer with a float. The float counts as its JSON text, the shortest decimal that
+/// parses back to it.
 fn beside(integer: i128, float: f64) -> Ordering {
     match whole_float(float) {
         Some(whole) => integer.cmp(&whole),
-        // With a fraction, or far from every integer of JSON.
+        // It has a fraction, or is outside of the range of JSON integers.
         None => integer.cmp(&(float as i128)).then(if float > 0.0 { Ordering::Less } else { Ordering::Greater }),
     }
 }

@@ -5,22 +5,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The largest record the store takes, in bytes of its JSON text (context included).
+/// The largest record that the store accepts, in bytes of its JSON text, including the context.
 pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most violations that are told of one input.
+/// The most violations that are reported for one input.
 pub const MAX_VIOLATIONS: usize = 100;
-/// The most characters of a field's name and of what is said of it: both may quote the input, which may be large.
+/// The most characters of a field's name and of a message. Both may quote the input, which may be
+/// large.
 const MAX_VIOLATION_CHARS: usize = 500;
 /// The most characters of one key within a field's name.
 const MAX_KEY_CHARS: usize = 100;
 
-/// One thing that is wrong with an input: where, and what would be right.
+/// One invalid field of an input, with what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Violation {
-    /// The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole.
+    /// The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`). Empty
+    /// for the whole input.
     pub field: String,
-    /// What is wrong and what would be right, as a sentence for the caller.
+    /// What is wrong and what is accepted, as a sentence for the caller.
     pub message: String,
 }
 
@@ -44,7 +46,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Every violation found in one input, in the order of the fields. Empty means the input is good.
+/// All violations in one input, in the order of the fields. Empty if the input is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Violations(pub Vec<Violation>);
@@ -65,12 +67,12 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// `Ok` when nothing was found, else the findings as the error.
+    /// Returns `Ok` if there are no violations, else the violations as the error.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
 
-    /// Text that must have 1 to `max` characters and no NUL.
+    /// Checks a text that must have 1 to `max` characters and no NUL.
     pub(crate) fn text(&mut self, field: &str, value: &str, max: usize) {
         if value.trim().is_empty() {
             self.add(field, "must not be empty");
@@ -78,7 +80,7 @@ impl Violations {
         self.optional_text(field, value, max);
     }
 
-    /// Text that may be empty, has at most `max` characters and no NUL.
+    /// Checks a text that can be empty and must have at most `max` characters and no NUL.
     pub(crate) fn optional_text(&mut self, field: &str, value: &str, max: usize) {
         let characters = value.chars().count();
         if characters > max {
@@ -89,13 +91,13 @@ impl Violations {
         }
     }
 
-    /// Any JSON value: no NUL in a string or a key, not nested deeper than 128 levels.
+    /// Checks any JSON value: no NUL in a string or a key, at most 128 levels deep.
     pub(crate) fn json(&mut self, field: &str, value: &Value) {
         self.json_at(&FieldPath::Root(field), value, 0);
     }
 
     fn json_at(&mut self, path: &FieldPath<'_>, value: &Value, depth: usize) {
-        // One wrong value costs as much text as its path is long: many of them would fill the memory.
+        // Each violation stores its path. Very many would use too much memory.
         if self.0.len() >= MAX_VIOLATIONS {
             return;
         }
@@ -125,7 +127,7 @@ impl Violations {
     }
 }
 
-/// Where a value stands. Becomes text only where something is wrong with it: most values are good, and there are many.
+/// The path of a value. It is formatted only for a violation: most of the many values are valid.
 enum FieldPath<'p> {
     Root(&'p str),
     Item(&'p FieldPath<'p>, usize),

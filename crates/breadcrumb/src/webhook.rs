@@ -22,12 +22,12 @@ const SECRET_CHARS: std::ops::RangeInclusive<usize> = 8..=500;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
-    /// Absolute, http or https, without a user name or password; at most 2048 bytes. That it leads to the public internet is
-    /// judged at each delivery.
+    /// An absolute http or https URL without a user name or password; at most 2048 bytes. Each
+    /// delivery checks that it leads to the public internet.
     #[schema(max_length = 2048, format = "uri")]
     pub url: String,
-    /// Which events are posted. Without it: those that the agent's own selectors admit, and all that the agent may see if it
-    /// has none.
+    /// Which events are posted. Without it: the events that the agent's stored selectors match, or
+    /// all that the agent can see if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<Selector>,
     /// For people; at most 1000 characters.
@@ -62,7 +62,7 @@ fn check_url(text: &str) -> Result<(), String> {
     if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
         return Err(format!("has a space or a control character; {RIGHT}"));
     }
-    let url = Url::parse(text).map_err(|error| format!("is no absolute URL ({error}); {RIGHT}"))?;
+    let url = Url::parse(text).map_err(|error| format!("is not an absolute URL ({error}); {RIGHT}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("has the scheme {:?}; {RIGHT}", url.scheme()));
     }
@@ -70,7 +70,7 @@ fn check_url(text: &str) -> Result<(), String> {
         return Err("has a user name or password, which is not sent; let the receiver verify the signature".into());
     }
     if Host::of(&url).is_none() || url.port() == Some(0) {
-        return Err(format!("names no host and port that can be dialled; {RIGHT}"));
+        return Err(format!("has no host and port to connect to; {RIGHT}"));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn check_url(text: &str) -> Result<(), String> {
 #[serde(rename_all = "lowercase")]
 pub enum WebhookState {
     Active,
-    /// Nothing is queued for it, and nothing sent.
+    /// Nothing is queued or sent.
     Paused,
 }
 
@@ -93,30 +93,30 @@ pub struct WebhookInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     pub state: WebhookState,
-    /// Of a paused one: that somebody asked for it, or what the receiver did.
+    /// Why it is paused: by request, or because of the receiver's responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_because: Option<String>,
-    /// Attempts in a row that failed.
+    /// Consecutive failed attempts.
     pub failures: u32,
-    /// While many failed: nothing is tried before then.
+    /// After many failures: no attempt is made before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_until: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// The last time that the receiver took one.
+    /// The time of the last successful delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_at: Option<DateTime<Utc>>,
-    /// What is queued now, counted to 10,000.
+    /// Queued deliveries, counted up to 10,000.
     pub waiting: u32,
     pub created_at: DateTime<Utc>,
 }
 
-/// What deliveries are signed with.
+/// The secret that signs deliveries.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookSecret {
-    /// 8 to 500 characters. `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it, or any text, whose bytes are the
-    /// key.
+    /// 8 to 500 characters: `whsec_` and 24 to 64 bytes in base64, as in Standard Webhooks, or any
+    /// text, whose bytes are the key.
     #[schema(min_length = 8, max_length = 500)]
     pub secret: String,
 }
@@ -147,21 +147,22 @@ pub struct DeadLetter {
     pub webhook_id: Uuid,
     pub agent_id: Uuid,
     pub url: String,
-    /// The event, as it was posted.
+    /// The event that was posted.
     #[schema(value_type = Object)]
     pub payload: Value,
-    /// What came of the last attempt.
+    /// The error of the last attempt.
     pub last_error: String,
     pub attempts: u32,
     /// When it was given up.
     pub created_at: DateTime<Utc>,
 }
 
-/// A tenant's webhooks and dead letters, as a server sees them. Who may ask is judged before. `by` is the agent that does it,
-/// for the audit log.
+/// A tenant's webhooks and dead letters. The server checks rights before it calls these methods.
+/// `by` is the agent that acts, for the audit log.
 #[async_trait]
 pub trait Webhooks: Send + Sync + 'static {
-    /// Events from now on are posted. [`StoreError::Invalid`] on `url` when the agent has [`MAX_WEBHOOKS`].
+    /// Creates a webhook for events from now on. [`StoreError::Invalid`] on `url` if the agent
+    /// already has [`MAX_WEBHOOKS`].
     async fn create_webhook(
         &self,
         owner_id: Uuid,
@@ -170,13 +171,13 @@ pub trait Webhooks: Send + Sync + 'static {
         webhook: NewWebhook,
     ) -> Result<WebhookInfo, StoreError>;
 
-    /// An agent's webhooks, the oldest first.
+    /// Lists an agent's webhooks, oldest first.
     async fn webhooks(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Vec<WebhookInfo>, StoreError>;
 
-    /// What waits for it, and its dead letters, end with it.
+    /// Deletes a webhook, its queued deliveries and its dead letters.
     async fn delete_webhook(&self, owner_id: Uuid, agent_id: Uuid, by: Uuid, id: Uuid) -> Result<(), StoreError>;
 
-    /// Pauses it, or lets it go on at once, with what waited.
+    /// Pauses a webhook, or resumes it at once with the deliveries that are queued.
     async fn pause_webhook(
         &self,
         owner_id: Uuid,
@@ -185,7 +186,7 @@ pub trait Webhooks: Send + Sync + 'static {
         paused: bool,
     ) -> Result<WebhookInfo, StoreError>;
 
-    /// Signs all deliveries of the agent from now on.
+    /// Sets the secret that signs all deliveries of the agent from now on.
     async fn set_webhook_secret(
         &self,
         owner_id: Uuid,
@@ -194,19 +195,20 @@ pub trait Webhooks: Send + Sync + 'static {
         secret: WebhookSecret,
     ) -> Result<(), StoreError>;
 
-    /// The newest first. At most `limit`, and fewer where payloads are large, but one where there is one.
+    /// Lists dead letters, newest first. Returns at most `limit`, and fewer if payloads are large,
+    /// but at least one if any exists.
     async fn dead_letters(&self, owner_id: Uuid, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError>;
 
-    /// Queues it again, as if it had never been tried.
+    /// Queues a dead letter again, with a new count of attempts.
     async fn retry_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError>;
 
     async fn delete_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError>;
 
-    /// All of them. Gives how many.
+    /// Deletes all dead letters. Returns how many.
     async fn delete_dead_letters(&self, owner_id: Uuid) -> Result<u64, StoreError>;
 }
 
-/// One attempt, held under a lease.
+/// One attempt of a delivery, under a lease.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The same for all attempts.
@@ -214,13 +216,13 @@ pub struct Delivery {
     pub owner_id: Uuid,
     pub webhook_id: Uuid,
     pub url: String,
-    /// The event's JSON, to the byte.
+    /// The event's JSON text, byte for byte.
     pub payload: String,
-    /// From 1, this one included.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// How long ago it was queued.
+    /// Time since the delivery was queued.
     pub age: Duration,
-    /// The webhook's attempts in a row that failed before this one.
+    /// The webhook's consecutive failed attempts before this one.
     pub failures: u32,
     /// The agent's signing secret, if it has one.
     pub secret: Option<String>,
@@ -239,61 +241,63 @@ impl fmt::Debug for Delivery {
     }
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settlement {
     Delivered,
-    /// Again after this long. `hold`: nothing at all goes to the webhook for so long.
+    /// Retry after this time. `hold`: send nothing to the webhook for this time.
     Retry {
         error: String,
         after: Duration,
         hold: Option<Duration>,
     },
-    /// Given up.
+    /// The delivery is given up.
     Dead {
         error: String,
         hold: Option<Duration>,
     },
-    /// The receiver wants no more: given up, and the webhook is paused.
+    /// The receiver wants no further deliveries: this one is given up, and the webhook is paused.
     Gone {
         error: String,
     },
 }
 
-/// How much is taken at once.
+/// The limits of one claim of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryClaimRequest {
     pub most: usize,
-    /// Of one webhook under way at the same time, on all servers together.
+    /// Concurrent deliveries of one webhook, over all servers.
     pub per_webhook: usize,
-    /// A webhook with so many failures in a row gets one at a time.
+    /// A webhook with this many consecutive failures gets one delivery at a time.
     pub slow_from: u32,
     pub lease: Duration,
 }
 
-/// How long deliveries are kept.
+/// How long deliveries are retained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// One that waits longer is given up.
+    /// A delivery that is queued longer is given up.
     pub waiting: Duration,
-    /// A dead one that is older is forgotten.
+    /// An older dead letter is deleted.
     pub dead: Duration,
-    /// The most dead ones of a tenant; the oldest are forgotten.
+    /// The most dead letters of a tenant. The oldest are deleted first.
     pub most_dead: u32,
 }
 
-/// The queue of deliveries of all tenants, as who delivers sees it.
+/// The queue of deliveries of all tenants, for the deliverer.
 #[async_trait]
 pub trait Deliveries: Send + Sync + 'static {
-    /// Takes what is due under leases: of each webhook in the order of the events. No webhook's backlog keeps out another's.
+    /// Claims due deliveries under leases, in the order of the events for each webhook. One
+    /// webhook's backlog does not delay another's deliveries.
     async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError>;
 
-    /// Ends an attempt. Of one whose lease was lost nothing changes.
+    /// Records the result of an attempt. If its lease was lost, nothing changes.
     async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError>;
 
-    /// Gives up and forgets what is too old. Gives how many.
+    /// Gives up and deletes what is too old. Returns how many.
     async fn tidy(&self, retention: &Retention) -> Result<usize, StoreError>;
 
-    /// Returns when something may have been queued since the last call. A hint: who delivers looks now and then all the same.
+    /// Returns when something may have been queued since the last call. This is a hint; the
+    /// deliverer also polls.
     async fn queued(&self);
 }

@@ -1,9 +1,10 @@
-//! What the compiled schemas of one owner may take together.
+//! A shared memory budget for the compiled schemas of one owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes, about, that compiled schemas may take together. Each gives its part back when it is dropped.
+/// The approximate bytes that compiled schemas can use together. Each releases its share when it is
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Account>);
 
@@ -13,7 +14,7 @@ struct Account {
     left: AtomicU64,
 }
 
-/// A schema's part.
+/// The share of one schema.
 #[derive(Debug)]
 pub(crate) struct Part {
     account: Arc<Account>,
@@ -25,7 +26,7 @@ impl Budget {
         Self(Arc::new(Account { bytes, left: AtomicU64::new(bytes) }))
     }
 
-    /// The part, or how much there is in all.
+    /// Takes a share, or returns the size of the whole budget as the error.
     pub(crate) fn take(&self, bytes: u64) -> Result<Part, u64> {
         let took = self.0.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes));
         took.map(|_| Part { account: self.0.clone(), bytes }).map_err(|_| self.0.bytes)

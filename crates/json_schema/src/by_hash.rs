@@ -1,7 +1,8 @@
-//! `enum`, `const` and `uniqueItems` by hash, so that each costs what its value takes, however many values there are.
+//! `enum`, `const` and `uniqueItems` by hash. Each check costs time in proportion to its value, not
+//! to the number of allowed values.
 //!
-//! The validator's own `enum` compares with each value in turn once they are of more than one type, and its `uniqueItems`
-//! hashes by a function whose collisions anybody can write.
+//! The validator's own `enum` compares each value in turn if they have more than one type. Its
+//! `uniqueItems` uses a hash function for which anybody can construct collisions.
 
 use breadcrumb::ValueSet;
 use jsonschema::{Keyword, ValidationError};
@@ -17,7 +18,7 @@ pub(crate) struct OneOf {
 
 impl OneOf {
     pub(crate) fn of(values: &Value) -> Self {
-        // The meta-schema has refused anything but an array.
+        // The meta-schema only accepts an array here.
         let set = values.as_array().into_iter().flatten().collect();
         Self { values: set, message: format!("must be one of {}", shorten(&values.to_string())) }
     }
@@ -38,7 +39,7 @@ impl<'i> Keyword<'i> for OneOf {
     }
 }
 
-/// `uniqueItems`, where it is asked for.
+/// `uniqueItems`, if it is true.
 pub(crate) struct Unique {
     is_asked: bool,
 }
@@ -51,7 +52,7 @@ impl Unique {
 
 impl<'i> Keyword<'i> for Unique {
     fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
-        if self.is_valid(instance) { Ok(()) } else { Err(ValidationError::custom("must have no item twice")) }
+        if self.is_valid(instance) { Ok(()) } else { Err(ValidationError::custom("must not have duplicate items")) }
     }
 
     fn is_valid(&self, instance: &'i Value) -> bool {

@@ -1,8 +1,9 @@
-//! How often a validator visits one place of a value, at most, by the place's depth, and by how many states of patterns
-//! each byte of a text there is matched.
+//! The most visits of a validator to one place in a value, by the place's depth, and the pattern
+//! states that each byte of text there is matched against.
 //!
-//! Two references to the same definition from one place double the visits there; a recursive schema that does so
-//! doubles them at every level. Such a schema is a bomb for a deep value, so the check asks here first.
+//! Two references to the same definition from one place double the visits there. A recursive schema
+//! that does so doubles them at every level, which is too expensive for a deep value. So the cost
+//! is computed before a check.
 
 use std::collections::HashMap;
 
@@ -11,38 +12,39 @@ use serde_json::Value;
 
 use crate::graph::{Edge, Graph, field};
 
-/// Subschemas applied at one place, at most.
+/// The most subschemas that apply at one place.
 const MAX_AT_ONE_PLACE: u64 = 5000;
 /// The longest chain of subschemas applied at one place: validators recurse along it.
 const MAX_CHAIN: u32 = 40;
 /// Deeper values are refused.
 pub(crate) const MAX_VALUE_DEPTH: usize = 128;
 const CEILING: u64 = 1 << 40;
-/// States of a pattern that are held against a byte in the time of one step.
+/// Pattern states that are matched against one byte in the time of one step.
 const STATES_OF_A_STEP: u64 = 4;
 
-/// The subschemas that one schema applies at its own place, itself included, with how often each.
+/// The subschemas that one schema applies at its own place, including itself, with their counts.
 type Expansion = HashMap<usize, u64>;
 
-/// By the depth of a place: the last entry holds for all deeper ones.
+/// Costs by depth. The last entry applies to all deeper places.
 #[derive(Debug)]
 pub(crate) struct Cost {
-    /// Visits of this place and of all places above it: each may look at, or copy, all that stands below.
+    /// Visits to this place and to all places above it. Each visit may read or copy everything
+    /// below.
     pub visits: Vec<u64>,
-    /// States of patterns that are held against each byte of the text, or of the keys, at this place.
+    /// Pattern states that are matched against each byte of the text or the keys at this place.
     pub states: Vec<u64>,
 }
 
 impl Cost {
-    /// What this value may cost to check: steps of 16 bytes or a value. `None` from so many on, and for values that are
-    /// too deep.
+    /// The most steps that a check of this value can cost. A step is 16 bytes or one value. `None`
+    /// if the cost reaches `most`, and for values that are too deep.
     pub(crate) fn of(&self, value: &Value, most: u64) -> Option<u64> {
         let mut left = most;
         self.spend(value, 0, &mut left)?;
         Some(most - left)
     }
 
-    /// The depth is bounded, so that this can recurse.
+    /// Recursion is safe because the depth is bounded.
     fn spend(&self, value: &Value, depth: usize, left: &mut u64) -> Option<()> {
         if depth > MAX_VALUE_DEPTH {
             return None;
@@ -84,7 +86,7 @@ pub(crate) fn is_too_deep(value: &Value) -> bool {
     is_deeper(value, MAX_VALUE_DEPTH)
 }
 
-/// `states`: of the patterns of each subschema.
+/// `states` has the pattern states of each subschema.
 pub(crate) fn by_depth(graph: &Graph<'_>, states: &[u64]) -> Result<Cost, Violations> {
     let mut expander = Expander { graph, done: HashMap::new() };
     let count = graph.nodes.len();
@@ -113,7 +115,7 @@ pub(crate) fn by_depth(graph: &Graph<'_>, states: &[u64]) -> Result<Cost, Violat
         at_root
     };
     let mut visits = at_depths(&|_| 1);
-    // What is not visited is read all the same.
+    // Even what is not visited is read.
     let mut above = 1_u64;
     let last = visits.last().copied().unwrap_or(1);
     visits.resize(MAX_VALUE_DEPTH + 1, last);
@@ -126,12 +128,13 @@ pub(crate) fn by_depth(graph: &Graph<'_>, states: &[u64]) -> Result<Cost, Violat
 
 struct Expander<'g, 's> {
     graph: &'g Graph<'s>,
-    /// With the length of the longest chain.
+    /// Expansions with the length of their longest chain.
     done: HashMap<usize, (Expansion, u32)>,
 }
 
 impl Expander<'_, '_> {
-    /// `depth` is how far this walk has come at one place; it never passes [`MAX_CHAIN`], so a circle ends there.
+    /// `depth` is the length of this chain at one place. It never exceeds [`MAX_CHAIN`], so cycles
+    /// end there.
     fn expand(&mut self, node: usize, depth: u32) -> Result<u32, Violations> {
         if let Some((_, chain)) = self.done.get(&node) {
             return Ok(*chain);
@@ -140,7 +143,7 @@ impl Expander<'_, '_> {
         if depth > MAX_CHAIN {
             return Err(Violations::one(
                 at(),
-                format!("refers to itself in a circle, or through more than {MAX_CHAIN} schemas at one place"),
+                format!("refers to itself in a cycle, or through more than {MAX_CHAIN} schemas at one place"),
             ));
         }
         let mut expansion = Expansion::from([(node, 1)]);
@@ -156,7 +159,7 @@ impl Expander<'_, '_> {
         }
         if longest > MAX_CHAIN || expansion.values().sum::<u64>() > MAX_AT_ONE_PLACE {
             let message = format!(
-                "applies too much at one place: at most {MAX_AT_ONE_PLACE} schemas, in chains of at most {MAX_CHAIN}"
+                "applies too many schemas at one place: at most {MAX_AT_ONE_PLACE} schemas, in chains of at most {MAX_CHAIN}"
             );
             return Err(Violations::one(at(), message));
         }
@@ -165,7 +168,7 @@ impl Expander<'_, '_> {
     }
 }
 
-/// What one schema applies one level below its place.
+/// What one schema applies one level below its own place.
 struct Below {
     any: Vec<(usize, u64)>,
     named: Vec<Vec<(usize, u64)>>,

@@ -1,7 +1,8 @@
-//! A schema as a graph of subschemas: what a validator would visit, found without visiting it.
+//! A schema as a graph of subschemas: what a validator would visit, computed without a visit.
 //!
-//! Bounds hostile schemas before a recursive compiler or validator sees them: size, depth, references that lead
-//! nowhere or in circles, and schemas whose cost grows exponentially with the depth of the value.
+//! The graph bounds hostile schemas before a recursive compiler or validator sees them: size,
+//! depth, references that are unresolved or cyclic, and schemas whose cost grows exponentially with
+//! the depth of the value.
 
 use std::collections::HashMap;
 
@@ -9,16 +10,16 @@ use breadcrumb::Violations;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-/// Subschemas of one schema, at most.
+/// The most subschemas in one schema.
 const MAX_SUBSCHEMAS: usize = 2000;
-/// Levels of any JSON inside a schema, at most.
+/// The most levels of JSON in a schema.
 const MAX_DEPTH: usize = 64;
-/// Bytes of a schema's JSON text, at most.
+/// The most bytes of a schema's JSON text.
 const MAX_BYTES: usize = 256 * 1024;
 
 pub(crate) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Where in the instance a subschema is applied, seen from its parent.
+/// The place in the instance where a subschema is applied, relative to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Edge {
     /// At the same place (`allOf`, `$ref`, `if`, …).
@@ -27,7 +28,7 @@ pub(crate) enum Edge {
     Property(String),
     /// At any child.
     AnyChild,
-    /// Nowhere by itself (`$defs`).
+    /// Only through a reference (`$defs`).
     Definition,
 }
 
@@ -41,9 +42,9 @@ pub(crate) struct Node<'s> {
 
 #[derive(Debug)]
 pub(crate) struct Graph<'s> {
-    /// The root is the first.
+    /// The root is the first node.
     pub nodes: Vec<Node<'s>>,
-    /// Of the whole schema as JSON.
+    /// Bytes of the whole schema as JSON text.
     pub bytes: usize,
 }
 
@@ -57,7 +58,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Graph<'s> {
-    /// The graph, or what is wrong with the schema, each with the place in it.
+    /// Returns the graph, or the violations with their places in the schema.
     pub(crate) fn new(root: &'s Value) -> Result<Self, Violations> {
         let bytes = bounded(root)?;
         let mut builder = Builder {
@@ -82,7 +83,7 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// Bytes of the schema's JSON text.
+/// Checks depth and size. Returns the bytes of the schema's JSON text.
 fn bounded(root: &Value) -> Result<usize, Violations> {
     let mut open = vec![(root, 1)];
     while let Some((value, depth)) = open.pop() {
@@ -103,7 +104,7 @@ fn bounded(root: &Value) -> Result<usize, Violations> {
 }
 
 impl<'s> Builder<'s> {
-    /// Adds the subschema at `pointer` and all below it; gives its index.
+    /// Adds the subschema at `pointer` and everything below it. Returns its index.
     fn walk_from(&mut self, schema: &'s Value, pointer: String) -> usize {
         let first = self.add(schema, pointer);
         let mut open = vec![first];
@@ -145,10 +146,11 @@ impl<'s> Builder<'s> {
             && draft.trim_end_matches('#') != DRAFT
         {
             let given: String = draft.chars().take(100).collect();
-            self.found.add(at("$schema"), format!("is {given:?}; schemas here are of {DRAFT}: leave $schema out"));
+            self.found
+                .add(at("$schema"), format!("is {given:?}; the only supported version is {DRAFT}: leave $schema out"));
         }
         if keywords.contains_key("$id") && !pointer.is_empty() {
-            self.found.add(at("$id"), "may stand only at the root of a schema; use $defs and \"#/$defs/…\"");
+            self.found.add(at("$id"), "is allowed only at the root of a schema; use $defs and \"#/$defs/…\"");
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {
             if let Some(Value::String(name)) = keywords.get(keyword) {
@@ -163,13 +165,13 @@ impl<'s> Builder<'s> {
     }
 
     fn resolve(&mut self) {
-        // A reference may lead to a place that no keyword leads to, where there may be references again.
+        // A reference may lead to a place that no keyword leads to. There may be more references.
         while let Some((from, keyword, reference)) = self.references.pop() {
             let at = self.nodes.get(from).map(|node| field(&format!("{}/{keyword}", node.pointer))).unwrap_or_default();
             let shown: String = reference.chars().take(100).collect();
             let Some(fragment) = reference.strip_prefix('#') else {
                 self.found
-                    .add(at, format!("is {shown:?}; only local references are followed, such as \"#/$defs/name\""));
+                    .add(at, format!("is {shown:?}; only local references are allowed, such as \"#/$defs/name\""));
                 continue;
             };
             match self.target(fragment) {
@@ -178,7 +180,7 @@ impl<'s> Builder<'s> {
                         node.edges.push((Edge::InPlace, target));
                     }
                 }
-                None => self.found.add(at, format!("is {shown:?}, but there is nothing at that place in the schema")),
+                None => self.found.add(at, format!("is {shown:?}, which does not exist in the schema")),
             }
         }
     }
@@ -196,7 +198,7 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The subschemas that stand directly in a schema, with where they apply and their pointers.
+/// The direct subschemas of a schema, with their edges and pointers.
 fn children<'s>(keywords: &'s Map<String, Value>, pointer: &str) -> Vec<(Edge, &'s Value, String)> {
     let mut found = Vec::new();
     for (keyword, value) in keywords {

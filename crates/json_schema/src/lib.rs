@@ -1,7 +1,7 @@
-//! JSON Schema 2020-12: compiled once, checked many times, with bounds on the cost of a schema and
-//! of a check.
+//! JSON Schema 2020-12: schemas are compiled once and checked many times, with bounds on the cost
+//! of a schema and of a check.
 //!
-//! It knows no tool, no store and no network: references to other documents are never fetched.
+//! This crate knows no tools, stores or networks. References to other documents are never fetched.
 //!
 //! Begin with `schema.rs`, then `cost.rs` and `budget.rs` (the bounds).
 

@@ -1,4 +1,4 @@
-//! What a good schema has beyond being valid: required fields that exist, and descriptions.
+//! Rules beyond validity: required fields are declared, and properties have descriptions.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,13 +10,13 @@ use crate::graph::{Edge, Graph, field};
 /// What [`lint`] found.
 #[derive(Debug, Default)]
 pub struct Lint {
-    /// Required fields that no `properties` names.
+    /// Required fields that are not in any `properties`.
     pub errors: Vec<Violation>,
     /// Properties without a description.
     pub warnings: Vec<Violation>,
 }
 
-/// Looks through a schema that compiles. Fields are places in the schema.
+/// Checks a schema that compiles. The fields of the violations are places in the schema.
 pub fn lint(schema: &Value) -> Result<Lint, Violations> {
     let graph = Graph::new(schema)?;
     let mut found = Lint::default();
@@ -29,7 +29,7 @@ pub fn lint(schema: &Value) -> Result<Lint, Violations> {
             for name in required.iter().filter_map(Value::as_str).filter(|name| !names.contains(name)) {
                 let mut place = crate::path::Path::new(&field(&format!("{}/required", node.pointer)));
                 place.push(name);
-                let message = "is required, but is not among the properties: describe it there";
+                let message = "is required but not declared: add it to properties";
                 found.errors.push(Violation::new(place.into_string(), message));
             }
         }
@@ -38,7 +38,7 @@ pub fn lint(schema: &Value) -> Result<Lint, Violations> {
                 && let Some(property) = graph.nodes.get(*target)
                 && !described(&graph, *target)
             {
-                let message = "has no description: say what it means, for the agents that call the tool";
+                let message = "has no description: describe it for the agents that call the tool";
                 found.warnings.push(Violation::new(field(&property.pointer), message));
             }
         }
@@ -55,7 +55,7 @@ fn described(graph: &Graph<'_>, index: usize) -> bool {
         }
         let Some(node) = graph.nodes.get(index) else { continue };
         let text = node.schema.get("description").and_then(Value::as_str).unwrap_or("");
-        // `false` forbids the property: nothing to describe.
+        // `false` forbids the property, so it needs no description.
         if !text.trim().is_empty() || *node.schema == Value::Bool(false) || node.schema.get("const").is_some() {
             return true;
         }
@@ -66,10 +66,10 @@ fn described(graph: &Graph<'_>, index: usize) -> bool {
     false
 }
 
-/// The properties that are named for one place of the value, whichever of the subschemas there names them.
+/// The properties declared for one place of the value, in any of the subschemas there.
 struct Named<'g, 's> {
     graph: &'g Graph<'s>,
-    /// For each subschema, one that applies it at the same place.
+    /// For each subschema, those that apply it at the same place.
     above: Vec<Vec<usize>>,
 }
 
@@ -86,7 +86,7 @@ impl<'g, 's> Named<'g, 's> {
         Self { graph, above }
     }
 
-    /// `None` where names cannot be told: no `properties` at all, or patterns.
+    /// `None` if the names are unknown: there are no `properties`, or there are patterns.
     fn at(&self, index: usize) -> Option<BTreeSet<&'s str>> {
         let mut names = BTreeSet::new();
         let mut any_properties = false;
@@ -107,7 +107,7 @@ impl<'g, 's> Named<'g, 's> {
             open.extend(self.graph.in_place(index));
             open.extend(self.above.get(index).into_iter().flatten());
         }
-        // With `required` and no properties anywhere, nothing was described: every name is missing.
+        // With `required` and no properties anywhere, nothing is declared: every name is missing.
         (any_properties || !names.is_empty() || seen.len() == 1).then_some(names)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::path::Path;
 
-/// Characters of one message, at most.
+/// The most characters of one message.
 const LONGEST: usize = 400;
 
 pub(crate) fn shorten(text: &str) -> String {
@@ -31,19 +31,19 @@ fn path(root: &str, location: &Location) -> Path {
     path
 }
 
-/// An error of a schema against the meta-schema, or of its compilation.
+/// The violation for an error against the meta-schema, or for a compile error.
 pub(crate) fn of_schema(error: &ValidationError<'_>) -> Violations {
     let field = path("", error.instance_path()).into_string();
     let message = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
-            "is no regular expression of linear time (no lookaround, no back references)".to_owned()
+            "is not a supported regular expression (linear time: no lookaround, no back references)".to_owned()
         }
         _ => words(error),
     };
     Violations::one(field, shorten(&message))
 }
 
-/// Adds what one error means: one violation, or one for each property that is too much.
+/// Adds the violations of one error: one, or one for each additional property.
 pub(crate) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Violation>) {
     let place = path(root, error.instance_path());
     match error.kind() {
@@ -57,7 +57,7 @@ pub(crate) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Viola
             for name in unexpected.iter().take(crate::schema::MAX_VIOLATIONS) {
                 let mut place = place.clone();
                 place.push(name);
-                found.push(Violation::new(place.into_string(), "is no property that the schema knows"));
+                found.push(Violation::new(place.into_string(), "is not a property of the schema"));
             }
         }
         _ => found.push(Violation::new(place.into_string(), shorten(&words(error)))),
@@ -90,26 +90,26 @@ fn words(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MinProperties { limit } => format!("must have at least {limit} properties"),
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} properties"),
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {}", shorten(pattern)),
-        ValidationErrorKind::Contains => "must have an item as `contains` asks".to_owned(),
-        // `additionalProperties: false` with no property allowed speaks of the object.
+        ValidationErrorKind::Contains => "must have an item that matches the schema under `contains`".to_owned(),
+        // Reported for the object when `additionalProperties: false` allows no property.
         ValidationErrorKind::FalseSchema if error.schema_path().as_str().ends_with("Properties") => {
             "must have no properties".to_owned()
         }
-        ValidationErrorKind::FalseSchema => "must not be here".to_owned(),
+        ValidationErrorKind::FalseSchema => "is not allowed here".to_owned(),
         ValidationErrorKind::Not { .. } => "must not match the schema under `not`".to_owned(),
         ValidationErrorKind::PropertyNames { error } => format!("has a property whose name {}", words(error)),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            format!("matches none of the {} shapes that are allowed{}", context.len(), nearest(error, context))
+            format!("matches none of the {} allowed schemas{}", context.len(), nearest(error, context))
         }
         ValidationErrorKind::OneOfMultipleValid { context } => {
-            format!("matches more than one of the {} shapes of which exactly one is allowed", context.len())
+            format!("matches more than one of {} schemas, of which exactly one must match", context.len())
         }
-        ValidationErrorKind::Referencing(_) => "has a reference that leads nowhere".to_owned(),
+        ValidationErrorKind::Referencing(_) => "has an unresolved reference".to_owned(),
         _ => error.masked().to_string(),
     }
 }
 
-/// What is wrong by the shape that has the fewest errors.
+/// The first error of the variant with the fewest errors.
 fn nearest(whole: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> String {
     let Some(error) = context.iter().filter(|errors| !errors.is_empty()).min_by_key(|errors| errors.len()) else {
         return String::new();
@@ -120,10 +120,10 @@ fn nearest(whole: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>
     } else {
         path("", first.instance_path()).into_string() + " "
     };
-    format!(" (by the nearest, {place}{})", words(first))
+    format!(" (closest: {place}{})", words(first))
 }
 
-/// The value itself, where it is short.
+/// Quotes the value if it is short.
 fn is(error: &ValidationError<'_>) -> String {
     match error.instance().as_ref() {
         Value::Number(number) => format!(", is {number}"),

@@ -8,7 +8,7 @@ pub(crate) struct Path {
     text: String,
 }
 
-/// Longer paths are cut: a key may be megabytes long.
+/// Longer paths are cut, because a key can be megabytes long.
 const LONGEST: usize = 300;
 
 impl Path {

@@ -1,5 +1,5 @@
-//! The cost of a pattern, from its syntax tree before it is compiled: memory, and time for each
-//! byte of a text.
+//! The cost of a pattern, computed from its syntax tree before it is compiled: memory, and time for
+//! each byte of a text.
 
 use breadcrumb::Violations;
 use regex_syntax::hir::{Class, Hir, HirKind};
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::graph::{Graph, field};
 
-/// Bytes of one pattern's text.
+/// The most bytes of one pattern's text.
 const MAX_PATTERN: usize = 4096;
-/// Bytes of all patterns' texts in one schema.
+/// The most bytes of all patterns' texts in one schema.
 const MAX_TEXT: usize = 64 * 1024;
-/// `\cX` in one pattern: the translation to Rust's syntax begins anew at each.
+/// The most `\cX` in one pattern. The translation to Rust's syntax starts again at each.
 const MAX_CONTROLS: usize = 16;
-/// Bytes that the compiled patterns of one schema take, about.
+/// The approximate limit in bytes of one schema's compiled patterns.
 const MAX_COMPILED: u64 = 4 * 1024 * 1024;
 
-/// What the patterns of a schema take.
+/// The cost of a schema's patterns.
 pub(crate) struct Patterns {
-    /// Bytes of all of them, compiled, about.
+    /// Approximate bytes of all compiled patterns.
     pub bytes: u64,
-    /// For each subschema, the states that each byte of a text may be held against, by its `pattern` and its
-    /// `patternProperties`.
+    /// For each subschema, the states that each byte of a text can be matched against, by its
+    /// `pattern` and its `patternProperties`.
     pub states: Vec<u64>,
 }
 
@@ -31,9 +31,9 @@ struct Size {
     states: u64,
 }
 
-/// Bounds the patterns of a schema, or tells which one is too much.
+/// Measures the patterns of a schema, or returns the one that exceeds a limit.
 pub(crate) fn measure(graph: &Graph<'_>) -> Result<Patterns, Violations> {
-    // One text is compiled once, wherever it stands.
+    // A text that occurs several times is compiled once.
     let mut known: std::collections::HashMap<&str, Size> = std::collections::HashMap::new();
     let (mut bytes, mut text) = (0_u64, 0);
     let mut states = Vec::with_capacity(graph.nodes.len());
@@ -53,12 +53,12 @@ pub(crate) fn measure(graph: &Graph<'_>) -> Result<Patterns, Violations> {
             };
             if text > MAX_TEXT || bytes > MAX_COMPILED {
                 let message = format!(
-                    "is one pattern too many: those of a schema may have {MAX_TEXT} bytes of text and take about \
-                     {MAX_COMPILED} bytes when they are compiled; classes such as \\p{{L}} under a repetition take most"
+                    "is one pattern too many: the patterns of a schema can have {MAX_TEXT} bytes of text and about \
+                     {MAX_COMPILED} bytes when compiled; classes such as \\p{{L}} under a repetition take most"
                 );
                 return Err(refused(message));
             }
-            // Additional properties are held against the patterns of properties once more.
+            // Additional properties are matched against the patterns of properties once more.
             let times = if keyword == "pattern" { 1 } else { 2 };
             of_node = of_node.saturating_add(size.states.saturating_mul(times));
         }
@@ -74,7 +74,7 @@ fn patterns(schema: &Value) -> impl Iterator<Item = (&'static str, &str)> {
     pattern.into_iter().chain(keys.map(|key| ("patternProperties", key.as_str())))
 }
 
-/// Nothing for a text that is no pattern: the compiler tells what is wrong with it.
+/// Zero for an invalid pattern: the compiler reports it.
 fn size_of_pattern(pattern: &str) -> Result<Size, String> {
     if pattern.len() > MAX_PATTERN {
         return Err(format!("has a pattern of {} bytes; at most {MAX_PATTERN} are allowed", pattern.len()));

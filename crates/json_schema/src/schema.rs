@@ -10,41 +10,43 @@ use crate::cost::{self, Cost};
 use crate::graph::Graph;
 use crate::{message, pattern};
 
-/// Violations told of one value, at most.
+/// The most violations that are reported for one value.
 pub const MAX_VIOLATIONS: usize = 50;
 
-/// Bytes of one compiled pattern and of its cache.
+/// The most bytes of one compiled pattern, and of its cache.
 const PATTERN_BYTES: usize = 1024 * 1024;
-/// Steps that one check may cost, a fraction of a second: see [`Cost`].
+/// The most steps of one check, a fraction of a second: see [`Cost`].
 const MAX_STEPS: u64 = 20_000_000;
-/// Steps up to which all violations are gathered. The validator makes them all before it tells the first.
+/// Up to this many steps, all violations are reported. The validator collects all of them before it
+/// returns the first.
 const MAX_STEPS_TO_TELL_ALL: u64 = 1_000_000;
-/// The compiler recurses along references: more than the bounds in `graph` need.
+/// The compiler recurses along references. This is more than the limits in `graph` need.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
-/// Steps of a quick check.
+/// The most steps of a quick check.
 const QUICK: u64 = 20_000;
-/// Bytes that a compiled schema takes for each byte of its text, about, beside its patterns.
+/// Approximate bytes of a compiled schema for each byte of its text, without its patterns.
 const GROWTH: u64 = 8;
 
-/// A compiled schema. Cheap to share by reference; checking allocates only for violations.
+/// A compiled schema. It is cheap to share by reference. A check allocates only for violations.
 ///
-/// Nothing is ever fetched: a `$ref` leads into the schema itself. Patterns run in linear time, so lookaround and
-/// back references are refused. `format` is an annotation, as the standard has it, and is not checked.
+/// Nothing is fetched: a `$ref` refers to the schema itself. Patterns run in linear time, so
+/// lookaround and back references are refused. `format` is an annotation, as in the standard, and
+/// is not checked.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
     cost: Cost,
-    /// Of its owner's budget.
+    /// The share of its owner's budget.
     _part: Option<Part>,
 }
 
 impl Schema {
-    /// Compiles, or tells what is wrong with the schema, with the place in it (`properties.a.type`).
+    /// Compiles a schema, or returns the violations with their places in it (`properties.a.type`).
     pub fn compile(schema: &Value) -> Result<Self, Violations> {
         Self::compile_as(schema, None)
     }
 
-    /// The same, where what it takes is still left in the budget of whoever it is compiled for.
+    /// Like [`Self::compile`], within a budget. Refused if the budget has too little left.
     pub fn compile_within(schema: &Value, budget: &Budget) -> Result<Self, Violations> {
         Self::compile_as(schema, Some(budget))
     }
@@ -55,8 +57,8 @@ impl Schema {
         let takes = patterns.bytes.saturating_add(GROWTH * graph.bytes as u64);
         let part = budget.map(|budget| budget.take(takes)).transpose().map_err(|all| {
             let message = format!(
-                "takes about {takes} bytes when it is compiled, which is more than is left of the {all} that all \
-                 schemas of the tenant may take"
+                "takes about {takes} bytes when it is compiled, which is more than is left of the {all} for all schemas \
+                 of the tenant"
             );
             Violations::one("", message)
         })?;
@@ -80,36 +82,36 @@ impl Schema {
             match compiling.map(std::thread::ScopedJoinHandle::join) {
                 Ok(Ok(result)) => result,
                 Ok(Err(_)) => Err(Violations::one("", "cannot be compiled")),
-                Err(error) => Err(Violations::one("", format!("no thread to compile the schema on: {error}"))),
+                Err(error) => Err(Violations::one("", format!("cannot start a thread to compile the schema: {error}"))),
             }
         });
         Ok(Self { validator: compiled?, cost, _part: part })
     }
 
-    /// What is wrong with a value, with the place in it: `items[0].name`, empty for the whole value. At most
-    /// [`MAX_VIOLATIONS`], each of bounded size.
+    /// Checks a value. Each violation has its place in the value: `items[0].name`, empty for the
+    /// whole value. Returns at most [`MAX_VIOLATIONS`], each of bounded size.
     pub fn check(&self, value: &Value) -> Vec<Violation> {
         self.check_as("", value)
     }
 
-    /// Whether the check of this value takes far less than a millisecond, so that any thread may do it. Says so itself
-    /// in less.
+    /// Whether a check of this value takes far less than a millisecond, so that any thread can do
+    /// it. This itself takes less.
     pub fn is_quick(&self, value: &Value) -> bool {
         self.cost.of(value, QUICK).is_some()
     }
 
-    /// As [`Schema::check`], with places that start with `root`: `input.items[0].name`.
+    /// Like [`Schema::check`], with places that start with `root`: `input.items[0].name`.
     pub fn check_as(&self, root: &str, value: &Value) -> Vec<Violation> {
         let Some(steps) = self.cost.of(value, MAX_STEPS) else {
             let message = if cost::is_too_deep(value) {
                 format!("is nested deeper than {} levels", cost::MAX_VALUE_DEPTH)
             } else {
-                "is too large or too deep for its schema, which visits each place often".to_owned()
+                "is too large or too deep for its schema, which checks each place many times".to_owned()
             };
             return vec![Violation::new(root, message)];
         };
         let mut found = Vec::new();
-        // Without memory, where nothing is wrong.
+        // This allocates nothing if the value is valid.
         if self.validator.is_valid(value) {
             return found;
         }

@@ -8,20 +8,23 @@ use utoipa::ToSchema;
 use super::{Catalog, Registration};
 use crate::hex;
 
-/// How a list of tools is written.
+/// The format of a list of tools.
 ///
 /// - `rcrt`: `{"tools": [registration…], "waiting": [{name, source, tool_id, waits_for}…]}`.
 /// - `openai`: `[{"type": "function", "function": {name, description, parameters}}…]`.
 /// - `anthropic`: `[{name, description, input_schema}…]`.
-/// - `mcp`: the result of `tools/list`, `{"tools": [{name, title?, description, inputSchema, annotations}…]}`.
+/// - `mcp`: the result of `tools/list`, `{"tools": [{name, title?, description, inputSchema,
+///   annotations}…]}`.
 ///
-/// Only `rcrt` says everything. The others take a name and an object's schema, so that
-/// - a name that they refuse is given as another ([`ToolFormat::name`]), which can be called as well;
-/// - a schema that does not say that the input is an object is narrowed to objects, and a tool whose input never is an
-///   object (its `type` is `string`, say) is left out;
-/// - for OpenAI and Anthropic, which refuse `oneOf`, `anyOf`, `allOf`, `not`, `enum` and `const` at the top of a
-///   schema, those are left out there: the runner holds the input to the whole schema all the same;
-/// - for OpenAI, a description ends after 1024 characters.
+/// Only `rcrt` is complete. The other formats restrict names and require an object schema:
+/// - a name that they refuse is replaced by another ([`ToolFormat::name`]), which can be called
+///   too;
+/// - a schema that does not require an object is narrowed to objects, and a tool whose input is
+///   never an object (its `type` is `string`, say) is left out;
+/// - OpenAI and Anthropic refuse `oneOf`, `anyOf`, `allOf`, `not`, `enum` and `const` at the top of
+///   a schema, so these are left out there; the runner still checks the input against the whole
+///   schema;
+/// - for OpenAI, a description is cut after 1024 characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolFormat {
@@ -32,9 +35,9 @@ pub enum ToolFormat {
     Mcp,
 }
 
-/// The longest name that OpenAI and Anthropic take.
+/// The longest name that OpenAI and Anthropic accept.
 const MAX_NAME: usize = 64;
-/// The longest description that OpenAI takes, in characters.
+/// The longest description that OpenAI accepts, in characters.
 const MAX_OPENAI_DESCRIPTION: usize = 1024;
 
 impl ToolFormat {
@@ -49,10 +52,11 @@ impl ToolFormat {
         }
     }
 
-    /// The tool's name in this format. OpenAI and Anthropic take 1 to 64 letters, digits, `_` and `-`. Another name
-    /// becomes its first 55 characters with `_` for each one that is refused, then `_`, then the first 8 hexadecimal
-    /// digits of the name's SHA-256: `weather.now` is `weather_now_` and 8 digits. So the new name depends on nothing
-    /// but the name, and `weather_now` stays another tool's.
+    /// The tool's name in this format. OpenAI and Anthropic accept 1 to 64 letters, digits, `_` and
+    /// `-`. Any other name becomes its first 55 characters, with `_` for each refused one, then `_`
+    /// and the first 8 hexadecimal digits of the name's SHA-256: `weather.now` becomes
+    /// `weather_now_` and 8 digits. The new name depends only on the name, and `weather_now`
+    /// remains another tool's.
     pub fn name(self, tool: &str) -> String {
         let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         match self {
@@ -80,12 +84,12 @@ impl std::str::FromStr for ToolFormat {
         Self::ALL
             .into_iter()
             .find(|format| format.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no format; the formats are rcrt, openai, anthropic, mcp"))
+            .ok_or_else(|| format!("{text:?} is not a valid format; expected rcrt, openai, anthropic or mcp"))
     }
 }
 
 impl Registration {
-    /// The tool as this format has it; `None` where the format cannot say what its input is.
+    /// The tool in this format; `None` if the format cannot describe its input.
     pub fn in_format(&self, format: ToolFormat) -> Option<Value> {
         let name = format.name(&self.name);
         Some(match format {
@@ -137,7 +141,7 @@ pub(super) fn catalog(catalog: &Catalog, format: ToolFormat) -> Value {
     }
 }
 
-/// The schema as one of objects; `None` where it admits none.
+/// The schema narrowed to objects; `None` if it accepts none.
 fn object_schema(schema: &Value) -> Option<Map<String, Value>> {
     let mut schema = match schema {
         Value::Object(schema) => schema.clone(),

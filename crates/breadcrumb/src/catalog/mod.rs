@@ -1,5 +1,5 @@
-//! The catalog: the tools that are offered, and those that wait for something, as runners keep them
-//! in `tool.catalog.v1` records.
+//! The catalog: the tools that are offered, and those that wait for something. Runners keep it in
+//! `tool.catalog.v1` records.
 
 mod format;
 mod parts;
@@ -13,14 +13,14 @@ use crate::{Annotations, Breadcrumbs, NewBreadcrumb, Profile, StoreError, ToolSo
 
 pub use format::ToolFormat;
 
-/// A tool that can be called, whatever runs it.
+/// A tool that can be called, of any source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Registration {
     pub name: String,
-    /// For whoever chooses among tools.
+    /// For people and models that choose a tool.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema 2020-12 of the input. `true` admits everything.
+    /// JSON Schema 2020-12 of the input. `true` accepts everything.
     #[schema(value_type = Object)]
     pub parameters: Value,
     pub source: ToolSource,
@@ -28,7 +28,7 @@ pub struct Registration {
     pub annotations: Annotations,
     /// The record that defines the tool.
     pub tool_id: Uuid,
-    /// The version of that record that serves.
+    /// The version of that record that runs.
     pub tool_version: i64,
 }
 
@@ -38,11 +38,11 @@ pub struct Waiting {
     pub name: String,
     pub source: ToolSource,
     pub tool_id: Uuid,
-    /// What is missing, each a sentence for people that says what to do.
+    /// What is missing. Each is a sentence that says what to do.
     pub waits_for: Vec<String>,
 }
 
-/// A tool that can be called, or (it has `waits_for`) one that cannot be called yet.
+/// A tool that can be called, or (with `waits_for`) one that cannot be called yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum CatalogEntry {
@@ -50,7 +50,7 @@ pub enum CatalogEntry {
     Offered(Registration),
 }
 
-/// All tools of a tenant, each name once, sorted by name.
+/// All tools of a tenant, sorted by name, without duplicate names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Catalog {
     pub tools: Vec<Registration>,
@@ -58,7 +58,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Sorts both lists. Of two tools of one name the first stays, and one that is offered goes before one that waits.
+    /// Sorts both lists. Of two tools with one name the first remains, and an offered tool precedes
+    /// a waiting one.
     pub fn new(mut tools: Vec<Registration>, mut waiting: Vec<Waiting>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|later, first| later.name == first.name);
@@ -68,42 +69,45 @@ impl Catalog {
         Self { tools, waiting }
     }
 
-    /// The records that hold this catalog, to be written beside or over those that are there: each part is known by its
-    /// tag `catalog:part:<n>`, and a part that is there but not here is to be deleted. A part has at most
-    /// [`Self::MAX_PART_BYTES`] of JSON, and a tool's name chooses its part, so that one changed tool changes one
-    /// record.
+    /// The records of this catalog. They replace existing parts or are added to them; a part is
+    /// identified by its tag `catalog:part:<n>`. Existing parts that are not in the result are to
+    /// be deleted.
+    ///
+    /// A part has at most [`Self::MAX_PART_BYTES`] of JSON. A tool's name selects its part, so that
+    /// one changed tool changes one record.
     pub fn records(&self) -> Vec<NewBreadcrumb> {
         parts::split(self, 0)
     }
 
-    /// As [`Self::records`], in as many parts as there are now unless they are too few or far too many: so a tool more or
-    /// less does not divide all of them anew.
+    /// Like [`Self::records`], with the present number of parts unless that is too small or far too
+    /// large. So one tool more or less does not change the division of all of them.
     pub fn records_beside(&self, present: usize) -> Vec<NewBreadcrumb> {
         parts::split(self, present)
     }
 
-    /// In which of so many parts a tool of this name stands.
+    /// The part of a tool with this name, for a given number of parts.
     pub fn part_of(name: &str, parts: usize) -> usize {
         parts::place(name, parts)
     }
 
-    /// The record of one part alone, `None` where these entries are too much for one. They stand in it in this order,
-    /// which is by name in every runner.
+    /// The record of one part; `None` if the entries are too large for one. They appear in the
+    /// given order, which is by name in every runner.
     pub fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
         parts::part(number, entries)
     }
 
-    /// Parts that one answer of a store can hold.
+    /// The most parts in one list result of a store.
     pub const PARTS_AT_ONCE: u32 = parts::PAGE;
 
-    /// The most JSON text in one part, in bytes. A schema that alone is larger is left out of the catalog, which then
-    /// says where it stands.
+    /// The most JSON text in one part, in bytes. A larger schema is left out of the catalog, which
+    /// then says which record has it.
     pub const MAX_PART_BYTES: usize = 256 * 1024;
 
-    /// With what the tag of one part begins. A catalog record without such a tag is another program's, and is not read.
+    /// The prefix of a part's tag. Other programs' catalog records do not have such a tag and are
+    /// not read.
     pub const PART_TAG: &str = "catalog:part:";
 
-    /// The part that a record with these tags is, as its tag says it.
+    /// The tag among these that identifies a part.
     pub fn part_tag(tags: &[String]) -> Option<&str> {
         tags.iter().map(String::as_str).find(|tag| tag.starts_with(Self::PART_TAG))
     }
@@ -111,13 +115,14 @@ impl Catalog {
     /// The tag of all parts.
     pub const TAG: &str = "tool:catalog";
 
-    /// `None` when no runner has written one yet. While a runner writes, a reader sees each tool in its old state or
-    /// in its new one.
+    /// Reads the catalog; `None` if no runner has written one yet. While a runner writes, a reader
+    /// sees each tool in its old or its new state.
     pub async fn read(store: &dyn Breadcrumbs) -> Result<Option<Self>, StoreError> {
         parts::read(store).await
     }
 
-    /// What an agent of this profile sees. What waits is told to everybody who may have it.
+    /// The catalog for an agent with this profile. Waiting tools are included if the profile allows
+    /// them.
     #[must_use]
     pub fn for_profile(mut self, profile: Profile) -> Self {
         self.tools.retain(|tool| profile.allows(&tool.name, &tool.source));
@@ -133,25 +138,27 @@ impl Catalog {
         self.waiting.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok().and_then(|at| self.waiting.get(at))
     }
 
-    /// The tool of this name, or the one that has this name in a format that refuses its own (see [`ToolFormat::name`]).
+    /// The tool with this name, or the one with this name in a format that refuses its own (see
+    /// [`ToolFormat::name`]).
     pub fn find_by_any_name(&self, name: &str) -> Option<&Registration> {
         self.find(name).or_else(|| {
             self.tools.iter().find(|tool| ToolFormat::ALL.iter().any(|format| format.name(&tool.name) == name))
         })
     }
 
-    /// What the catalog says of a tool, by its own name or by the one that it has in a format.
+    /// The entry of a tool, by its own name or by its name in a format.
     pub fn entry(&self, name: &str) -> Option<CatalogEntry> {
         let waiting = || self.find_waiting(name).cloned().map(CatalogEntry::Waiting);
         self.find_by_any_name(name).cloned().map(CatalogEntry::Offered).or_else(waiting)
     }
 
-    /// All names, those of waiting tools too.
+    /// All names, including those of waiting tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name.as_str()).chain(self.waiting.iter().map(|tool| tool.name.as_str()))
     }
 
-    /// The tools as this format has them. See [`ToolFormat`] for the shapes, and for what a format cannot say.
+    /// The tools in this format. See [`ToolFormat`] for the shapes and for what a format cannot
+    /// express.
     pub fn in_format(&self, format: ToolFormat) -> Value {
         format::catalog(self, format)
     }

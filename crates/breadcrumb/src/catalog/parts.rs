@@ -10,29 +10,30 @@ use super::{Catalog, CatalogEntry, Registration, Waiting};
 use crate::schema_names::TOOL_CATALOG;
 use crate::{BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Selector, StoreError};
 
-/// More parts than this are never made. 4096 parts hold a gigabyte.
+/// The most parts. 4096 parts have a gigabyte.
 const MAX_PARTS: usize = 4096;
-/// About how much of JSON a part of many tools has: what a change of one of them writes.
+/// The approximate bytes of JSON in a part with many tools. A change of one tool writes this much.
 const USUAL_PART_BYTES: usize = 24 * 1024;
-/// Few tools make few parts, however large they are.
+/// The usual tools in a part: few tools make few parts, even if they are large.
 const USUAL_ENTRIES: usize = 8;
-/// A catalog is divided anew only when it has this many times the parts that it would get, or too few.
+/// A catalog is divided again only if it has this many times the parts that it would get, or too
+/// few.
 const SLACK: usize = 4;
-/// Parts of one answer of the store, which has at most 64 MiB.
+/// Parts in one list result of the store, which has at most 64 MiB.
 pub(super) const PAGE: u32 = 200;
-/// The longest description that stands beside a schema that was left out.
+/// The longest description of a tool whose schema was left out.
 const SHORT_DESCRIPTION: usize = 10_000;
-/// The most sentences of a tool that waits, when all of them are too much.
+/// The most sentences of a waiting tool, if all of them are too large.
 const FEW_SENTENCES: usize = 20;
 
-/// One part, as it is written: the entries' own JSON, by kind.
+/// One part, as written: the entries as JSON, by kind.
 #[derive(Default)]
 struct Part {
     tools: Vec<Value>,
     waiting: Vec<Value>,
 }
 
-/// `present` is how many parts there are now, 0 when there are none.
+/// `present` is the current number of parts, 0 if there are none.
 pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
     let tools: Vec<(&str, Value)> = catalog.tools.iter().map(|tool| (tool.name.as_str(), registration(tool))).collect();
     let waiting: Vec<(&str, Value)> = catalog.waiting.iter().map(|tool| (tool.name.as_str(), waits(tool))).collect();
@@ -56,7 +57,7 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
     }
 }
 
-/// One part of its entries, or `None` where they are too many for one.
+/// One part; `None` if the entries are too large for one.
 pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
     let mut part = Part::default();
     for entry in entries {
@@ -89,14 +90,14 @@ fn record(number: usize, part: Part) -> NewBreadcrumb {
     }
 }
 
-/// Where a name goes among so many parts, evenly and the same in every runner.
+/// The part of a name: an even distribution that is the same in every runner.
 pub(super) fn place(name: &str, parts: usize) -> usize {
     let hash = Sha256::digest(name.as_bytes());
     let number = hash.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     usize::try_from(number % (parts.max(1) as u64)).unwrap_or_default()
 }
 
-/// Bytes of an entry in its list, the comma included.
+/// Bytes of an entry in its list, including the comma.
 fn size(entry: &Value) -> usize {
     entry.to_string().len() + 1
 }
@@ -112,7 +113,7 @@ fn registration(tool: &Registration) -> Value {
         parameters: json!({
             "type": "object",
             "description": format!(
-                "What the tool says of itself ({bytes} bytes) is too large for the catalog; it stands in the record {}",
+                "The description and schema ({bytes} bytes) are too large for the catalog; see the record {}",
                 tool.tool_id
             ),
         }),
@@ -129,7 +130,7 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { waits_for: few, ..tool.clone() })
 }
 
-/// What a part says of a name.
+/// An entry of a part.
 enum Entry {
     Offered(Registration),
     Waiting(Waiting),
@@ -151,8 +152,8 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
     loop {
         let page = store.list(&query).await?;
         let more = page.len() as u64 == u64::from(PAGE);
-        // Newest first: where two parts have a name, because a runner divides the catalog again,
-        // the newer is right.
+        // Newest first. If two parts have the same name, because a runner is dividing the catalog
+        // again, the newer one is right.
         for item in page.into_iter().filter(|item| Catalog::part_tag(&item.tags).is_some()) {
             is_there = true;
             let Some(mut context) = item.context else { continue };
@@ -178,7 +179,7 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
     Ok(is_there.then_some(catalog))
 }
 
-/// The entries that are what they should be; what another program wrote otherwise is passed over.
+/// The valid entries. What another program wrote in another shape is skipped.
 fn list<T: DeserializeOwned>(entries: Option<Value>) -> Vec<T> {
     match entries {
         Some(Value::Array(entries)) => entries.into_iter().filter_map(|entry| T::deserialize(entry).ok()).collect(),

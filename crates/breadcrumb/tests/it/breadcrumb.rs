@@ -46,7 +46,7 @@ fn stored() -> Breadcrumb {
 }
 
 #[test]
-fn every_violation_is_named_at_once() {
+fn all_violations_are_reported_together() {
     let record = NewBreadcrumb {
         title: " ".into(),
         tags: vec!["good".into(), String::new()],
@@ -58,13 +58,13 @@ fn every_violation_is_named_at_once() {
 }
 
 #[test]
-fn a_request_without_a_tool_is_refused_by_field() {
+fn request_without_a_tool_names_the_field() {
     let record = NewBreadcrumb { schema_name: Some("tool.request.v1".into()), ..new("Call") };
     assert_eq!(fields(&record), ["context.tool"]);
 }
 
 #[test]
-fn a_context_too_large_is_refused_with_the_limit() {
+fn oversized_context_names_the_limit() {
     let record = NewBreadcrumb { context: object(json!({"text": "x".repeat(MAX_RECORD_BYTES)})), ..new("Big") };
     let found = record.check().unwrap_err();
     assert_eq!(found.0[0].field, "context");
@@ -87,7 +87,7 @@ fn unknown_fields_are_refused() {
 }
 
 #[test]
-fn changes_replace_what_they_name_and_leave_the_rest() {
+fn changes_replace_only_present_fields() {
     let changes = BreadcrumbChanges { context: Some(object(json!({"b": 2}))), ..BreadcrumbChanges::default() };
     let record = changes.applied_to(&stored()).unwrap();
     assert_eq!(record.context, object(json!({"b": 2})));
@@ -95,13 +95,13 @@ fn changes_replace_what_they_name_and_leave_the_rest() {
 }
 
 #[test]
-fn nothing_becomes_a_request_by_a_change() {
+fn schema_name_cannot_change_to_tool_request() {
     let changes = BreadcrumbChanges { schema_name: Some("tool.request.v1".into()), ..BreadcrumbChanges::default() };
     assert_eq!(changes.applied_to(&stored()).unwrap_err().0[0].field, "schema_name");
 }
 
 #[test]
-fn the_short_view_has_no_owner_audit_or_ttl_fields() {
+fn short_view_has_no_owner_audit_or_ttl_fields() {
     let view = object(serde_json::to_value(BreadcrumbView::from(stored())).unwrap());
     for field in ["owner_id", "created_at", "created_by", "updated_by", "ttl", "visibility", "size_bytes"] {
         assert!(!view.contains_key(field), "{field}");
@@ -109,13 +109,13 @@ fn the_short_view_has_no_owner_audit_or_ttl_fields() {
 }
 
 #[test]
-fn a_fingerprint_tells_bodies_apart() {
+fn fingerprints_of_different_bodies_differ() {
     assert_eq!(new("A").fingerprint(), new("A").fingerprint());
     assert_ne!(new("A").fingerprint(), new("B").fingerprint());
 }
 
 #[test]
-fn a_place_in_a_trace_makes_no_other_request() {
+fn traceparent_does_not_change_the_fingerprint() {
     let request = |place: Option<&str>| {
         let mut record = breadcrumb::ToolRequest::record("echo", json!({}), None, None);
         record.context.extend(place.map(|place| ("traceparent".to_owned(), json!(place))));

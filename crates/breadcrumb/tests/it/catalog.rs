@@ -31,7 +31,7 @@ fn only(name: &str, parameters: Value, format: ToolFormat) -> Value {
 }
 
 #[test]
-fn each_name_is_there_once_in_order_and_what_is_offered_goes_first() {
+fn catalog_is_sorted_and_prefers_offered_tools() {
     let catalog = Catalog::new(
         vec![tool("b", json!(true)), tool("a", json!(true)), tool("b", json!(false))],
         vec![waiting("c"), waiting("a"), waiting("c")],
@@ -46,7 +46,7 @@ fn each_name_is_there_once_in_order_and_what_is_offered_goes_first() {
 }
 
 #[test]
-fn a_profile_sees_what_it_is_allowed() {
+fn catalog_is_filtered_by_profile() {
     let catalog = Catalog::new(
         vec![tool("echo", json!(true)), tool("cancel_scheduled_task", json!(true))],
         vec![waiting("spawn_subagent")],
@@ -57,7 +57,7 @@ fn a_profile_sees_what_it_is_allowed() {
 }
 
 #[test]
-fn an_entry_is_read_back_as_what_it_was() {
+fn entries_round_trip_through_json() {
     for entry in [CatalogEntry::Offered(tool("echo", json!({"type": "object"}))), CatalogEntry::Waiting(waiting("key"))]
     {
         let text = serde_json::to_string(&entry).unwrap();
@@ -91,7 +91,7 @@ fn each_format_has_its_shape() {
 }
 
 #[test]
-fn a_format_is_known_by_its_name() {
+fn formats_are_parsed_by_name() {
     for format in ToolFormat::ALL {
         assert_eq!(format.to_string().parse::<ToolFormat>().unwrap(), format);
         assert_eq!(serde_json::to_value(format).unwrap(), format.as_str());
@@ -101,7 +101,7 @@ fn a_format_is_known_by_its_name() {
 }
 
 #[test]
-fn a_name_that_a_format_refuses_is_given_as_another() {
+fn refused_names_are_replaced() {
     let catalog = Catalog::new(vec![tool("weather.now", json!(true)), tool("weather_now", json!(true))], Vec::new());
     let names = |format: ToolFormat, pointer: &str| -> Vec<String> {
         let list = catalog.in_format(format);
@@ -121,7 +121,7 @@ fn a_name_that_a_format_refuses_is_given_as_another() {
 }
 
 #[test]
-fn a_schema_is_given_as_one_of_objects() {
+fn schemas_are_narrowed_to_objects() {
     let parameters = |schema: Value| only("t", schema, ToolFormat::OpenAi)[0]["function"]["parameters"].clone();
     assert_eq!(parameters(json!(true)), json!({"type": "object", "properties": {}}));
     assert_eq!(parameters(json!({})), json!({"type": "object", "properties": {}}));
@@ -129,7 +129,7 @@ fn a_schema_is_given_as_one_of_objects() {
         parameters(json!({"type": ["object", "null"], "required": ["a"]})),
         json!({"type": "object", "required": ["a"], "properties": {}})
     );
-    // What cannot be said is left out, and the tool with it.
+    // A tool whose input is never an object is left out.
     for schema in [json!({"type": "string"}), json!(false), json!({"type": ["array", "null"]}), json!(7)] {
         for format in [ToolFormat::OpenAi, ToolFormat::Anthropic] {
             assert_eq!(only("t", schema.clone(), format), json!([]), "{schema}");
@@ -140,7 +140,7 @@ fn a_schema_is_given_as_one_of_objects() {
 }
 
 #[test]
-fn what_models_interfaces_refuse_at_the_top_of_a_schema_is_left_out_there() {
+fn top_level_keywords_refused_by_model_apis_are_removed() {
     let inner = json!({"anyOf": [{"type": "string"}, {"type": "number"}]});
     let schema = json!({"type": "object", "properties": {"a": inner}, "anyOf": [{"required": ["a"]}], "not": {}});
     let flat = json!({"type": "object", "properties": {"a": inner}});
@@ -150,7 +150,7 @@ fn what_models_interfaces_refuse_at_the_top_of_a_schema_is_left_out_there() {
 }
 
 #[test]
-fn a_long_description_ends_where_openai_ends_it() {
+fn long_descriptions_are_cut_for_openai() {
     let long = Registration { description: "é".repeat(1025), ..tool("t", json!(true)) };
     let catalog = Catalog::new(vec![long.clone()], Vec::new());
     let description = catalog.in_format(ToolFormat::OpenAi)[0]["function"]["description"].as_str().unwrap().to_owned();
@@ -180,7 +180,7 @@ fn parts(catalog: &Catalog) -> BTreeMap<String, (String, Vec<String>)> {
 }
 
 #[test]
-fn a_few_tools_are_one_part_and_none_are_an_empty_one() {
+fn few_tools_or_none_make_one_part() {
     let few = Catalog::new(vec![tool("a", json!(true)), tool("b", json!(true))], vec![waiting("c")]);
     let found = parts(&few);
     assert_eq!(found.keys().collect::<Vec<_>>(), ["catalog:part:0"]);
@@ -189,7 +189,7 @@ fn a_few_tools_are_one_part_and_none_are_an_empty_one() {
 }
 
 #[test]
-fn one_changed_tool_changes_one_part_of_many() {
+fn changing_one_tool_changes_one_part() {
     let many = |changed: &str| {
         let tools = (0..400).map(|n| {
             let name = format!("tool_{n}");
@@ -209,7 +209,7 @@ fn one_changed_tool_changes_one_part_of_many() {
 }
 
 #[test]
-fn what_is_too_large_for_a_part_says_where_it_stands() {
+fn oversized_tool_names_its_record() {
     let huge = Registration {
         description: "d".repeat(300_000),
         ..tool("huge", json!({"type": "object", "description": "s".repeat(900_000)}))
@@ -225,7 +225,7 @@ fn what_is_too_large_for_a_part_says_where_it_stands() {
 
 proptest! {
     #[test]
-    fn a_name_in_a_format_is_one_that_it_takes(name in "[a-zA-Z_][a-zA-Z0-9_.-]{0,99}") {
+    fn converted_names_are_valid_in_their_format(name in "[a-zA-Z_][a-zA-Z0-9_.-]{0,99}") {
         for format in [ToolFormat::OpenAi, ToolFormat::Anthropic] {
             let given = format.name(&name);
             prop_assert!((1..=64).contains(&given.len()));
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_on_offer_each_name_is_in_one_part(
+    fn each_name_is_in_exactly_one_part(
         sizes in proptest::collection::btree_map("[a-z]{1,12}", (0..200_000_usize, any::<bool>()), 0..25),
     ) {
         let (mut tools, mut waits) = (Vec::new(), Vec::new());

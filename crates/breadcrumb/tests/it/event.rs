@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::object;
 
 #[test]
-fn an_event_has_the_shape_of_the_stream() {
+fn event_json_has_the_documented_shape() {
     let event = Event {
         number: EventNumber(7),
         kind: EventKind::Created,

@@ -1,4 +1,4 @@
-//! One host, one spelling.
+//! Canonical forms of hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ fn host(text: &str) -> Host {
 }
 
 #[test]
-fn one_host_has_one_spelling() {
+fn hosts_are_parsed_to_canonical_form() {
     for spelling in ["example.com", "EXAMPLE.com", "example.com.", "ex%61mple.com", "ｅｘａｍｐｌｅ.com"] {
         assert_eq!(host(spelling), Host::Name("example.com".into()), "{spelling}");
     }
@@ -65,7 +65,7 @@ fn entries_read_host_and_port() {
 }
 
 #[test]
-fn dots_of_every_script_are_dots() {
+fn unicode_full_stops_are_dots() {
     for spelling in ["127\u{3002}0\u{3002}0\u{3002}1", "127\u{ff0e}0\u{ff0e}0\u{ff0e}1", "127\u{ff61}0.0\u{3002}1"] {
         assert_eq!(host(spelling), Host::Address([127, 0, 0, 1].into()), "{spelling:?}");
     }
@@ -74,7 +74,7 @@ fn dots_of_every_script_are_dots() {
 }
 
 #[test]
-fn odd_spellings_of_ipv4_addresses_are_addresses_or_nothing() {
+fn unusual_ipv4_spellings_are_addresses_or_refused() {
     for (spelling, address) in [
         ("0", [0, 0, 0, 0]),
         ("1", [0, 0, 0, 1]),
@@ -125,7 +125,7 @@ fn ipv6_addresses_have_brackets_and_no_zone() {
 }
 
 #[test]
-fn names_are_what_a_name_server_can_be_asked_for() {
+fn host_names_are_valid_dns_names() {
     let label = "a".repeat(63);
     assert!(Host::parse(&format!("{label}.test")).is_some());
     assert_eq!(Host::parse(&format!("{label}a.test")), None);
@@ -153,14 +153,14 @@ fn names_are_what_a_name_server_can_be_asked_for() {
     ] {
         assert_eq!(Host::parse(name), None, "{name:?}");
     }
-    // Nothing that is left out of a name may make it another one.
+    // Invalid characters are refused, never dropped, because dropping one could yield another name.
     assert_eq!(host("exa\u{ad}mple.com"), host("example.com"));
     assert_ne!(host("ex\u{0430}mple.com"), host("example.com"));
 }
 
 proptest! {
     #[test]
-    fn parsing_never_fails_badly_and_is_stable(text in ".{0,40}") {
+    fn parsing_never_panics_and_is_idempotent(text in ".{0,40}") {
         if let Some(host) = Host::parse(&text) {
             prop_assert_eq!(Host::parse(&host.to_string()), Some(host));
         }
@@ -171,7 +171,7 @@ proptest! {
 
 
     #[test]
-    fn every_address_is_read_from_each_of_its_spellings(bits in any::<u32>()) {
+    fn every_spelling_of_an_ipv4_address_is_parsed(bits in any::<u32>()) {
         let address = Ipv4Addr::from(bits);
         let [a, b, c, d] = address.octets();
         for spelling in [
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn ipv6_entries_are_read_with_and_without_brackets(bits in any::<u128>(), port in 1_u16..) {
+    fn ipv6_entries_parse_with_and_without_brackets(bits in any::<u128>(), port in 1_u16..) {
         let address = Ipv6Addr::from(bits);
         let plain = HostEntry { host: Host::Address(IpAddr::V6(address)), port: None, subdomains: false };
         for spelling in [address.to_string(), format!("[{address}]")] {
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn case_width_and_a_last_dot_make_no_other_host(name in "[a-z][a-z0-9]{0,8}(\\.[a-z][a-z0-9]{0,8}){1,3}") {
+    fn case_width_and_trailing_dot_are_normalized(name in "[a-z][a-z0-9]{0,8}(\\.[a-z][a-z0-9]{0,8}){1,3}") {
         let wide: String = name.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect();
         for spelling in [name.to_uppercase(), format!("{name}."), wide] {
             prop_assert_eq!(Host::parse(&spelling), Some(Host::Name(name.clone())), "{}", spelling);
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wildcard_covers_what_is_below_and_nothing_beside(name in "[a-z]{1,5}\\.[a-z]{2,4}", more in "[a-z]{1,5}(\\.[a-z]{1,5})?") {
+    fn wildcard_covers_subdomains_only(name in "[a-z]{1,5}\\.[a-z]{2,4}", more in "[a-z]{1,5}(\\.[a-z]{1,5})?") {
         let wild = HostEntry::parse(&format!("*.{name}")).unwrap();
         let [below, joined, beside] = [format!("{more}.{name}"), format!("{more}{name}"), format!("{name}.{more}.zz")];
         prop_assert!(wild.covers(&host(&below)));
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn an_entry_that_covers_another_covers_its_hosts(a in "(\\*\\.)?(a\\.|b\\.){0,2}x\\.y", b in "(\\*\\.)?(a\\.|b\\.){0,2}x\\.y", below in "[ab]") {
+    fn covering_entry_covers_all_hosts_of_the_other(a in "(\\*\\.)?(a\\.|b\\.){0,2}x\\.y", b in "(\\*\\.)?(a\\.|b\\.){0,2}x\\.y", below in "[ab]") {
         let (wide, narrow) = (HostEntry::parse(&a).unwrap(), HostEntry::parse(&b).unwrap());
         let base = narrow.host.to_string();
         let one = host(&if narrow.subdomains { format!("{below}.{base}") } else { base });

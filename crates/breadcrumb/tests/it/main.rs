@@ -1,4 +1,5 @@
-//! The words, tried through their public doors. A module mirrors the source it tests.
+//! Tests of the shared types through their public interface. Each module mirrors the source that it
+//! tests.
 #![allow(clippy::unwrap_used)]
 
 mod breadcrumb;
@@ -20,7 +21,7 @@ mod ttl;
 
 use serde_json::{Map, Value};
 
-/// The object that a `json!` literal is.
+/// The object of a `json!` literal.
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(entries) => entries,

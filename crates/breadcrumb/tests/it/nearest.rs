@@ -1,7 +1,7 @@
 use breadcrumb::nearest_names;
 
 #[test]
-fn the_names_that_may_have_been_meant() {
+fn similar_names_are_suggested() {
     let known = ["calculator", "echo", "web_search", "web_fetch"];
     let near = |wanted: &str| nearest_names(wanted, known.into_iter());
     assert_eq!(near("calculater"), ["calculator"]);

@@ -6,7 +6,7 @@ fn source(text: &str) -> ToolSource {
 }
 
 #[test]
-fn each_profile_closes_its_own_tools_and_no_others() {
+fn each_profile_denies_its_listed_tools_only() {
     let closed = |profile: Profile| {
         let lists = [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_TOOLS, &["cancel_scheduled_task", "read_file"]];
         lists
@@ -25,9 +25,9 @@ fn each_profile_closes_its_own_tools_and_no_others() {
     assert_eq!(closed(Profile::A2aSynthesis), A2A_TOOLS);
 }
 
-/// A source that nobody has decided about is open to `main` alone.
+/// A source without a decision is allowed for `main` alone.
 #[test]
-fn each_profile_opens_the_sources_that_were_decided_for_it() {
+fn each_profile_allows_its_listed_sources_only() {
     let everyday = ["native", "sandbox", "rest", "mcp:weather"];
     for (profile, more) in [
         (Profile::Main, vec!["subagent", "a2a", "telepathy"]),
@@ -42,7 +42,7 @@ fn each_profile_opens_the_sources_that_were_decided_for_it() {
 }
 
 #[test]
-fn a_filter_is_made_of_allowed_and_denied_sources_and_names() {
+fn filter_combines_sources_and_names() {
     let filter = ToolFilter::nothing()
         .allow_sources(&["rest", "mcp"])
         .deny_sources(&["mcp:shell"])
@@ -56,7 +56,7 @@ fn a_filter_is_made_of_allowed_and_denied_sources_and_names() {
         ("echo", "sandbox", true),
         ("other", "sandbox", false),
         ("bash", "native", false),
-        // A denied source closes an allowed name too.
+        // A denied source takes precedence over an allowed name.
         ("echo", "mcp:shell", false),
     ] {
         assert_eq!(filter.allows(tool, &source(from)), is_open, "{tool} of {from}");
@@ -67,7 +67,7 @@ fn a_filter_is_made_of_allowed_and_denied_sources_and_names() {
 }
 
 #[test]
-fn profiles_go_through_tags_and_only_close() {
+fn profiles_round_trip_through_tags_and_only_deny() {
     let mut profiles = Profiles::of(Profile::Scheduled);
     let tags = ["profile:subagent", "profile:main", "profile:nobody", "workspace:w", "profile:"].map(String::from);
     profiles.add_tags(&tags);
@@ -84,7 +84,7 @@ fn profiles_go_through_tags_and_only_close() {
 }
 
 #[test]
-fn a_profile_is_known_by_its_name() {
+fn profiles_are_parsed_by_name() {
     for profile in Profile::ALL {
         assert_eq!(profile.to_string().parse::<Profile>().unwrap(), profile);
         assert_eq!(serde_json::to_value(profile).unwrap(), profile.as_str());

@@ -141,7 +141,7 @@ fn neighbours_of_special_blocks_are_public() {
 }
 
 #[test]
-fn purposes_tell_what_an_operator_may_have_inside() {
+fn private_use_purposes_are_marked() {
     for (address, purpose, is_private) in [
         ("127.0.0.1", Purpose::Loopback, true),
         ("::1", Purpose::Loopback, true),
@@ -172,7 +172,7 @@ fn purposes_tell_what_an_operator_may_have_inside() {
 }
 
 proptest! {
-    /// The standard library knows some of the blocks: what it calls special must be refused here.
+    /// The standard library knows some of the blocks. What it calls special must be refused.
     #[test]
     fn agrees_with_the_standard_library(bits in any::<u32>()) {
         let address = Ipv4Addr::from(bits);
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn embedding_an_address_opens_nothing(bits in any::<u32>()) {
+    fn embedding_an_ipv4_address_grants_no_access(bits in any::<u32>()) {
         let inner = Ipv4Addr::from(bits);
         let plain = special_purpose(inner.into());
         prop_assert_eq!(special_purpose(inner.to_ipv6_mapped().into()), plain);

@@ -12,7 +12,7 @@ fn fields(result: Result<(), Violations>) -> Vec<String> {
 }
 
 #[test]
-fn names_are_those_of_variables() {
+fn secret_names_are_identifiers() {
     for good in ["A", "_", "_9", "API_KEY", "apiKey2", &"x".repeat(200)] {
         assert!(is_secret_name(good), "{good}");
     }
@@ -22,7 +22,7 @@ fn names_are_those_of_variables() {
 }
 
 #[test]
-fn a_secret_may_have_a_name_that_no_code_can_ask_for() {
+fn stored_secret_names_allow_more_characters() {
     for good in ["A", "_9", "9A", "API-KEY", "openrouter.ai key", "OpenRouter (work)", &"x".repeat(200)] {
         assert!(NewSecret::new(good, "a long value").check().is_ok(), "{good}");
     }
@@ -32,7 +32,7 @@ fn a_secret_may_have_a_name_that_no_code_can_ask_for() {
 }
 
 #[test]
-fn only_a_readable_value_may_be_short() {
+fn only_readable_values_can_be_short() {
     let secret = |length: usize, readable| NewSecret { readable, ..NewSecret::new("KEY", "x".repeat(length)) };
     for (length, readable, is_good) in [
         (0, false, false),
@@ -50,12 +50,12 @@ fn only_a_readable_value_may_be_short() {
         let changes = SecretChanges { readable: Some(readable), ..SecretChanges::value("x".repeat(length)) };
         assert_eq!(fields(changes.check()), found, "{length} {readable}");
     }
-    // Bytes count, not characters.
+    // The limit counts bytes, not characters.
     assert!(NewSecret::new("KEY", "ääää").check().is_ok());
 }
 
 #[test]
-fn a_change_changes_something() {
+fn empty_changes_are_refused() {
     assert_eq!(fields(SecretChanges::default().check()), [""]);
     assert_eq!(fields(SecretChanges { hosts: Some(vec![]), ..SecretChanges::default() }.check()), Vec::<String>::new());
     let read = |value| serde_json::from_value::<SecretChanges>(value);
@@ -66,7 +66,7 @@ fn a_change_changes_something() {
 }
 
 #[test]
-fn hosts_are_refused_by_their_place() {
+fn invalid_hosts_are_reported_by_index() {
     let hosts = |hosts: &[&str]| secret_hosts(&hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>());
     let read = hosts(&["A.example.com", "a.example.com.", "b.example.com:443", "*.C.example.com"]).unwrap();
     assert_eq!(read, ["a.example.com", "b.example.com:443", "*.c.example.com"]);
@@ -94,13 +94,13 @@ fn hosts_are_refused_by_their_place() {
 }
 
 #[test]
-fn no_value_is_shown() {
+fn debug_output_hides_values() {
     let shown = format!("{:?} {:?}", NewSecret::new("KEY", "hunter2hunter2"), SecretChanges::value("hunter2hunter2"));
     assert!(shown.contains("KEY") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]
-fn what_a_tool_lacks_is_told_first_things_first() {
+fn first_missing_requirement_is_reported() {
     let tool_id = Uuid::new_v4();
     let grant = |tool_id| GrantedTool {
         tool_id,
@@ -136,9 +136,9 @@ fn what_a_tool_lacks_is_told_first_things_first() {
 }
 
 proptest! {
-    /// What is kept can be read again, and reads the same.
+    /// Stored hosts can be parsed again, with the same result.
     #[test]
-    fn a_host_has_one_spelling(hosts in prop::collection::vec("[A-Za-z0-9.*:\\[\\]äßﬀ。%-]{1,20}|\\PC{0,12}", 0..4)) {
+    fn secret_hosts_are_canonical(hosts in prop::collection::vec("[A-Za-z0-9.*:\\[\\]äßﬀ。%-]{1,20}|\\PC{0,12}", 0..4)) {
         if let Ok(kept) = secret_hosts(&hosts) {
             prop_assert_eq!(&secret_hosts(&kept).unwrap(), &kept);
             for host in &kept {

@@ -21,7 +21,7 @@ fn contains_any(values: Vec<Value>) -> ContextMatch {
 }
 
 #[test]
-fn each_operator_holds_as_described() {
+fn operators_match_as_documented() {
     let context = json!({"n": 1, "s": "abc", "list": [1, "x", {"k": 1}], "o": {"a": [10, {"b": null}]}});
     let cases = [
         ("$.n", "eq", json!(1.0), true),
@@ -54,7 +54,7 @@ fn each_operator_holds_as_described() {
     }
 }
 
-/// A float means its text in JSON, which has fewer digits than the exact amount of a large float.
+/// A float counts as its JSON text, which has fewer digits than the exact amount of a large float.
 #[test]
 fn large_numbers_are_compared_by_their_text() {
     let mut cases = Vec::new();
@@ -97,13 +97,13 @@ fn an_unknown_operator_is_refused() {
 }
 
 #[test]
-fn what_is_left_out_may_be_null() {
+fn absent_fields_can_be_null() {
     let text = json!({"any_tags": null, "all_tags": null, "schema_name": null, "context_match": null});
     assert!(serde_json::from_value::<Selector>(text).unwrap().is_empty());
 }
 
 #[test]
-fn a_selector_has_bounds() {
+fn selectors_are_bounded() {
     let refused = |conditions: Value| {
         let selector: Selector = serde_json::from_value(json!({"context_match": conditions})).unwrap();
         let violation = selector.check().unwrap_err().0.remove(0);
@@ -129,10 +129,10 @@ fn a_selector_has_bounds() {
     }
 }
 
-/// What an older version stored is not bounded, and costs no more for that: these 30,000 values against 6,000 items were
-/// 180 million comparisons.
+/// Selectors that an older version stored are not bounded, and must not cost more for that. By
+/// pairwise comparison, these 30,000 values against 6,000 items were 180 million comparisons.
 #[test]
-fn a_match_costs_the_record_plus_the_selector_and_not_their_product() {
+fn match_cost_grows_with_the_sum_of_record_and_selector() {
     let numbers = contains_any(vec![json!(0); 30_000]);
     let mut fuel = Fuel::steps(50_000);
     assert_eq!(matches(numbers.clone(), &json!({"a": vec![0.5; 6_000]}), &mut fuel), Ok(false));
@@ -146,9 +146,9 @@ fn a_match_costs_the_record_plus_the_selector_and_not_their_product() {
     assert!(fuel.left() > 50_000, "{fuel:?}");
 }
 
-/// What is ready is not made ready again: only the record costs.
+/// The sets are not built again: only the record costs fuel.
 #[test]
-fn a_matcher_is_made_ready_once() {
+fn matcher_builds_its_sets_once() {
     let selector = Selector { context_match: vec![contains_any(vec![json!(0); 30_000])], ..Selector::default() };
     let (matcher, context) = (Matcher::from(&selector), object(json!({"a": [1, 2, 3]})));
     matcher.matches(&[], None, &context, &mut Fuel::for_blocking()).unwrap();
@@ -157,9 +157,9 @@ fn a_matcher_is_made_ready_once() {
     assert!(fuel.left() > 90, "{fuel:?}");
 }
 
-/// A selector of many conditions that each look through a large record is stopped where the fuel ends.
+/// A selector with many conditions that each read a large record is stopped when its fuel runs out.
 #[test]
-fn a_match_ends_with_its_fuel() {
+fn match_stops_when_fuel_runs_out() {
     let condition: ContextMatch = serde_json::from_value(json!({"path": "$.a", "op": "contains", "value": 1})).unwrap();
     let other = ContextMatch { op: breadcrumb::MatchOp::Ne, ..condition.clone() };
     let mut conditions = vec![other; 31];
@@ -178,7 +178,7 @@ fn wrong_paths_are_refused() {
 }
 
 #[test]
-fn every_part_of_a_selector_must_hold() {
+fn all_conditions_of_a_selector_must_match() {
     let selector: Selector = serde_json::from_value(json!({
         "any_tags": ["a", "b"], "all_tags": ["c"], "schema_name": "s",
         "context_match": [{"path": "$.k", "op": "exists"}],
@@ -196,13 +196,13 @@ fn every_part_of_a_selector_must_hold() {
 }
 
 #[test]
-fn a_selector_of_the_wrong_shape_names_the_field() {
+fn malformed_selector_names_the_field() {
     let selector: Selector =
         serde_json::from_value(json!({"context_match": [{"path": "$.a", "op": "gt", "value": []}]})).unwrap();
     assert_eq!(selector.check().unwrap_err().0[0].field, "context_match[0].value");
 }
 
-/// Equality as the documentation has it, value against value: numbers by amount, objects without order.
+/// Equality as documented, value by value: numbers by amount, objects without order.
 fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
@@ -230,7 +230,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
         (-3_i32..4).prop_map(Value::from),
-        // Halves: some of them whole numbers, written as floats.
+        // Halves, so that some whole numbers are written as floats.
         (-6_i32..7).prop_map(|n| json!(f64::from(n) / 2.0)),
         Just(json!(-0.0)),
         Just(json!(1e300)),
@@ -249,7 +249,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn looking_up_by_hash_agrees_with_comparing_each_with_each(
+    fn hash_lookup_agrees_with_pairwise_comparison(
         items in proptest::collection::vec(any_value(), 0..6),
         text in "[ab]{0,5}",
         wanted in proptest::collection::vec(any_value(), 0..6),
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn a_path_never_panics_and_comes_back_as_written(text in "\\$?[.a-c\\[\\]0-9]{0,12}") {
+    fn path_parsing_never_panics_and_round_trips(text in "\\$?[.a-c\\[\\]0-9]{0,12}") {
         if let Ok(path) = ContextPath::try_from(text.clone()) {
             prop_assert_eq!(path.to_string(), text);
             prop_assert!(!path.steps().is_empty());
@@ -283,7 +283,7 @@ proptest! {
 }
 
 #[test]
-fn a_selector_and_its_conditions_are_objects_and_nothing_else() {
+fn selectors_and_conditions_accept_only_objects() {
     for wrong in [
         json!([null, null]),
         json!([["a"], ["b"], null, null]),

@@ -15,7 +15,7 @@ fn code(extra: Value) -> Result<ToolDefinition, Vec<String>> {
 }
 
 #[test]
-fn a_code_tool_is_read_whole() {
+fn all_fields_of_a_code_tool_are_read() {
     let tool = code(json!({
         "isolation": "tool",
         "permissions": {"net": ["api.example.com"]},
@@ -35,8 +35,9 @@ fn a_code_tool_is_read_whole() {
 }
 
 #[test]
-fn names_that_look_alike_are_no_names() {
-    // Cyrillic, Greek and full-width letters, characters that are not seen, marks, and a direction that is reversed.
+fn lookalike_tool_names_are_refused() {
+    // Cyrillic, Greek and full-width letters, invisible characters, combining marks, and a reversed
+    // direction.
     for name in [
         "gr\u{435}et",
         "\u{261}reet",
@@ -60,7 +61,7 @@ fn names_that_look_alike_are_no_names() {
 }
 
 #[test]
-fn every_wrong_field_is_named() {
+fn every_invalid_field_is_reported() {
     let wrong = json!({
         "name": "9 lives", "limits": {"timeout_ms": 0}, "permissions": {"net": 5}, "colour": "red",
         "subscriptions": [{}], "code": {"language": "python", "source": ""},
@@ -70,9 +71,9 @@ fn every_wrong_field_is_named() {
     assert_eq!(fields, ["code", "limits.timeout_ms", "name", "permissions", "subscriptions[0]"]);
 }
 
-/// RCRT's own tools have more fields than the runtime, and tools of later versions may.
+/// RCRT's own tools have more fields than the runtime, and tools of later versions may too.
 #[test]
-fn a_field_that_is_not_known_is_named_and_does_no_harm() {
+fn unknown_fields_are_reported_and_ignored() {
     let tool = code(json!({
         "category": "general", "capabilities": {"async": true}, "dependencies": [], "permisions": {"net": true},
         "permissions": {"net": ["api.example.com"], "breadcrumbs": {"read": ["note.v1"]}},
@@ -103,17 +104,17 @@ fn a_field_that_is_not_known_is_named_and_does_no_harm() {
         ]
     );
     let said = |field: &str| &tool.ignored.0.iter().find(|one| one.field == field).unwrap().message;
-    assert_eq!(said("permisions"), "is no field of the runtime and is ignored; did you mean permissions?");
+    assert_eq!(said("permisions"), "is not a known field and is ignored; did you mean permissions?");
     assert!(said("permissions.breadcrumbs").contains("whatever it lists"));
     assert_eq!(tool.permissions.net, AccessList::Listed(vec!["api.example.com".into()]));
     assert_eq!((tool.limits.timeout_ms, tool.examples.len(), tool.annotations.read_only), (500, 2, true));
     assert!(tool.bootstrap.unwrap().enabled);
-    // A selector that means everything once the unknown is left out means too much.
+    // A selector that matches everything without its unknown fields matches too much.
     assert_eq!(code(json!({"subscriptions": [{"description": "all"}]})).unwrap_err(), ["subscriptions[0]"]);
 }
 
 #[test]
-fn a_selectors_tag_must_be_there() {
+fn rcrt_tag_becomes_a_required_tag() {
     let selector = |selector: Value| code(json!({"subscriptions": [selector]})).unwrap().subscriptions.remove(0);
     assert_eq!(selector(json!({"tag": "a"})).all_tags, ["a"]);
     assert_eq!(selector(json!({"tag": "a", "all_tags": ["b"]})).all_tags, ["b", "a"]);
@@ -123,16 +124,19 @@ fn a_selectors_tag_must_be_there() {
 }
 
 #[test]
-fn a_time_beyond_the_longest_is_the_longest() {
+fn timeout_is_reduced_to_the_maximum() {
     let tool = code(json!({"limits": {"timeout_ms": 86_400_000_u64}})).unwrap();
     assert_eq!(tool.limits.timeout_ms, 900_000);
     assert_eq!(tool.ignored.0.len(), 1);
-    assert_eq!(tool.ignored.0[0].to_string(), "limits.timeout_ms: is 86400000; calls end after 900000 ms all the same");
+    assert_eq!(
+        tool.ignored.0[0].to_string(),
+        "limits.timeout_ms: is 86400000; it is reduced to the maximum, 900000 ms"
+    );
     assert!(code(json!({"limits": {"timeout_ms": 900_000}})).unwrap().ignored.is_empty());
 }
 
 #[test]
-fn a_legacy_tool_keeps_its_executors_settings() {
+fn legacy_tool_retains_executor_settings() {
     let context = object(json!({
         "name": "weather",
         "definition": {"inputSchema": {"type": "object"}, "outputSchema": {"type": "string"}},
@@ -148,7 +152,7 @@ fn a_legacy_tool_keeps_its_executors_settings() {
 }
 
 #[test]
-fn another_schema_is_no_tool() {
+fn other_schemas_are_not_tools() {
     assert!(ToolDefinition::read("note.v1", &object(json!({})), None, None).is_err());
 }
 
@@ -170,7 +174,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_stands_in_a_field_reading_it_never_panics(
+    fn reading_arbitrary_fields_never_panics(
         field in prop::sample::select(vec![
             "name", "code", "limits", "permissions", "examples", "subscriptions", "bootstrap", "isolation",
             "required_secrets", "input_schema",

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::object;
 
 #[test]
-fn a_request_record_has_the_tags_and_context_of_the_wire() {
+fn request_record_has_documented_tags_and_context() {
     let record = ToolRequest::record("echo", json!({"a": 1}), Some("r-1"), Some("workspace:w"));
     assert_eq!(record.tags, ["tool:request", "workspace:w"]);
     assert_eq!(record.schema_name.as_deref(), Some("tool.request.v1"));
@@ -13,7 +13,7 @@ fn a_request_record_has_the_tags_and_context_of_the_wire() {
 }
 
 #[test]
-fn a_request_id_that_makes_no_tag_is_refused() {
+fn request_id_invalid_as_a_tag_is_refused() {
     for id in [json!(""), json!(7), json!("x".repeat(181)), json!("a\u{0}")] {
         let found = ToolRequest::check(&object(json!({"tool": "echo", "requestId": id}))).unwrap_err();
         assert_eq!(found.0[0].field, "context.requestId", "{id}");

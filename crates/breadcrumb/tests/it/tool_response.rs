@@ -23,7 +23,7 @@ fn request() -> ToolRequest {
 }
 
 #[test]
-fn a_success_has_an_output_and_no_error_fields() {
+fn success_has_output_and_no_error_fields() {
     let now = Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).unwrap();
     let response = ToolResponse::new(&request(), Ok(json!(null)), 12, Map::new(), now);
     let record = response.record(&request());
@@ -39,7 +39,7 @@ fn a_success_has_an_output_and_no_error_fields() {
 }
 
 #[test]
-fn a_failure_says_its_code_and_whether_a_retry_helps() {
+fn failure_has_code_and_retryable_flag() {
     let failure = ToolFailure::new(ErrorCode::Timeout, "too slow\u{0}").with_details(json!({"timeout_ms": 5}));
     let response = ToolResponse::new(&request(), Err(failure), 5, Map::new(), Utc::now());
     let record = response.record(&request());
@@ -47,6 +47,6 @@ fn a_failure_says_its_code_and_whether_a_retry_helps() {
     assert_eq!(record.context["is_retryable"], json!(true));
     assert_eq!(record.context["error_details"], json!({"timeout_ms": 5}));
     assert!(!record.context.contains_key("output"));
-    assert!(record.check().is_ok(), "a NUL in a message must not make the answer impossible to store");
+    assert!(record.check().is_ok(), "a NUL in a message must not prevent storing the response");
     assert_eq!(ToolResponse::from_context(&record.context).unwrap(), response);
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 #[test]
-fn a_source_is_a_plain_text_everywhere() {
+fn source_is_serialized_as_a_string() {
     for (source, text) in [
         (ToolSource::Native, "native"),
         (ToolSource::Sandbox, "sandbox"),
@@ -21,9 +21,9 @@ fn a_source_is_a_plain_text_everywhere() {
     }
 }
 
-/// So a kind that nobody has thought of is never taken for one that profiles allow.
+/// So an unknown kind is never mistaken for one that profiles allow.
 #[test]
-fn each_kind_of_executor_is_a_source_of_its_own() {
+fn unknown_executor_kinds_are_separate_sources() {
     for (kind, source) in [
         ("builtin", "native"),
         ("http", "rest"),
@@ -42,7 +42,7 @@ fn each_kind_of_executor_is_a_source_of_its_own() {
 }
 
 #[test]
-fn its_schema_is_that_of_a_text() {
+fn source_schema_is_a_string() {
     let schema = serde_json::to_value(ToolSource::schema()).unwrap();
     assert_eq!(schema["type"], "string", "{schema}");
     let mut found = Vec::new();

@@ -4,19 +4,19 @@ use proptest::prelude::*;
 const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[test]
-fn a_place_in_a_trace_is_read_and_written() {
+fn traceparent_is_parsed_and_formatted() {
     let place: Traceparent = GOOD.parse().unwrap();
     assert_eq!(place.trace_id.get(), 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
     assert_eq!(place.span_id.get(), 0x00f0_67aa_0ba9_02b7);
     assert!(place.sampled);
     assert_eq!(place.to_string(), GOOD);
-    // Of flags only the first is ours to know; a later version may say more.
+    // Only the first flag has a meaning here. A later version may add more fields.
     let later: Traceparent = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-fe-more-of-it".parse().unwrap();
     assert!(!later.sampled);
 }
 
 #[test]
-fn what_is_none_is_refused() {
+fn invalid_traceparents_are_refused() {
     for text in [
         "",
         "00",
@@ -37,12 +37,12 @@ fn what_is_none_is_refused() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_fall_over(text in "\\PC{0,80}") {
+    fn parsing_traceparent_never_panics(text in "\\PC{0,80}") {
         let _ = text.parse::<Traceparent>();
     }
 
     #[test]
-    fn what_is_written_is_read_again(trace in 1u128.., span in 1u64.., sampled: bool) {
+    fn traceparent_round_trips(trace in 1u128.., span in 1u64.., sampled: bool) {
         let place = Traceparent { trace_id: trace.try_into().unwrap(), span_id: span.try_into().unwrap(), sampled };
         prop_assert_eq!(place.to_string().parse::<Traceparent>(), Ok(place));
     }

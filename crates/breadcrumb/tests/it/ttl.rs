@@ -1,4 +1,4 @@
-//! What a time to live says, against a model with a clock.
+//! Times to live, compared with a model that has a clock.
 
 use breadcrumb::{BreadcrumbChanges, Expiry, NewBreadcrumb, TimeToLive, TtlType, ttl_seconds};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -25,7 +25,8 @@ fn numbers() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Whether a record that was written at `written` and read so often is still there, said as plainly as can be.
+/// Whether a record that was written at `written` and read this often still exists, computed in the
+/// simplest way.
 fn model(
     (kind, ttl, duration, reads): (Option<TtlType>, Option<i64>, Option<u64>, Option<u64>),
     written: i64,
@@ -48,7 +49,7 @@ fn model(
 
 proptest! {
     #[test]
-    fn what_is_taken_ends_as_the_model_says(
+    fn accepted_ttls_expire_as_in_the_model(
         kind in kinds(), ttl in option::of(1_000i64..2_000), duration in option::of(0u64..500),
         reads in option::of(0u64..5), written in 1_000i64..1_500, later in 0i64..1_000, read in 0u64..6,
     ) {
@@ -62,7 +63,7 @@ proptest! {
                 && taken.max_reads.is_none_or(|most| read < most);
             prop_assert_eq!(there, model((kind, ttl, duration, reads), written, now, read));
         } else {
-            // Nothing that could be meant is refused.
+            // No valid combination is refused.
             let is_plain = match kind {
                 None | Some(TtlType::Datetime) => duration.is_none() && reads.is_none() && (kind.is_none() || ttl.is_some()),
                 Some(TtlType::Never) => ttl.is_none() && duration.is_none() && reads.is_none(),
@@ -77,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn any_configuration_is_taken_or_refused_by_its_field(
+    fn arbitrary_configuration_is_accepted_or_names_the_field(
         kind in kinds(), ttl in option::of(0i64..2_000), duration in option::of(numbers()), reads in option::of(numbers()),
     ) {
         let mut config = serde_json::Map::new();
@@ -96,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_of_a_duration_is_read_or_refused(text in "\\PC{0,12}") {
+    fn duration_parsing_never_panics(text in "\\PC{0,12}") {
         if let Some(seconds) = ttl_seconds(&json!(text)) {
             prop_assert!(seconds >= 1);
         }
@@ -104,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn durations_are_seconds_or_texts_with_a_unit() {
+fn durations_are_seconds_or_strings_with_a_unit() {
     for (text, seconds) in
         [("45s", 45), ("15m", 900), ("2h", 7200), ("24 hours", 86_400), ("30d", 2_592_000), (" 1 week ", 604_800)]
     {
@@ -132,7 +133,7 @@ fn a_duration_runs_from_the_write() {
 }
 
 #[test]
-fn only_what_speaks_of_it_is_a_new_time_to_live() {
+fn only_ttl_fields_reset_the_ttl() {
     assert!(!BreadcrumbChanges { title: Some("x".into()), ..BreadcrumbChanges::default() }.names_ttl());
     assert!(BreadcrumbChanges { ttl_config: Some(json!({})), ..BreadcrumbChanges::default() }.names_ttl());
 }
