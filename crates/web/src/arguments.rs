@@ -1,4 +1,4 @@
-//! The input of a call, read into its struct.
+//! Parses the input of a call.
 
 use breadcrumb::ToolFailure;
 use serde::de::DeserializeOwned;
@@ -7,12 +7,12 @@ use url::Url;
 
 use crate::failures::invalid;
 
-/// The error names the field, as serde does.
+/// The error names the field, as in serde.
 pub(crate) fn read<T: DeserializeOwned>(input: &Value) -> Result<T, ToolFailure> {
     T::deserialize(input).map_err(|error| invalid(format!("the input: {error}")))
 }
 
-/// An address of the web. `example.com/page` is taken for `https://example.com/page`, as browsers do.
+/// Parses a web address. `example.com/page` becomes `https://example.com/page`, as in browsers.
 pub(crate) fn read_url(text: &str) -> Result<Url, ToolFailure> {
     let wrong = |why: &str| {
         let shown: String = text.chars().take(200).collect();
@@ -21,18 +21,18 @@ pub(crate) fn read_url(text: &str) -> Result<Url, ToolFailure> {
     let text = text.trim();
     let url = match Url::parse(text) {
         Ok(url) if url.has_host() => url,
-        // `localhost:8080/x` parses, with a host for its scheme.
+        // `localhost:8080/x` parses, with the host as its scheme.
         _ if !text.contains("://") => match Url::parse(&format!("https://{text}")) {
             Ok(url) => url,
-            Err(_) => return wrong("is no address of the web"),
+            Err(_) => return wrong("is not a web address"),
         },
-        _ => return wrong("is no address of the web"),
+        _ => return wrong("is not a web address"),
     };
     if !matches!(url.scheme(), "http" | "https") {
-        return wrong("is neither http nor https");
+        return wrong("must be http or https");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return wrong("holds a user name or a password, which is not sent");
+        return wrong("has a user name or a password, which is not sent");
     }
     Ok(url)
 }

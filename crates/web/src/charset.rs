@@ -1,14 +1,14 @@
-//! Bytes to characters, as browsers do it: a mark at the beginning, then what the server says, then what the page says
-//! of itself, then what fits.
+//! Decodes bytes to characters as browsers do: by a byte order mark, else the server's charset,
+//! else the page's declaration, else a guess.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use crate::media_type::{Kind, MediaType};
 
-/// How far into a page its own word is looked for.
+/// How far into a page a declaration is searched for, in bytes.
 const PRESCAN: usize = 2048;
 
-/// Never fails: what no character is becomes U+FFFD.
+/// Never fails: invalid bytes become U+FFFD.
 pub(crate) fn decode(body: &[u8], said: &MediaType, kind: Kind) -> String {
     if let Some((encoding, mark)) = Encoding::for_bom(body) {
         return encoding.decode_without_bom_handling(&body[mark..]).0.into_owned();
@@ -40,7 +40,7 @@ fn own_word(body: &[u8], kind: Kind) -> Option<&'static Encoding> {
     })
 }
 
-/// Who can read a declaration as ASCII is not in UTF-16.
+/// A page whose declaration can be read as ASCII is not in UTF-16.
 fn not_wide(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE { UTF_8 } else { encoding }
 }
@@ -63,7 +63,7 @@ fn guess(body: &[u8], kind: Kind) -> &'static Encoding {
     }
 }
 
-/// Valid beyond ASCII: one broken character does not make it another encoding.
+/// Valid UTF-8 beyond ASCII: one invalid character does not make it another encoding.
 fn has_long_characters(valid: &[u8]) -> bool {
     valid.iter().any(|byte| *byte >= 0x80)
 }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_goes_before_the_server_and_the_server_before_the_page() {
+    fn byte_order_mark_precedes_header_and_header_precedes_page() {
         assert_eq!(decoded("text/html; charset=windows-1251", b"\xef\xbb\xbf\xc3\xa4"), "ä");
         assert_eq!(
             decoded("text/html; charset=windows-1251", b"<meta charset=utf-8>\xcf\xf0"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_labels_and_lies_still_give_text() {
+    fn unknown_or_wrong_charsets_still_decode() {
         assert_eq!(decoded("text/html; charset=no-such", b"caf\xc3\xa9"), "café");
         assert_eq!(decoded("text/html; charset=utf-7", b"+ADw-script+AD4-"), "+ADw-script+AD4-");
         assert_eq!(decoded("text/html", b"caf\xe9"), "café");

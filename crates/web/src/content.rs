@@ -1,4 +1,4 @@
-//! An answer's bytes to text that can be read.
+//! Converts the bytes of a response to readable text.
 
 use breadcrumb::ToolFailure;
 use serde_json::json;
@@ -12,12 +12,12 @@ use crate::media_type::{Kind, MediaType};
 use crate::reader_pool::ReadDeadline;
 use crate::text::clean;
 
-/// JSON that grows larger than this when it is laid out stays as it came.
+/// The most bytes of formatted JSON. Larger JSON stays unformatted.
 const MAX_PRETTY: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of the page, as plain text.
+    /// The whole page, as plain text.
     Whole,
     /// Its main content, as markdown.
     Main,
@@ -25,12 +25,12 @@ pub(crate) enum Part {
 
 #[derive(Debug)]
 pub(crate) struct Content {
-    /// For people.
+    /// The media type, for people.
     pub media_type: String,
     pub page: Page,
 }
 
-/// For the reader pool. Binary is refused with its type.
+/// Runs in the reader pool. Binary content is refused; the error names its type.
 pub(crate) fn read(answer: &HttpResponse, part: Part, until: &ReadDeadline) -> Result<Content, ToolFailure> {
     let said = MediaType::read(answer.header("content-type"));
     let kind = said.kind(&answer.body);

@@ -1,4 +1,4 @@
-//! Failures, as the caller sees them.
+//! Failures, as callers see them.
 
 use breadcrumb::{ErrorCode, ToolFailure};
 use sandbox::OpError;
@@ -11,7 +11,8 @@ pub(crate) fn failed(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }
 
-/// The gate's refusals stay; a network error may mend itself, a chain of redirects does not.
+/// The gate's refusals are permanent. A network error can be temporary, a chain of redirects is
+/// not.
 pub(crate) fn from_egress_error(error: OpError) -> ToolFailure {
     match error.name.as_str() {
         "PermissionDenied" => ToolFailure::new(ErrorCode::PermissionDenied, error.message),
@@ -23,7 +24,8 @@ pub(crate) fn from_egress_error(error: OpError) -> ToolFailure {
     }
 }
 
-/// A service's refusal: its status in the details, and whether it may be another one later.
+/// The refusal of a service, with its status in the details. The status decides whether a retry can
+/// succeed.
 pub(crate) fn from_http_status(message: impl Into<String>, status: u16) -> ToolFailure {
     failed(message)
         .with_details(serde_json::json!({ "http_status": status }))

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::failures::{failed, from_egress_error};
 
-/// What one request may take.
+/// The limits of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FetchLimits {
     pub time: Duration,
@@ -19,16 +19,16 @@ pub(crate) struct FetchLimits {
     pub redirects: usize,
 }
 
-/// An answer, whatever its status.
+/// A response with any status.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpResponse {
-    /// Where it came from in the end.
+    /// The final URL, after redirects.
     pub url: Url,
     pub status: u16,
     pub reason: String,
     headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// There was more than the bounds let through.
+    /// The body was larger than the limit and is cut.
     pub is_cut: bool,
 }
 
@@ -47,25 +47,25 @@ impl HttpResponse {
     }
 }
 
-/// What a tool's requests go out with.
+/// Sends a tool's requests.
 pub(crate) struct HttpClient<'c> {
     pub gate: &'c Egress,
     pub call: &'c ToolCall,
     pub rules: &'c NetRules,
     pub connections: &'c Connections,
     pub bounds: FetchLimits,
-    /// Left out: the gate's own.
+    /// `None`: the gate's own.
     pub user_agent: Option<&'c str>,
 }
 
 impl HttpClient<'_> {
-    /// `Timeout` when it takes too long; the gate's refusals and failures else.
+    /// Fails with `Timeout` if it takes too long, else with the gate's refusals and errors.
     pub async fn get(&self, url: &Url, headers: &[(&str, &str)]) -> Result<HttpResponse, ToolFailure> {
         let time = self.bounds.time;
         let host = url.host_str().unwrap_or_default();
         self.call.progress.report(None, &format!("asking {host}"));
         tokio::time::timeout(time, self.send(url, headers)).await.unwrap_or_else(|_| {
-            Err(ToolFailure::new(ErrorCode::Timeout, format!("{host} did not answer in full within {time:?}")))
+            Err(ToolFailure::new(ErrorCode::Timeout, format!("{host} did not respond completely within {time:?}")))
         })
     }
 
@@ -112,7 +112,7 @@ impl HttpClient<'_> {
     }
 }
 
-/// Where the tool may go, by its own definition.
+/// The hosts that the tool can reach, by its own definition.
 pub(crate) fn rules_of(call: &ToolCall) -> Result<NetRules, ToolFailure> {
     NetRules::read(&call.definition.permissions.net).map_err(|error| failed(format!("permissions.net: {error}")))
 }

@@ -1,11 +1,11 @@
-//! JSON laid out for reading, by its text: no number, no order and no repeated name changes.
+//! Formats JSON text for reading. Numbers, the order of fields and repeated names do not change.
 
 use serde::de::IgnoredAny;
 
-/// Deeper JSON is laid out too wide to be read.
+/// Deeper JSON would be indented too far to read.
 const MAX_DEPTH: usize = 64;
 
-/// `None` where it is no JSON, or nested too deep, or too long when it is laid out.
+/// `None` if it is not JSON, is nested too deep, or is too long when formatted.
 pub(crate) fn pretty(text: &str, most_bytes: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len() * 2);
@@ -55,7 +55,7 @@ pub(crate) fn pretty(text: &str, most_bytes: usize) -> Option<String> {
     Some(out)
 }
 
-/// Bytes of the string that the text begins with, its quotes included.
+/// The length in bytes of the string at the start of the text, including its quotes.
 fn string(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_laid_out_and_nothing_of_it_changes() {
+    fn formatting_preserves_json_text() {
         let text = r#" {"b":1.10e2,"a":[1,{},[ ],12345678901234567890123,"x,\"}\\"],"b":null} "#;
         let laid_out = "{\n  \"b\": 1.10e2,\n  \"a\": [\n    1,\n    {},\n    [],\n    12345678901234567890123,\n    \"x,\\\"}\\\\\"\n  ],\n  \"b\": null\n}";
         assert_eq!(pretty(text, 10_000).unwrap(), laid_out);
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_same_value_and_what_serde_would_write(value in any_json()) {
+        fn formatted_json_equals_serde_output(value in any_json()) {
             let laid_out = pretty(&value.to_string(), 1 << 30).unwrap();
             prop_assert_eq!(&laid_out, &serde_json::to_string_pretty(&value).unwrap());
         }

@@ -34,7 +34,7 @@ use executors::egress::Egress;
 pub use search::{SearchProvider, SearchQuery, SearchResult};
 pub use settings::{SearchChoice, Settings};
 
-/// The tools of this family. All their requests go through the gate.
+/// The tools of this crate. All their requests go through the gate.
 pub fn tools(gate: Arc<Egress>, settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     let reader_pool = Arc::new(reader_pool::ReaderPool::new(&settings));
     let settings = Arc::new(settings);

@@ -1,4 +1,4 @@
-//! What a page is: what its server says, checked against what came.
+//! The type of a page: the server's `Content-Type`, checked against the bytes.
 
 /// How a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,11 +6,11 @@ pub(crate) enum Kind {
     Html,
     Json,
     Text,
-    /// No text: pictures, archives, programs, PDF.
+    /// Not text: images, archives, programs, PDF.
     Binary,
 }
 
-/// Kinds of `application/…` that are text all the same.
+/// Subtypes of `application/` that are text.
 const TEXTS: &[&str] = &[
     "ecmascript",
     "graphql",
@@ -34,10 +34,10 @@ const TEXTS: &[&str] = &[
     "yaml",
 ];
 
-/// A `Content-Type`, and what was made of it.
+/// A parsed `Content-Type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MediaType {
-    /// `text/html`, in lower case; empty where the server said nothing that can be read.
+    /// `text/html`, in lower case; empty if the header is missing or invalid.
     pub essence: String,
     pub charset: Option<String>,
 }
@@ -59,7 +59,7 @@ impl MediaType {
         Self { essence: if is_type { essence } else { String::new() }, charset }
     }
 
-    /// What the type says; `None` where it says nothing (`application/octet-stream` is no knowledge).
+    /// The kind by the header; `None` if it is unknown (`application/octet-stream` says nothing).
     fn claimed(&self) -> Option<Kind> {
         let (kind, sub) = self.essence.split_once('/')?;
         Some(match (kind, sub) {
@@ -74,13 +74,14 @@ impl MediaType {
         })
     }
 
-    /// What the page is. Bytes that no text has outweigh what its server says, and where it says nothing, they decide.
+    /// The kind of the page. Bytes that cannot occur in text take precedence over the header.
+    /// Without a header, the bytes decide.
     pub fn kind(&self, body: &[u8]) -> Kind {
         let claimed = self.claimed();
         if claimed == Some(Kind::Binary) {
             return Kind::Binary;
         }
-        // The parser of HTML knows what to do with NULs.
+        // The HTML parser handles NULs.
         let is_foreign = claimed != Some(Kind::Html) && has_nul(body) && !is_wide(self.charset.as_deref(), body);
         if signature(body).is_some() || is_foreign {
             return Kind::Binary;
@@ -88,7 +89,7 @@ impl MediaType {
         claimed.unwrap_or_else(|| sniff(body))
     }
 
-    /// For people: what the server said, or what the bytes say.
+    /// The type for people, by the header or by the bytes.
     pub fn shown(&self, body: &[u8]) -> String {
         let seen = signature(body);
         match (self.essence.is_empty(), seen) {
@@ -100,7 +101,7 @@ impl MediaType {
     }
 }
 
-/// Beginnings that no text has.
+/// Byte signatures that cannot start a text.
 fn signature(body: &[u8]) -> Option<&'static str> {
     const SIGNATURES: &[(&[u8], &str)] = &[
         (b"%PDF-", "application/pdf"),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_read_as_servers_write_them() {
+    fn content_type_headers_are_parsed() {
         let read = MediaType::read(Some(" Text/HTML ; q=1; Charset=\"ISO-8859-1\" "));
         assert_eq!((read.essence.as_str(), read.charset.as_deref()), ("text/html", Some("ISO-8859-1")));
         for nothing in [None, Some(""), Some("html"), Some("text/"), Some("a b/c"), Some("text/html\r\nx: y")] {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_outweigh_what_the_server_says() {
+    fn bytes_take_precedence_over_the_header() {
         assert_eq!(kind("text/html", b"<p>hi"), Kind::Html);
         assert_eq!(kind("application/ld+json", b"{}"), Kind::Json);
         assert_eq!(kind("text/html", b"\x89PNG\r\n\x1a\n...."), Kind::Binary);

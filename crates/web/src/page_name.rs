@@ -1,13 +1,14 @@
-//! The name under which the chunks of a page are kept: `web:` and its address, made readable.
+//! The name under which the chunks of a page are stored: `web:` and a readable form of its address.
 
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// Characters of the address in the name.
+/// The most characters of the address in the name.
 const MAX_ADDRESS: usize = 120;
 
-/// `https://example.com/docs/page` is `web:example.com-docs-page`. Where two addresses could have one name, a hash of the
-/// address is added: with a query, a port, `http`, a `-`, or any other character that is not a letter or a digit.
+/// `https://example.com/docs/page` becomes `web:example.com-docs-page`. If two addresses could have
+/// the same name, a hash of the address is added: with a query, a port, `http`, a `-`, or any other
+/// character that is not a letter or a digit.
 pub(crate) fn page_name(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_addresses_are_readable_and_others_have_a_hash() {
+    fn simple_addresses_are_readable_and_others_have_a_hash() {
         assert_eq!(name("https://example.com"), "web:example.com");
         assert_eq!(name("https://example.com/docs/page.html#part"), "web:example.com-docs-page.html");
         for url in
@@ -61,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_addresses_never_have_one_name(a in "[a-b/.?#-]{0,8}", b in "[a-b/.?#-]{0,8}") {
+        fn different_addresses_have_different_names(a in "[a-b/.?#-]{0,8}", b in "[a-b/.?#-]{0,8}") {
             let url = |path: &str| {
                 let mut url = Url::parse(&format!("https://x.test/{path}")).unwrap();
                 url.set_fragment(None);

@@ -16,7 +16,7 @@ pub(crate) struct ReaderPool {
     time: Duration,
 }
 
-/// How long a reading may go on: until its time is over, or its call is.
+/// The deadline of parsing one page: its time is over, or its call has ended.
 #[derive(Clone)]
 pub(crate) struct ReadDeadline {
     ends: Instant,
@@ -29,7 +29,7 @@ impl ReadDeadline {
     }
 }
 
-/// Tells the reading, when the call's future is dropped, that nobody waits for it any more.
+/// Signals the parser, when the call's future is dropped, that the result is no longer needed.
 struct AbandonOnDrop(Arc<AtomicBool>);
 
 impl Drop for AbandonOnDrop {
@@ -43,13 +43,14 @@ impl ReaderPool {
         Self { readers: Arc::new(Semaphore::new(settings.readers.max(1))), time: settings.reading_time }
     }
 
-    /// Waits for a free place, then runs the work there. The place is free again when the work has really ended.
+    /// Waits for a free slot, then runs the work. The slot is free again when the work has actually
+    /// ended.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&ReadDeadline) -> T + Send + 'static,
     ) -> Result<T, ToolFailure> {
         let place = self.readers.clone().acquire_owned().await;
-        let place = place.map_err(|_| ToolFailure::new(ErrorCode::Cancelled, "the runner is going away"))?;
+        let place = place.map_err(|_| ToolFailure::new(ErrorCode::Cancelled, "the runner is shutting down"))?;
         let abandon = AbandonOnDrop(Arc::default());
         let until = ReadDeadline { ends: Instant::now() + self.time, abandoned: abandon.0.clone() };
         let reading = tokio::task::spawn_blocking(move || {
@@ -59,7 +60,7 @@ impl ReaderPool {
         });
         reading.await.map_err(|error| {
             tracing::error!(%error, "a page could not be read");
-            failed("the page cannot be read: its reader broke down")
+            failed("the page cannot be read: its parser failed")
         })
     }
 }

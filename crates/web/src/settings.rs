@@ -1,52 +1,53 @@
-//! What an operator may set.
+//! The operator's settings.
 
 use std::time::Duration;
 
 use url::Url;
 
-/// Who answers `web_search`.
+/// The search engine of `web_search`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchChoice {
     /// Brave's search API, with the secret `BRAVE_API_KEY`.
     Brave,
-    /// A SearXNG of the operator's choice, by its base URL. One inside the own network also needs
+    /// A SearXNG of the operator's choice, by its base URL. One inside a private network also needs
     /// `--allow-private-host web_search=HOST:PORT`.
     Searxng(Url),
 }
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Default: nobody, and `web_search` waits.
+    /// Default: none, and `web_search` waits.
     pub search: Option<SearchChoice>,
-    /// Where Brave's API is. Default `https://api.search.brave.com/`.
+    /// The URL of Brave's API. Default `https://api.search.brave.com/`.
     pub brave_api: String,
-    /// Where GitHub's pages are. Default `https://github.com/`.
+    /// The URL of GitHub's pages. Default `https://github.com/`.
     pub github: String,
-    /// Where its REST API is. Default `https://api.github.com/`.
+    /// The URL of GitHub's REST API. Default `https://api.github.com/`.
     pub github_api: String,
-    /// Bytes of a page, decoded, that `web_fetch` reads. Default 2 MiB.
+    /// The most decoded bytes of a page that `web_fetch` reads. Default 2 MiB.
     pub fetch_bytes: usize,
-    /// Bytes of a page, decoded, that `web_browse` reads. Default 5 MiB.
+    /// The most decoded bytes of a page that `web_browse` reads. Default 5 MiB.
     pub browse_bytes: usize,
-    /// One request from its start to the last byte, redirects included. Default 30 seconds.
+    /// The time limit of one request to its last byte, including redirects. Default 30 seconds.
     pub request_timeout: Duration,
-    /// Redirects of one request. Default 5.
+    /// The most redirects of one request. Default 5.
     pub most_redirects: usize,
-    /// For the reading of one page once it is here. What was read by then is the page. Default 10 seconds.
+    /// The time limit for parsing one page. The page is cut at what was parsed by then. Default 10
+    /// seconds.
     pub reading_time: Duration,
-    /// Pages that are read at the same time, each with up to some 100 MB of memory. Default 4.
+    /// Pages that are parsed concurrently, each with up to about 100 MB of memory. Default 4.
     pub readers: usize,
-    /// Results of a search that says no count, 1 to 20. Default 5.
+    /// Results of a search without a count, 1 to 20. Default 5.
     pub search_count: usize,
     /// The `User-Agent` of `web_fetch` and `web_browse`. Default `rcrt/VERSION`.
     pub user_agent: String,
-    /// `web_browse` hands over pages of at most so many characters whole. Default 8,000.
+    /// `web_browse` returns pages with at most this many characters whole. Default 8,000.
     pub chunk_threshold: usize,
-    /// Characters of one chunk of a longer page, at most. Default 4,000.
+    /// The most characters in one chunk of a longer page. Default 4,000.
     pub chunk_chars: usize,
-    /// How long the chunks of a page are kept. Default 30 minutes.
+    /// How long the chunks of a page are stored. Default 30 minutes.
     pub chunk_keep: Duration,
-    /// How much a caller takes at once.
+    /// The limits of results for callers.
     pub results: memory::large_result::Settings,
 }
 

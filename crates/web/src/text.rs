@@ -1,6 +1,7 @@
-//! Text as an agent gets it: no character that would break a line of the answer, the store, or a terminal.
+//! Text for agents: without characters that would break a line of the result, the store, or a
+//! terminal.
 
-/// Lines ended by `\n`, without other control characters. Postgres stores no NUL.
+/// Normalizes line ends to `\n` and removes other control characters. Postgres stores no NUL.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -19,7 +20,8 @@ pub(crate) fn clean(text: &str) -> String {
     clean
 }
 
-/// One line: each run of white space and control characters is a space; at most this many characters.
+/// One line: each run of white space and control characters becomes a space; at most `most`
+/// characters.
 pub(crate) fn line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut written = 0;
@@ -39,7 +41,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
     line
 }
 
-/// The first characters, and how many there are in all.
+/// Returns the first `most` characters, and the number of all.
 pub(crate) fn cut(text: &str, most: usize) -> (&str, usize) {
     let total = text.chars().count();
     if total <= most {
@@ -49,7 +51,7 @@ pub(crate) fn cut(text: &str, most: usize) -> (&str, usize) {
     (&text[..end], total)
 }
 
-/// Text that stands as a link's name.
+/// Escapes text for a link's name.
 pub(crate) fn link_name(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for c in text.chars() {
@@ -61,7 +63,7 @@ pub(crate) fn link_name(text: &str) -> String {
     name
 }
 
-/// A URL that stands as a link's target.
+/// Escapes a URL for a link's target.
 pub(crate) fn link_target(url: &str) -> String {
     let mut target = String::with_capacity(url.len());
     for c in url.chars() {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_control_characters_are_made_plain() {
+    fn lines_and_control_characters_are_normalized() {
         assert_eq!(clean("a\r\nb\rc\0d\u{1b}[31m\te\u{85}"), "a\nb\ncd[31m\te");
         assert_eq!(line("  a\n\r\n b\u{0}c  ", 10), "a b c");
         assert_eq!(line("aaaa bbbb", 6), "aaaa b…");

@@ -1,5 +1,5 @@
-//! `web_browse`: what a page is about, as markdown. GitHub's issues and pull requests are asked of its API: their
-//! pages show little without scripts.
+//! `web_browse`: the main content of a page as markdown. GitHub's issues and pull requests are read
+//! through its API, because their pages show little without scripts.
 
 use std::sync::Arc;
 
@@ -36,12 +36,12 @@ pub(crate) struct WebBrowse {
     reader_pool: Arc<ReaderPool>,
 }
 
-/// A page, ready to be shown.
+/// A page, ready to be returned.
 struct Read {
     title: Option<String>,
     url: Url,
     markdown: String,
-    /// What the reader must know of it.
+    /// Notes for the reader.
     notices: Vec<String>,
 }
 
@@ -64,7 +64,8 @@ impl WebBrowse {
                     return Ok(Read { title: None, url: url.clone(), markdown, notices });
                 }
                 Err(failure) if github::is_worth_the_page(&failure) => {
-                    notices.push(format!("GitHub's API gave nothing ({}); this is the page itself", failure.message));
+                    notices
+                        .push(format!("GitHub's API could not be read ({}); this is the page itself", failure.message));
                 }
                 Err(failure) => return Err(failure),
             }
@@ -78,7 +79,7 @@ impl WebBrowse {
         let content = self.reader_pool.read(move |until| content::read(&answer, Part::Main, until)).await??;
         if !is_success {
             let (excerpt, _) = crate::text::cut(content.page.content.trim(), 500);
-            return Err(from_http_status(format!("{address} answered {status}: {excerpt}"), code));
+            return Err(from_http_status(format!("{address} responded with {status}: {excerpt}"), code));
         }
         if is_large {
             notices.push(format!("the page is larger than {most_bytes} bytes; only its beginning was read"));
@@ -119,7 +120,7 @@ impl NativeTool for WebBrowse {
         };
         let page = self.page(&http, &url, metadata).await?;
         let room = self.settings.results.threshold(&call.request);
-        // What the caller takes must have room for the lines above the text as well.
+        // The result must also have room for the lines above the text.
         let threshold = self.settings.chunk_threshold.min(room / 4 * 3);
         let chunk_chars = self.settings.chunk_chars.min(threshold);
         let split = self.reader_pool.read(move |_| {
@@ -147,7 +148,7 @@ impl NativeTool for WebBrowse {
                     metadata.insert("large_result".into(), kept);
                     return Ok(shown(&page, None, table.trim_end()).into());
                 }
-                Err(error) => tracing::warn!(%error, "the chunks of a page cannot be kept; it is truncated"),
+                Err(error) => tracing::warn!(%error, "the chunks of a page cannot be stored; it is truncated"),
             }
         }
         let line = format!(
@@ -178,7 +179,7 @@ impl WebBrowse {
     }
 }
 
-/// What the agent reads: what page it is, a line about its chunks, and the text.
+/// The result: the page's identity, a line about its chunks, and the text.
 fn shown(page: &Read, about_chunks: Option<&str>, text: &str) -> String {
     let mut lines: Vec<String> = page.title.iter().map(|title| format!("Title: {title}")).collect();
     lines.push(format!("URL: {}", page.url));

@@ -79,7 +79,7 @@ impl NativeTool for WebFetch {
     }
 }
 
-/// What the agent reads.
+/// The result for the agent.
 fn shown(url: &str, answer: &HttpResponse, content: &Content, most: usize, most_bytes: usize) -> String {
     let (text, total) = cut(&content.page.content, most);
     let mut lines = vec![

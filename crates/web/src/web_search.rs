@@ -1,4 +1,4 @@
-//! `web_search`: asks the search engine of the operator's choice.
+//! `web_search`: queries the operator's search engine.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::settings::Settings;
 use crate::text::{line, link_name, link_target};
 
 const MAX_COUNT: u8 = 20;
-/// Characters of a query; what is longer is cut.
+/// The most characters of a query. Longer queries are cut.
 const MAX_QUERY: usize = 400;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
     query: String,
-    /// Any number: what is out of bounds is clamped.
+    /// Any number; it is clamped to the bounds.
     count: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ impl NativeTool for WebSearch {
         ]
     }
 
-    /// Whatever the record names: which are needed depends on the engine.
+    /// Ignores the record: the required secrets depend on the engine.
     fn required_secrets(&self, _definition: &ToolDefinition) -> Vec<String> {
         self.provider.as_ref().map(|provider| provider.required_secrets()).unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl NativeTool for WebSearch {
     }
 }
 
-/// What the agent reads.
+/// The result for the agent.
 fn shown(query: &str, hits: &[SearchResult]) -> String {
     if hits.is_empty() {
         return format!("No results for \"{query}\".");

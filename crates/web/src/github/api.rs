@@ -11,15 +11,15 @@ use crate::http_client::{HttpClient, HttpResponse};
 use crate::reader_pool::ReaderPool;
 use crate::text::line;
 
-/// Pages of one list, with up to 100 entries each.
+/// The most pages of one list, with up to 100 entries each.
 const MAX_PAGES: usize = 5;
 
 pub(super) struct Api<'c> {
     http: &'c HttpClient<'c>,
     reader_pool: &'c ReaderPool,
-    /// The repository's own part of the API, without a slash at its end.
+    /// The repository's URL in the API, without a trailing slash.
     base: Url,
-    /// What stands for the token, where there is one.
+    /// The handle of the token, if there is one.
     authorization: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl<'c> Api<'c> {
         self.parsed(answer).await
     }
 
-    /// A list, and whether it goes on after the pages that were read.
+    /// Returns a list, and whether it has more pages than were read.
     pub async fn all<T: DeserializeOwned + Send + 'static>(&self, path: &str) -> Result<(Vec<T>, bool), ToolFailure> {
         let mut all: Vec<T> = Vec::new();
         for page in 1..=MAX_PAGES {
@@ -73,12 +73,12 @@ impl<'c> Api<'c> {
 
     async fn parsed<T: DeserializeOwned + Send + 'static>(&self, answer: HttpResponse) -> Result<T, ToolFailure> {
         if answer.is_cut {
-            let message = format!("GitHub's answer is larger than {} bytes", answer.body.len());
+            let message = format!("GitHub's response is larger than {} bytes", answer.body.len());
             return Err(ToolFailure::new(ErrorCode::ResourceExhausted, message));
         }
         let read = self.reader_pool.read(move |_| {
             serde_json::from_slice(&answer.body)
-                .map_err(|error| failed(format!("GitHub's answer cannot be read: {error}")).retryable(true))
+                .map_err(|error| failed(format!("GitHub's response cannot be read: {error}")).retryable(true))
         });
         read.await?
     }
@@ -95,14 +95,14 @@ impl<'c> Api<'c> {
             let hint = if self.authorization.is_some() {
                 ""
             } else {
-                "; with the secret GITHUB_TOKEN granted to web_browse, many more requests are free"
+                "; with the secret GITHUB_TOKEN granted to web_browse, the rate limit is much higher"
             };
             let details = json!({
                 "http_status": answer.status,
                 "retry_after": answer.header("retry-after").map(|wait| line(wait, 40)),
                 "rate_limit_reset": answer.header("x-ratelimit-reset").map(|at| line(at, 40)),
             });
-            return failed(format!("GitHub's API was asked too often ({status}){hint}"))
+            return failed(format!("the rate limit of GitHub's API is reached ({status}){hint}"))
                 .with_details(details)
                 .retryable(true);
         }
@@ -110,11 +110,11 @@ impl<'c> Api<'c> {
             401 => format!("GitHub's API refuses the secret GITHUB_TOKEN ({status}){said}"),
             404 if self.authorization.is_none() => format!(
                 "there is no such issue or pull request, or it is private ({status}); the secret GITHUB_TOKEN, \
-                 granted to web_browse, would open private ones"
+                 granted to web_browse, would give access to private ones"
             ),
-            404 => format!("there is no such issue or pull request, or GITHUB_TOKEN may not see it ({status})"),
+            404 => format!("there is no such issue or pull request, or GITHUB_TOKEN cannot see it ({status})"),
             410 => format!("the issue is gone ({status}){said}"),
-            _ => format!("GitHub's API answered {status}{said}"),
+            _ => format!("GitHub's API responded with {status}{said}"),
         };
         from_http_status(message, answer.status)
     }

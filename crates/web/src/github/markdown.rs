@@ -4,7 +4,7 @@ use super::records::{File, ReviewComment, User};
 use super::{PullRead, Read, Thread};
 use crate::text::{clean, line};
 
-/// Lines of a diff above a review's comment.
+/// The most lines of a diff above a review comment.
 const HUNK_LINES: usize = 8;
 
 pub(super) fn write(thread: &Thread, read: &Read) -> String {
@@ -70,7 +70,7 @@ fn state(read: &Read) -> String {
     }
 }
 
-/// Comments and reviews with their times, in order.
+/// Comments and reviews with their times, sorted by time.
 fn said(read: &Read) -> Vec<(String, String)> {
     let mut said: Vec<(String, String)> = read
         .comments
@@ -93,7 +93,7 @@ fn said(read: &Read) -> Vec<(String, String)> {
             "APPROVED" => "approved",
             "CHANGES_REQUESTED" => "changes requested",
             "DISMISSED" => "dismissed",
-            // The comments of such a review stand below their lines.
+            // The comments of such a review are shown below their lines.
             _ if text.is_empty() => continue,
             _ => "commented",
         };
@@ -101,7 +101,7 @@ fn said(read: &Read) -> Vec<(String, String)> {
         let title = format!("## Review by {}: {verdict}, {}", name(review.user.as_ref()), day(&at));
         said.push((at, format!("{title}\n\n{text}").trim_end().to_owned()));
     }
-    // Times are written so that their texts sort as they do.
+    // The text form of the times sorts chronologically.
     said.sort_by(|a, b| a.0.cmp(&b.0));
     said
 }
@@ -128,7 +128,7 @@ fn review_threads(comments: &[ReviewComment]) -> Vec<String> {
         .collect()
 }
 
-/// The last lines of the diff: the comment stands below them.
+/// The last lines of the diff, directly above the comment.
 fn hunk(diff: &str) -> String {
     let diff = clean(diff);
     let lines: Vec<&str> = diff.lines().collect();
@@ -168,7 +168,7 @@ fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}", text.trim_end())
 }
 
-/// What somebody wrote, which is markdown already, without the remarks that templates leave in it.
+/// A user's text, which already is markdown, without the HTML comments that templates leave in it.
 fn body(text: Option<&str>, empty: &str) -> String {
     let text = without_remarks(&clean(text.unwrap_or_default()));
     let text = text.trim();

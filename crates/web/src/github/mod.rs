@@ -1,4 +1,4 @@
-//! Issues and pull requests of GitHub, by its REST API.
+//! GitHub's issues and pull requests, through its REST API.
 
 mod api;
 mod markdown;
@@ -14,10 +14,10 @@ use crate::reader_pool::ReaderPool;
 use api::Api;
 use records::{Comment, File, Issue, Pull, Review, ReviewComment};
 
-/// Optional: reads private repositories, and more than 60 requests an hour.
+/// Optional: allows private repositories, and more than 60 requests an hour.
 pub(crate) const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 
-/// An issue or pull request, by the address of its page.
+/// An issue or pull request, identified by the address of its page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     pub owner: String,
@@ -27,12 +27,12 @@ pub(crate) struct Thread {
     pub with_changes: bool,
 }
 
-/// All that is said of one thread.
+/// The contents of one thread.
 struct Read {
     issue: Issue,
     comments: Vec<Comment>,
     pull: Option<PullRead>,
-    /// Lists that go on after what was read.
+    /// Lists that have more entries than were read.
     cut: Vec<&'static str>,
 }
 
@@ -44,11 +44,12 @@ struct PullRead {
 }
 
 impl Thread {
-    /// `https://github.com/OWNER/REPO/issues/N`, `…/pull/N` and the tabs below that; `site` is the `https://github.com/`.
+    /// Parses `https://github.com/OWNER/REPO/issues/N`, `…/pull/N` and the tabs below that; `site`
+    /// is the `https://github.com/`.
     pub fn of(url: &Url, site: &str) -> Option<Self> {
         let site = Url::parse(site).ok()?;
         let host = url.host_str()?;
-        // Whoever writes http is sent on to https.
+        // The site redirects http to https.
         let is_there = host.strip_prefix("www.").unwrap_or(host) == site.host_str()? && url.port() == site.port();
         if !is_there {
             return None;
@@ -76,7 +77,7 @@ impl Thread {
     }
 }
 
-/// The thread as markdown.
+/// Returns the thread as markdown.
 pub(crate) async fn read(
     http: &HttpClient<'_>,
     reader_pool: &ReaderPool,
@@ -116,7 +117,7 @@ pub(crate) async fn read(
     reader_pool.read(move |_| markdown::write(&thread, &read)).await
 }
 
-/// Whether the page itself may show what the API did not: it was asked too often, or is down, or not allowed.
+/// Whether the page may show what the API did not: it is rate limited, down, or refused access.
 pub(crate) fn is_worth_the_page(failure: &ToolFailure) -> bool {
     let status = failure.details.as_ref().and_then(|details| details.get("http_status")).and_then(Value::as_u64);
     failure.code == ErrorCode::PermissionDenied || matches!(status, Some(403 | 429 | 500..))
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_by_their_addresses() {
+    fn threads_are_parsed_from_urls() {
         let thread = of("https://github.com/rust-lang/rust/issues/1?x=1#issuecomment-2").unwrap();
         assert_eq!((thread.owner.as_str(), thread.number, thread.with_changes), ("rust-lang", 1, false));
         assert!(of("https://www.github.com/a/b/pull/12/files").unwrap().with_changes);

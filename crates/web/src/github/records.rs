@@ -1,4 +1,5 @@
-//! GitHub's records, as far as they are shown. Fields that GitHub may leave out or set to null are optional.
+//! The fields of GitHub's records that are shown. Fields that GitHub may leave out or set to null
+//! are optional.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -132,7 +133,7 @@ pub(super) struct File {
     pub additions: u64,
     #[serde(default)]
     pub deletions: u64,
-    /// Absent where it is binary or too large.
+    /// Absent for binary or too large files.
     #[serde(default)]
     pub patch: Option<String>,
 }

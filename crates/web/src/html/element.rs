@@ -1,4 +1,4 @@
-//! What is asked of one element.
+//! Queries on one element.
 
 use dom_query::{LocalName, NodeRef};
 
@@ -10,12 +10,12 @@ pub(super) fn attribute(node: &NodeRef<'_>, name: &str) -> Option<String> {
     node.element_ref()?.attr_ref(LocalName::from(name)).map(str::to_owned)
 }
 
-/// A whole number from 1 to `most`; 1 where there is none.
+/// A whole number from 1 to `most`; 1 if absent or invalid.
 pub(super) fn count(node: &NodeRef<'_>, name: &str, most: usize) -> usize {
     attribute(node, name).and_then(|text| text.trim().parse().ok()).unwrap_or(1).clamp(1, most)
 }
 
-/// Begins a block of its own where it stands.
+/// Whether the element is a block.
 pub(super) fn is_block(name: &str) -> bool {
     matches!(
         name,
@@ -73,7 +73,7 @@ pub(super) fn is_block(name: &str) -> bool {
     )
 }
 
-/// Whether a block stands anywhere below.
+/// Whether any descendant is a block.
 pub(super) fn holds_a_block(node: &NodeRef<'_>) -> bool {
     node.descendants_it().any(|below| name_of(&below).is_some_and(|name| is_block(&name)))
 }

@@ -1,4 +1,4 @@
-//! Inline content: words, links, emphasis, code, pictures.
+//! Inline content: text, links, emphasis, code, images.
 
 use dom_query::{NodeData, NodeRef};
 
@@ -7,11 +7,11 @@ use super::render::Renderer;
 use super::writer::Gap;
 use crate::text::{line, link_target};
 
-/// Characters of a picture's description.
+/// The most characters of an image's description.
 const MAX_ALT: usize = 300;
 
 impl Renderer<'_> {
-    /// Words; runs of white space are one space.
+    /// Adds text. Runs of white space become one space.
     pub fn text(&mut self, text: &str) {
         for c in text.chars() {
             if c.is_whitespace() {
@@ -62,7 +62,7 @@ impl Renderer<'_> {
         });
     }
 
-    /// Where a link leads, if it leads to another page.
+    /// The target of a link, if it is another page.
     fn target(&self, node: &NodeRef<'_>, name: &str) -> Option<String> {
         let href = attribute(node, name)?;
         let href = href.trim();
@@ -118,7 +118,7 @@ impl Renderer<'_> {
         self.inline.push('”');
     }
 
-    /// A power is told from a number that follows.
+    /// Marks a superscript, so that an exponent differs from a following number.
     pub fn raised(&mut self, node: &NodeRef<'_>, depth: usize) {
         let start = self.inline.len();
         self.children(node, depth);
@@ -129,7 +129,7 @@ impl Renderer<'_> {
         });
     }
 
-    /// Rewrites what was gathered since `start`; the white space around it stays outside.
+    /// Rewrites the text since `start`. White space around it stays outside.
     fn wrap_from(&mut self, start: usize, wrap: impl FnOnce(&str) -> String) {
         if self.inline.len() <= start || !self.inline.is_char_boundary(start) {
             return;
@@ -206,12 +206,12 @@ impl Renderer<'_> {
     }
 }
 
-/// Characters that nobody sees.
+/// Invisible characters.
 fn is_nothing(c: char) -> bool {
     c.is_control() || matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
-/// The mark beside a heading that is a link to it.
+/// The permalink mark beside a heading.
 fn is_permalink(node: &NodeRef<'_>) -> bool {
     attribute(node, "href").is_some_and(|href| href.starts_with('#'))
         && matches!(node.text().trim(), "¶" | "#" | "§" | "^" | "↑" | "🔗" | "")

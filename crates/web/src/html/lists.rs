@@ -1,4 +1,4 @@
-//! Lists, nested as they are.
+//! Nested lists.
 
 use dom_query::NodeRef;
 
@@ -40,7 +40,7 @@ impl Renderer<'_> {
             self.children(node, depth);
             return self.flush();
         }
-        // The first one keeps its distance to what stands before the list.
+        // The first item keeps the distance to the text before the list.
         if node.prev_element_sibling().is_some() {
             self.writer.tighten();
         }

@@ -1,4 +1,4 @@
-//! Which part of a page the page is about.
+//! Finds the main content of a page.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,15 @@ use dom_query::{NodeId, NodeRef};
 use super::element::{attribute, name_of};
 use super::weights::Weights;
 
-/// Where the page has a body; else the whole of it.
+/// The page's body if it has one, else the whole page.
 pub(super) fn body_of<'t>(root: &NodeRef<'t>) -> NodeRef<'t> {
     let body = root.descendants_it().find(|node| name_of(node).is_some_and(|name| &*name == "body"));
     body.unwrap_or(*root)
 }
 
-/// What the page itself marks as its content, else what most of its running text stands in, else all of it. Losing
-/// content is worse than keeping noise: a part is chosen only if it holds much of the text.
+/// Returns what the page marks as its content, else the element with most of its running text, else
+/// everything. Losing content is worse than keeping noise: a part is chosen only if it has much of
+/// the text.
 pub(super) fn choose<'t>(body: &NodeRef<'t>) -> NodeRef<'t> {
     let weights = Weights::below(body);
     let all = weights.of(body).text;
@@ -28,7 +29,7 @@ pub(super) fn choose<'t>(body: &NodeRef<'t>) -> NodeRef<'t> {
     }
     let articles: Vec<NodeRef<'_>> =
         body.descendants_it().filter(|node| name_of(node).is_some_and(|name| &*name == "article")).collect();
-    // Of several each is a part of what the page lists.
+    // Several articles are items of a list.
     let enough = if articles.len() == 1 { 40 } else { 75 };
     let article = articles.into_iter().max_by_key(|node| weights.of(node).text);
     if let Some(article) = article.filter(|article| holds(article, enough)) {
@@ -42,7 +43,8 @@ fn is_main(node: &NodeRef<'_>) -> bool {
         || attribute(node, "role").is_some_and(|role| role.trim().eq_ignore_ascii_case("main"))
 }
 
-/// The element under which the paragraphs stand: each gives its parent its worth, and its grandparent half of it.
+/// The element that contains the paragraphs. Each paragraph adds its score to its parent, and half
+/// of it to its grandparent.
 fn by_running_text<'t>(body: &NodeRef<'t>, weights: &Weights) -> Option<NodeRef<'t>> {
     let mut scores: HashMap<NodeId, (NodeRef<'t>, f64)> = HashMap::new();
     for node in body.descendants_it() {
@@ -58,7 +60,7 @@ fn by_running_text<'t>(body: &NodeRef<'t>, weights: &Weights) -> Option<NodeRef<
         }
     }
     let best = scores.into_values().max_by(|(a, x), (b, y)| {
-        // The same worth: the one that stands first, so that a page always reads the same.
+        // Of equal scores the first element wins, so that the result is deterministic.
         x.total_cmp(y).then(b.id.cmp(&a.id))
     });
     best.map(|(node, _)| node)

@@ -1,6 +1,6 @@
-//! Pages of HTML: parsed within bounds, cleared of what is no content, written as text or markdown.
+//! HTML pages: parsed within limits, stripped of noise, written as text or markdown.
 //!
-//! It knows no network. Everything here may be hostile, and runs in the reader pool.
+//! This module has no network access. Its whole input may be hostile. It runs in the reader pool.
 
 mod element;
 mod inline;
@@ -23,19 +23,19 @@ use element::{attribute, name_of};
 use parsing::Parsed;
 use render::{Style, write};
 
-/// Characters of a title.
+/// The most characters of a title.
 const MAX_TITLE: usize = 300;
 
-/// A page as it is read.
+/// The text of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
     pub title: Option<String>,
     pub content: String,
-    /// Not all of it was read: it is too large, or takes too long.
+    /// The page was cut, because it is too large or takes too long.
     pub is_cut: bool,
 }
 
-/// All that a reader of the page sees, as plain text.
+/// All visible text, as plain text.
 pub(crate) fn readable_text(html: &str, until: &ReadDeadline) -> Page {
     let parsed = parsing::parse(html, until);
     let title = title_of(&parsed);
@@ -45,7 +45,7 @@ pub(crate) fn readable_text(html: &str, until: &ReadDeadline) -> Page {
     Page { title, content: written.text, is_cut: parsed.is_cut || written.is_cut }
 }
 
-/// The page's main content as markdown: no navigation, no sidebars, no footers.
+/// The page's main content as markdown, without navigation, sidebars and footers.
 pub(crate) fn main_content(html: &str, url: &Url, until: &ReadDeadline) -> Page {
     let parsed = parsing::parse(html, until);
     let title = title_of(&parsed);
@@ -59,9 +59,9 @@ pub(crate) fn main_content(html: &str, url: &Url, until: &ReadDeadline) -> Page 
     Page { title, content: written.text, is_cut: parsed.is_cut || written.is_cut }
 }
 
-/// A snippet without its tags, in one line.
+/// A snippet as one line without tags.
 pub(crate) fn plain_line(html: &str, most: usize, until: &ReadDeadline) -> String {
-    // Room for tags and for characters written as entities.
+    // Leaves room for tags and entities.
     let (start, _) = crate::text::cut(html, most.saturating_mul(8));
     let parsed = parsing::parse(start, until);
     let root = parsed.document.root();
@@ -75,7 +75,7 @@ fn title_of(parsed: &Parsed) -> Option<String> {
     for node in root.descendants_it() {
         let Some(name) = name_of(&node) else { continue };
         match &*name {
-            // A picture has titles too.
+            // An SVG image can have titles too.
             "title" if node.parent().is_some_and(|parent| !is_drawing(&parent)) => {
                 let title = line(&node.text(), MAX_TITLE);
                 if !title.is_empty() {
@@ -94,7 +94,7 @@ fn is_drawing(node: &NodeRef<'_>) -> bool {
         && node.ancestors_it(None).chain([*node]).any(|node| name_of(&node).is_some_and(|name| &*name == "svg"))
 }
 
-/// What the page's links are relative to.
+/// The base URL of the page's links.
 fn base_of(parsed: &Parsed, url: &Url) -> Url {
     let root = parsed.document.root();
     let base = root.descendants_it().find(|node| name_of(node).is_some_and(|name| &*name == "base"));

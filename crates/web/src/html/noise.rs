@@ -6,31 +6,31 @@ use super::element::{attribute, name_of};
 use super::weights::Weights;
 use crate::reader_pool::ReadDeadline;
 
-/// Takes out what no reader of the page sees: scripts, styles, hidden parts.
+/// Removes invisible content: scripts, styles, hidden parts.
 pub(super) fn strip_unseen(root: &NodeRef<'_>) {
     remove(root, is_unseen);
 }
 
-/// Takes out navigation, footers, sidebars and the like.
+/// Removes navigation, footers, sidebars and similar parts.
 pub(super) fn strip(body: &NodeRef<'_>, until: &ReadDeadline) {
     let weights = Weights::below(body);
     let all = weights.of(body).text;
     remove(body, |node| {
-        // What a page does not let be judged in time stays.
+        // What cannot be checked in time stays.
         if until.is_over() {
             return false;
         }
         let share = |part: usize| weights.of(node).text * 100 > all * part;
         match verdict(node) {
             Verdict::Content => false,
-            // A name is a hint: what holds much of the page is no decoration of it.
+            // A name is only a hint: an element with much of the page's text is not decoration.
             Verdict::Suspect => !share(40) && !holds_content(node),
             Verdict::Noise => !share(75),
         }
     });
 }
 
-/// Removes each topmost node that is judged so.
+/// Removes each topmost node that is noise.
 fn remove(root: &NodeRef<'_>, is_noise: impl Fn(&NodeRef<'_>) -> bool) {
     let mut way: Vec<NodeRef<'_>> = root.children_it(false).collect();
     while let Some(node) = way.pop() {
@@ -82,9 +82,9 @@ fn is_unseen(node: &NodeRef<'_>) -> bool {
 
 enum Verdict {
     Content,
-    /// Its names speak of noise.
+    /// Its names suggest noise.
     Suspect,
-    /// Its element, or its role, says so.
+    /// Its element or role is noise.
     Noise,
 }
 
@@ -129,7 +129,7 @@ fn verdict(node: &NodeRef<'_>) -> Verdict {
     }
 }
 
-/// A remark within the text, such as documentation has.
+/// A note within the text, as in documentation.
 fn is_note(node: &NodeRef<'_>) -> bool {
     stands_in(node, &["main", "article"])
         && names(node).any(|word| {
@@ -199,7 +199,8 @@ fn is_named_noise(node: &NodeRef<'_>) -> bool {
         || follow("read", "next")
 }
 
-/// The words of its class and id, in lower case: `mainNav`, `main-nav` and `main_nav` all speak of a nav.
+/// The words of its class and id, in lower case: `mainNav`, `main-nav` and `main_nav` all contain
+/// `nav`.
 fn names(node: &NodeRef<'_>) -> impl Iterator<Item = String> + use<> {
     let mut words = Vec::new();
     for attr in ["class", "id"] {

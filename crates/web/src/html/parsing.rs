@@ -1,7 +1,7 @@
 //! Parses HTML to a tree, by the HTML standard, with limits that the standard does not have: on
 //! depth, on the number of nodes, on time. Without them a page of two megabytes can need minutes of
-//! work or gigabytes of memory: tags nested a million deep, formatting that every paragraph opens
-//! again, one tag with half a million attributes.
+//! work or gigabytes of memory: tags nested a million deep, formatting that every paragraph
+//! reopens, one tag with half a million attributes.
 
 use std::cell::Cell;
 
@@ -13,16 +13,16 @@ use html5ever::tree_builder::{Tracer, TreeBuilder, TreeBuilderOpts};
 
 use crate::reader_pool::ReadDeadline;
 
-/// Elements that are open at the same time.
+/// The most elements that are open at the same time.
 const MAX_OPEN: usize = 250;
-/// Nodes of the tree. The largest pages that people write have some 100,000.
+/// The most nodes in the tree. The largest real pages have about 100,000.
 const MAX_NODES: usize = 200_000;
-/// Bytes between two looks at the clock.
+/// Bytes between two checks of the clock.
 const PIECE: usize = 4096;
-/// Bytes of an attribute's value.
+/// The most bytes of an attribute's value.
 const MAX_VALUE: usize = 4096;
 
-/// What is asked of elements later.
+/// The attributes that later steps read.
 const KEPT_ATTRIBUTES: &[&str] = &[
     "alt",
     "alttext",
@@ -68,7 +68,7 @@ pub(super) fn parse(html: &str, until: &ReadDeadline) -> Parsed {
         }
         let (piece, after) = rest.split_at(piece_end(rest));
         queue.push_back(piece.into());
-        // Scripts are not run: the tokenizer goes on behind them.
+        // Scripts are not run: the tokenizer continues after them.
         while !matches!(tokenizer.feed(&queue), TokenizerResult::Done) {}
         tokenizer.sink.builder.sink.errors.borrow_mut().clear();
         rest = after;
@@ -86,10 +86,10 @@ fn piece_end(text: &str) -> usize {
     end
 }
 
-/// Stands between the tokenizer and the tree builder.
+/// Enforces limits between the tokenizer and the tree builder.
 struct Guard {
     builder: TreeBuilder<NodeId, Document>,
-    /// At least as many as there are open elements.
+    /// An upper bound on the number of open elements.
     open: Cell<usize>,
     is_full: Cell<bool>,
 }
@@ -112,7 +112,7 @@ impl TokenSink for Guard {
         let result = self.builder.process_token(token, line);
         if self.builder.sink.tree.len() > MAX_NODES {
             self.is_full.set(true);
-            // Nobody reads what a raw element would still hold.
+            // The rest of a raw element is never read.
             return TokenSinkResult::Continue;
         }
         match result {
@@ -131,9 +131,9 @@ impl TokenSink for Guard {
 }
 
 impl Guard {
-    /// The tag as the tree gets it; `None` where it would go too deep.
+    /// The tag for the tree; `None` if it would be too deep.
     fn admitted(&self, mut tag: Tag) -> Option<Tag> {
-        // Their contents stand outside of the tree, or in the place of the body's.
+        // Their contents are outside of the tree, or replace the body's.
         match &*tag.name {
             "template" => tag.name = LocalName::from("x-template"),
             "frameset" => return None,
@@ -154,7 +154,7 @@ impl Guard {
         let is_formatting = is_formatting(&tag.name);
         tag.attrs.retain(|attribute| {
             let name = &*attribute.name.local;
-            // Without attributes the standard keeps three of a kind at most for opening again.
+            // Without attributes, the standard reopens at most three elements of a kind.
             let is_kept = if is_formatting {
                 name == "class" && is_language(&attribute.value)
             } else {
@@ -165,7 +165,7 @@ impl Guard {
         Some(tag)
     }
 
-    /// What the tree builder has in hand: open elements, and formatting that it may open again.
+    /// Counts what the tree builder holds: open elements, and formatting that it may reopen.
     fn counted(&self) -> usize {
         let count = Count(Cell::new(0));
         self.builder.trace_handles(&count);
@@ -183,7 +183,7 @@ impl Tracer for Count {
     }
 }
 
-/// Their contents are text up to their end tag: they hold no other elements.
+/// Elements whose contents are text up to the end tag, without child elements.
 fn is_raw(name: &str) -> bool {
     matches!(name, "script" | "style" | "textarea" | "title" | "xmp" | "iframe" | "noembed" | "noframes" | "plaintext")
 }
@@ -195,7 +195,7 @@ fn is_formatting(name: &str) -> bool {
     )
 }
 
-/// What the code is written in, as highlighters note it.
+/// Whether a class names a programming language, as syntax highlighters write it.
 fn is_language(class: &str) -> bool {
     class.len() <= 40 && ["language-", "lang-"].iter().any(|prefix| class.starts_with(prefix))
 }

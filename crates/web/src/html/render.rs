@@ -1,4 +1,4 @@
-//! A tree to text or markdown.
+//! Writes a tree as text or markdown.
 
 use dom_query::{NodeData, NodeRef};
 use url::Url;
@@ -7,12 +7,12 @@ use super::element::{holds_a_block, is_block, name_of};
 use super::writer::{Gap, Writer};
 use crate::reader_pool::ReadDeadline;
 
-/// Below this nothing is written. The parser keeps real pages and most others above it.
+/// Deeper nodes are not written. The parser keeps real pages and most others above this depth.
 const MAX_DEPTH: usize = 700;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Words, list marks and tables; no links, no emphasis.
+    /// Text, list marks and tables, without links and emphasis.
     Text,
     Markdown,
 }
@@ -49,13 +49,13 @@ pub(super) struct Renderer<'u> {
     pub base: Option<&'u Url>,
     until: &'u ReadDeadline,
     pub writer: Writer,
-    /// The text of the block that is being gathered.
+    /// The text of the current block.
     pub inline: String,
-    /// Blocks are gathered into one text, with this between them.
+    /// Blocks are joined into one text with this separator.
     pub flat: Option<char>,
-    /// A link around blocks: the next of them gets it.
+    /// A link around blocks. It is attached to the next block.
     pub block_link: Option<String>,
-    /// Lists around this place.
+    /// The number of enclosing lists.
     pub lists: usize,
     pub in_link: bool,
     pub is_bold: bool,
@@ -117,7 +117,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Ends the block that is being gathered.
+    /// Ends the current block.
     pub fn flush(&mut self) {
         if let Some(between) = self.flat {
             if !self.inline.ends_with(char::is_whitespace) && !self.inline.is_empty() {
@@ -135,7 +135,7 @@ impl Renderer<'_> {
         self.writer.block(&text);
     }
 
-    /// Puts the link that stands around the block to it.
+    /// Attaches the link around the block to it.
     pub fn linked(&mut self, text: String) -> String {
         if text.contains("](") {
             return text;
@@ -178,7 +178,7 @@ impl Renderer<'_> {
         self.writer.want(Gap::Blank);
     }
 
-    /// A short block that names what follows.
+    /// A short block that names the next one.
     fn term(&mut self, node: &NodeRef<'_>, depth: usize) {
         self.flush();
         let text = self.gathered(node, ' ', depth);
@@ -194,7 +194,7 @@ impl Renderer<'_> {
         self.writer.block(&text);
     }
 
-    /// All below the node as one text, blocks parted by the character.
+    /// All text below the node, with blocks separated by the character.
     pub fn gathered(&mut self, node: &NodeRef<'_>, between: char, depth: usize) -> String {
         let before = std::mem::take(&mut self.inline);
         let flat = self.flat.replace(between);
@@ -255,7 +255,7 @@ impl Renderer<'_> {
     }
 }
 
-/// Each line without spaces around it, and no empty lines at the ends.
+/// Trims each line, and removes empty lines at both ends.
 fn trimmed_lines(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
     let first = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
@@ -263,7 +263,7 @@ fn trimmed_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut was_empty = false;
     for line in &lines[first..last] {
-        // One empty line is a distance; more are none.
+        // Only one empty line in a row remains.
         if line.is_empty() && was_empty {
             continue;
         }
@@ -276,7 +276,7 @@ fn trimmed_lines(text: &str) -> String {
     out
 }
 
-/// What the page says in words and markdown would take for a mark at a line's beginning.
+/// Escapes text that markdown would read as a mark at the beginning of a line.
 fn without_accidents(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {

@@ -1,4 +1,4 @@
-//! Tables of data become tables; tables that only lay a page out become blocks.
+//! Data tables become tables; layout tables become blocks.
 
 use dom_query::NodeRef;
 
@@ -7,9 +7,9 @@ use super::render::Renderer;
 use super::writer::Gap;
 
 const MAX_COLUMNS: usize = 60;
-/// Cells of one table. A larger one is written as blocks.
+/// The most cells in one table. A larger table is written as blocks.
 const MAX_CELLS: usize = 50_000;
-/// Characters of one cell's text.
+/// The most characters in one cell.
 const MAX_CELL: usize = 4000;
 
 struct Row<'t> {
@@ -55,9 +55,9 @@ impl Renderer<'_> {
         self.writer.want(Gap::Blank);
     }
 
-    /// Each cell's text in its column; cells that span leave empty ones.
+    /// Puts each cell's text into its column. Spanning cells leave empty cells.
     fn grid(&mut self, rows: &[Row<'_>], depth: usize) -> Vec<Vec<String>> {
-        // How many rows each column is still covered from above.
+        // For each column, the rows that a spanning cell still covers.
         let mut covered: Vec<usize> = Vec::new();
         let mut grid = Vec::with_capacity(rows.len());
         for row in rows {
@@ -145,7 +145,7 @@ fn is_data(table: &NodeRef<'_>, rows: &[Row<'_>]) -> bool {
     if !(2..=MAX_COLUMNS).contains(&columns) || rows.len() * columns > MAX_CELLS {
         return false;
     }
-    // Whoever lays a page out with tables puts pages into cells.
+    // Layout tables have whole page parts in their cells.
     !table.descendants_it().any(|below| {
         is_named(&below, &["table", "h1", "h2", "h3", "pre", "blockquote", "article", "section", "form", "hr"])
     })

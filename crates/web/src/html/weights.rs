@@ -1,4 +1,4 @@
-//! Measures how much text is below each element, and how much of it in links.
+//! Measures how much text is below each element, and how much of it is in links.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use super::element::name_of;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Weight {
-    /// Characters that are no white space.
+    /// Characters other than white space.
     pub text: usize,
-    /// Those of them that stand in links.
+    /// Those in links.
     pub linked: usize,
 }
 
@@ -24,10 +24,10 @@ impl Weight {
 pub(super) struct Weights(HashMap<NodeId, Weight>);
 
 impl Weights {
-    /// Of the node and all that is below it, in one walk.
+    /// Measures the node and all its descendants in one walk.
     pub fn below(root: &NodeRef<'_>) -> Self {
         let mut weights = HashMap::new();
-        // Each node once on the way down and once on the way up.
+        // Visits each node once on the way down and once on the way up.
         let mut way = vec![(*root, false, false)];
         while let Some((node, in_link, is_up)) = way.pop() {
             if !is_up {

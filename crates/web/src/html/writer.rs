@@ -1,20 +1,20 @@
-//! Lines of a text of blocks, each line behind what the lists and quotes around it put there.
+//! Writes blocks of text. Each line has the prefixes of the lists and quotes around it.
 
-/// Bytes of what is written. No page of the allowed size needs more, unless it is made to.
+/// The most bytes of output. A page of the allowed size needs more only if it is hostile.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
-    /// The next block begins on the next line.
+    /// The next block starts on the next line.
     Line,
-    /// There is an empty line before it.
+    /// An empty line precedes the next block.
     Blank,
 }
 
 struct Prefix {
-    /// On the first line that is written behind it.
+    /// The prefix of the first line.
     first: String,
-    /// On the lines after that.
+    /// The prefix of later lines.
     rest: String,
     is_used: bool,
 }
@@ -42,14 +42,15 @@ impl Writer {
         self.prefixes.pop();
     }
 
-    /// Asks for a distance to the next block; the larger wish counts. Right behind a list item's mark there is none.
+    /// Requests a gap before the next block; the largest request wins. There is none directly after
+    /// a list mark.
     pub fn want(&mut self, gap: Gap) {
         if self.prefixes.last().is_none_or(|prefix| prefix.is_used || prefix.first == prefix.rest) {
             self.gap = self.gap.max(gap);
         }
     }
 
-    /// The next block begins on the next line, whatever was asked for.
+    /// Starts the next block on the next line, whatever was requested.
     pub fn tighten(&mut self) {
         self.gap = Gap::Line;
     }

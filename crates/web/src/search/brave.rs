@@ -12,7 +12,7 @@ use crate::http_client::{HttpResponse, rules_of};
 use crate::text::line;
 
 const BRAVE_API_KEY: &str = "BRAVE_API_KEY";
-/// Words of a query that Brave takes.
+/// The most words of a query that Brave accepts.
 const MAX_WORDS: usize = 50;
 
 pub(super) struct Brave {
@@ -85,7 +85,7 @@ impl SearchProvider for Brave {
 
     async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure> {
         let Some(key) = search.call.secrets.handle(BRAVE_API_KEY) else {
-            let message = format!("the secret {BRAVE_API_KEY:?}, the key of Brave's search API, is not there");
+            let message = format!("the secret {BRAVE_API_KEY:?}, the key of Brave's search API, does not exist");
             return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
         };
         let rules = rules_of(search.call)?;

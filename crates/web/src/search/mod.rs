@@ -1,4 +1,4 @@
-//! Search engines, all behind one trait.
+//! Search engines behind one trait.
 
 mod brave;
 mod searxng;
@@ -20,16 +20,16 @@ use crate::reader_pool::{ReadDeadline, ReaderPool};
 use crate::settings::{SearchChoice, Settings};
 use crate::text::line;
 
-/// Characters of a title and of a snippet.
+/// The most characters of a title and of a snippet.
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;
 
-/// What is searched for.
+/// A search query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     /// One line of 1 to 400 characters.
     pub text: String,
-    /// How many hits are wanted, 1 to 20.
+    /// The number of results, 1 to 20.
     pub count: usize,
 }
 
@@ -39,11 +39,11 @@ pub struct SearchResult {
     pub title: String,
     pub url: String,
     pub snippet: String,
-    /// When the page was written, as the engine says it.
+    /// When the page was written, in the engine's words.
     pub age: Option<String>,
 }
 
-/// One search of one call: what a provider needs to ask its engine.
+/// What a provider needs for one search of one call.
 pub struct SearchContext<'c> {
     pub(crate) gate: &'c Egress,
     pub(crate) call: &'c ToolCall,
@@ -53,7 +53,7 @@ pub struct SearchContext<'c> {
 }
 
 impl SearchContext<'_> {
-    /// One GET through the gate, to where the rules allow.
+    /// One GET through the gate, to hosts that the rules allow.
     pub(crate) async fn get(
         &self,
         rules: &NetRules,
@@ -77,14 +77,15 @@ impl SearchContext<'_> {
 pub trait SearchProvider: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
-    /// Names of the secrets without which it does not answer.
+    /// The names of the secrets that it needs.
     fn required_secrets(&self) -> Vec<String>;
 
-    /// The best hits first; more than asked for does no harm. An engine that refuses is a failure, no hits are none.
+    /// Returns the best results first; more than requested are allowed. A refusal of the engine is
+    /// a failure; no results are an empty list.
     async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure>;
 }
 
-/// The operator's choice; `None` where there is none.
+/// The operator's choice; `None` without one.
 pub(crate) fn provider(settings: &Settings) -> Option<Arc<dyn SearchProvider>> {
     match settings.search.clone()? {
         SearchChoice::Brave => Some(Arc::new(brave::Brave::new(settings.brave_api.clone()))),
@@ -92,8 +93,8 @@ pub(crate) fn provider(settings: &Settings) -> Option<Arc<dyn SearchProvider>> {
     }
 }
 
-/// The results that can be read. A malformed one among others is left out; a list of which none can be read is an
-/// answer that cannot be read.
+/// Returns the valid results. Malformed results are left out; if none is valid, the response is
+/// invalid.
 fn readable<T: DeserializeOwned>(engine: &str, results: Vec<Value>) -> Result<Vec<T>, ToolFailure> {
     let mut wrong = None;
     let mut entries = Vec::with_capacity(results.len());
@@ -110,10 +111,11 @@ fn readable<T: DeserializeOwned>(engine: &str, results: Vec<Value>) -> Result<Ve
 }
 
 fn unreadable(engine: &str, error: &serde_json::Error) -> ToolFailure {
-    failed(format!("{engine}'s answer cannot be read: {error}")).retryable(true)
+    failed(format!("{engine}'s response cannot be read: {error}")).retryable(true)
 }
 
-/// A hit in the words of its engine, which may hold markup; `None` where it leads to no page of the web.
+/// A result from its engine's text, which may contain markup; `None` if it does not link to a web
+/// page.
 fn hit(title: &str, url: &str, snippet: &str, age: Option<&str>, until: &ReadDeadline) -> Option<SearchResult> {
     let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let title = plain_line(title, MAX_TITLE, until);

@@ -1,4 +1,4 @@
-//! A SearXNG, which asks many engines and needs no key.
+//! SearXNG, which queries many engines and needs no key.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::{SearchContext, SearchProvider, SearchQuery, SearchResult, hit, reada
 use crate::failures::{failed, from_http_status};
 use crate::text::line;
 
-/// Pages of results that are asked for until there are enough.
+/// The most pages that are requested to get enough results.
 const MAX_PAGES: usize = 3;
 
 pub(super) struct Searxng {
@@ -24,7 +24,7 @@ pub(super) struct Searxng {
 struct Found {
     #[serde(default)]
     results: Vec<Value>,
-    /// Pairs of an engine's name and what is wrong with it.
+    /// Pairs of an engine's name and its error.
     #[serde(default)]
     unresponsive_engines: Value,
 }
@@ -52,7 +52,7 @@ impl Searxng {
         Self { base }
     }
 
-    /// The operator's setting is the permission: it goes there and nowhere else.
+    /// The operator's setting is the permission: requests go to that host only.
     fn rules(&self) -> Result<NetRules, ToolFailure> {
         let host = Host::of(&self.base).zip(self.base.port_or_known_default());
         let (host, port) = host.ok_or_else(|| failed("the SearXNG's address has no host"))?;
@@ -119,14 +119,14 @@ impl SearchProvider for Searxng {
         for page in 1..=MAX_PAGES {
             let found = match self.page(search, query, page).await {
                 Ok(found) => found,
-                // What is there is better than nothing.
+                // Partial results are better than none.
                 Err(_) if !hits.is_empty() => break,
                 Err(failure) => return Err(failure),
             };
             let before = hits.len();
             hits.extend(found.hits.into_iter().filter(|hit| seen.insert(hit.url.clone())));
             if hits.is_empty() && !found.silent.is_empty() {
-                let message = format!("no engine of the SearXNG answered: {}", found.silent.join("; "));
+                let message = format!("no engine of the SearXNG responded: {}", found.silent.join("; "));
                 return Err(failed(message).retryable(true));
             }
             if hits.len() >= query.count || hits.len() == before {

@@ -1,4 +1,4 @@
-//! `web_browse` beside the realistic pages: errors, other types, encodings, what is left of odd markup.
+//! `web_browse`: errors, other types, encodings, unusual markup. Realistic pages are in `pages.rs`.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -10,7 +10,7 @@ use test_servers::network::serve;
 
 use crate::web::Web;
 
-/// The markdown of a page of this markup, without the lines above it.
+/// The markdown of a page with this markup, without the lines above it.
 async fn browsed(markup: &str) -> String {
     let markup = markup.to_owned();
     let port = serve(Router::new().route("/", get(|| async { Html(markup) }))).await;
@@ -20,7 +20,7 @@ async fn browsed(markup: &str) -> String {
 }
 
 #[tokio::test]
-async fn errors_of_the_server_are_failures_with_its_words() {
+async fn server_errors_are_failures_with_their_text() {
     let router = Router::new()
         .route("/gone", get(|| async { (StatusCode::GONE, Html("<main><p>It was here.</p></main>")) }))
         .route("/busy", get(|| async { (StatusCode::SERVICE_UNAVAILABLE, "later") }));
@@ -28,7 +28,7 @@ async fn errors_of_the_server_are_failures_with_its_words() {
     let web = Web::new().await.inside(&format!("site.test:{port}"));
     let failure = web.failure("web_browse", json!({"url": format!("http://site.test:{port}/gone")})).await;
     assert_eq!(failure.code, ErrorCode::ExecutionFailed);
-    assert!(failure.message.ends_with("answered 410 Gone: It was here."), "{failure}");
+    assert!(failure.message.ends_with("responded with 410 Gone: It was here."), "{failure}");
     assert!(!failure.is_retryable);
     let failure = web.failure("web_browse", json!({"url": format!("http://site.test:{port}/busy")})).await;
     assert!(failure.is_retryable, "{failure}");
@@ -36,7 +36,7 @@ async fn errors_of_the_server_are_failures_with_its_words() {
 }
 
 #[tokio::test]
-async fn other_types_are_shown_as_what_they_are() {
+async fn other_media_types_are_shown() {
     let typed =
         |kind: &'static str, body: &'static [u8]| get(move || async move { ([(header::CONTENT_TYPE, kind)], body) });
     let router = Router::new()
@@ -60,7 +60,7 @@ async fn other_types_are_shown_as_what_they_are() {
 }
 
 #[tokio::test]
-async fn words_keep_their_spaces_and_marks_their_meaning() {
+async fn text_keeps_spaces_and_escapes_markdown() {
     assert_eq!(
         browsed("<p>a<b> bold </b>word, <i><b>both</b></i>, <b><b>twice</b></b> and <em> </em>none").await,
         "a **bold** word, ***both***, **twice** and none"
@@ -79,7 +79,7 @@ async fn words_keep_their_spaces_and_marks_their_meaning() {
 }
 
 #[tokio::test]
-async fn links_are_whole_and_lead_somewhere() {
+async fn links_are_absolute() {
     let text = browsed(
         "<main><p><a href='/a b(c)'>one [1]</a> <a href='//other.test/x'>two</a> <a href='javascript:evil()'>three</a> \
          <a href='#here'>four</a> <a href='data:text/html,x'>five</a> <a href='mailto:a@b.test'>six</a> <a href='?q=%0d%0a'> \
@@ -93,7 +93,7 @@ async fn links_are_whole_and_lead_somewhere() {
 }
 
 #[tokio::test]
-async fn lists_and_tables_keep_their_shape() {
+async fn lists_and_tables_keep_their_structure() {
     assert_eq!(
         browsed("<ul><li>a<ul><li>b<li>c<p>d</p></ul><li>e</ul><p>f").await,
         "- a\n  - b\n  - c\n\n    d\n- e\n\nf"
@@ -114,7 +114,7 @@ async fn lists_and_tables_keep_their_shape() {
 }
 
 #[tokio::test]
-async fn the_main_content_is_found_where_pages_do_not_mark_it() {
+async fn unmarked_main_content_is_found() {
     let paragraph = "<p>Running text of some length, with commas, and with more words than a menu has.</p>".repeat(6);
     let text = browsed(&format!(
         "<div class=top><ul><li><a href=/1>Menu one</a><li><a href=/2>Menu two</a></ul></div><div class=x><div class=y>{paragraph}</div></div>\
@@ -123,10 +123,10 @@ async fn the_main_content_is_found_where_pages_do_not_mark_it() {
     .await;
     assert_eq!(text.matches("Running text").count(), 6);
     assert!(!text.contains("Menu") && !text.contains("Other story"), "{text}");
-    // Nothing is the content by itself: all of it is given.
+    // No part is clearly the content, so all of it is returned.
     let text = browsed("<div>Short.</div><div>Parts.</div>").await;
     assert_eq!(text, "Short.\nParts.");
-    // A name that speaks of noise on what is the page.
+    // A name that suggests noise on the content itself.
     let text = browsed(&format!("<body class='has-sidebar nav-open'><div id=sidebar-layout>{paragraph}</div>")).await;
     assert_eq!(text.matches("Running text").count(), 6);
 }

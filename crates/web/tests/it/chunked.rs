@@ -1,4 +1,4 @@
-//! Long pages: kept in the session's working memory by chunks, truncated without a session.
+//! Long pages: stored in chunks in the session's working memory, truncated without a session.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::web::Web;
 
-/// Twelve chapters, of which the last three are longer than a chunk.
+/// Twelve chapters; the last three are longer than a chunk.
 fn long_page() -> String {
     let mut page = "<title>Long</title><main><h1>Long</h1>".to_owned();
     for chapter in 1..=12 {
@@ -29,14 +29,14 @@ async fn site(page: String) -> (Web, String) {
     (Web::new().await.inside(&format!("site.test:{port}")), format!("http://site.test:{port}/a/b"))
 }
 
-/// What a tool of the working memory answers in the session.
+/// The output of a working memory tool in the session.
 async fn ask(web: &Web, tool: &str, input: Value) -> Value {
     let executor = BuiltinExecutor::new().with(memory::tools(memory::large_result::Settings::default()));
     executor.execute(web.call(tool, input), CancellationToken::new()).await.result.unwrap()
 }
 
 #[tokio::test]
-async fn in_a_session_each_section_is_a_chunk_in_working_memory() {
+async fn sections_are_stored_as_chunks_in_a_session() {
     let (mut web, url) = site(long_page()).await;
     web.session = Some("s1".into());
     let output = web.run("web_browse", json!({"url": url})).await;
@@ -47,7 +47,8 @@ async fn in_a_session_each_section_is_a_chunk_in_working_memory() {
     let address = key.strip_prefix("session/s1/web:site.test-").unwrap();
     assert!(address.contains("-a-b-") && !address.contains(['/', ':']), "{address}");
 
-    // Nine short chapters are a chunk each, the first with the page's title; the long ones are several.
+    // Nine short chapters are one chunk each, the first with the page's title; the long ones are
+    // several.
     let rows: Vec<Vec<&str>> = text
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| #"))
@@ -69,7 +70,7 @@ async fn in_a_session_each_section_is_a_chunk_in_working_memory() {
     }
     let sentences = 40 * 9 + 40 * 8 * 3;
     assert_eq!(whole.matches("Sentence of chapter").count(), sentences);
-    // Larger sections are cut between blank lines.
+    // Larger sections are split at blank lines.
     assert!(!whole.contains("Sentence ofSentence"));
     let found = ask(&web, "result_search", json!({"key": key, "query": "chapter 11"})).await;
     assert!(found["found"].as_u64().unwrap() > 0, "{found}");
@@ -78,7 +79,7 @@ async fn in_a_session_each_section_is_a_chunk_in_working_memory() {
 }
 
 #[tokio::test]
-async fn the_chunks_end_after_the_time_that_the_operator_sets() {
+async fn chunks_expire_after_the_configured_time() {
     let (mut web, url) = site(long_page()).await;
     web.session = Some("s1".into());
     for (minutes, seconds) in [(None, 1800), (Some(5), 300)] {
@@ -99,7 +100,7 @@ async fn the_chunks_end_after_the_time_that_the_operator_sets() {
 }
 
 #[tokio::test]
-async fn pages_within_the_threshold_come_whole() {
+async fn pages_within_the_threshold_are_returned_whole() {
     let page = format!("<main><h1>Short</h1><p>{}</p></main>", "word ".repeat(1500));
     let (mut web, url) = site(page).await;
     for session in [None, Some("s1".to_owned())] {
@@ -113,7 +114,7 @@ async fn pages_within_the_threshold_come_whole() {
 }
 
 #[tokio::test]
-async fn without_a_session_a_long_page_is_truncated_and_read_by_chunks() {
+async fn without_a_session_long_pages_are_truncated_and_chunks_can_be_requested() {
     let (web, url) = site(long_page()).await;
     let text = web.text("web_browse", json!({"url": url})).await;
     let (head, shown) = text.split_once("\n\n").unwrap();
@@ -142,7 +143,7 @@ async fn without_a_session_a_long_page_is_truncated_and_read_by_chunks() {
 }
 
 #[tokio::test]
-async fn a_caller_that_takes_less_gets_less() {
+async fn smaller_caller_limit_gives_less_text() {
     let (mut web, url) = site(long_page()).await;
     for session in [None, Some("s1".to_owned())] {
         web.session.clone_from(&session);
@@ -156,7 +157,7 @@ async fn a_caller_that_takes_less_gets_less() {
 }
 
 #[tokio::test]
-async fn a_page_of_very_many_headings_has_no_more_chunks_than_can_be_kept() {
+async fn chunk_count_is_bounded_for_many_headings() {
     let mut page = "<main>".to_owned();
     for number in 0..3000 {
         write!(page, "<h3>Entry {number}</h3><p>It is number {number}.</p>").unwrap();

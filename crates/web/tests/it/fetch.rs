@@ -1,4 +1,4 @@
-//! `web_fetch`: what it gives of each kind of answer, and where it stops.
+//! `web_fetch`: its output for each kind of response, and its limits.
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -22,7 +22,7 @@ async fn site(router: Router) -> (Web, String) {
 }
 
 #[tokio::test]
-async fn json_is_laid_out_and_text_stays_as_it_is() {
+async fn json_is_formatted_and_text_is_unchanged() {
     let json_text = "{\"b\":1.50,\"a\":[1,2,{\"deep\":null}],\"big\":123456789012345678901234567890}";
     let (web, base) = site(
         Router::new()
@@ -45,7 +45,7 @@ async fn json_is_laid_out_and_text_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_header_tells_of_redirects_and_of_errors() {
+async fn output_header_shows_redirects_and_errors() {
     let (web, base) = site(
         Router::new()
             .route("/old", get(|| async { Redirect::permanent("/new?x=1") }))
@@ -73,7 +73,7 @@ async fn the_header_tells_of_redirects_and_of_errors() {
 }
 
 #[tokio::test]
-async fn long_content_is_cut_and_says_of_how_much() {
+async fn long_content_is_cut_with_total_length() {
     let (web, base) = site(Router::new().route("/", typed("text/plain; charset=utf-8", "ä".repeat(60_000)))).await;
     let text = web.text("web_fetch", json!({"url": base})).await;
     assert!(text.contains("\nLength: 60000 characters\n"));
@@ -90,7 +90,7 @@ async fn long_content_is_cut_and_says_of_how_much() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused_with_its_type() {
+async fn binary_content_is_refused_with_its_type() {
     let (web, base) = site(
         Router::new()
             .route("/pdf", typed("application/pdf", "%PDF-1.7 ..."))
@@ -120,7 +120,7 @@ async fn what_is_no_text_is_refused_with_its_type() {
 }
 
 #[tokio::test]
-async fn the_request_is_a_plain_get() {
+async fn request_is_a_plain_get() {
     let show = |method: axum::http::Method, headers: HeaderMap| async move {
         let shown: Vec<String> =
             headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
@@ -138,7 +138,7 @@ async fn the_request_is_a_plain_get() {
 }
 
 #[tokio::test]
-async fn the_operator_sets_the_user_agent() {
+async fn user_agent_is_configurable() {
     let show = |headers: HeaderMap| async move { headers["user-agent"].to_str().unwrap().to_owned() };
     let (mut web, base) = site(Router::new().route("/", get(show))).await;
     web.settings.user_agent = "Example/1.0 (+https://example.com)".into();
@@ -158,17 +158,17 @@ async fn cells_of_a_table_are_separated_by_tabs() {
 }
 
 #[tokio::test]
-async fn arguments_are_read_strictly_and_addresses_kindly() {
+async fn arguments_are_strict_and_urls_lenient() {
     let (web, base) = site(Router::new().route("/", typed("text/plain", "hello"))).await;
-    // Without a scheme it is https, which nothing here speaks.
+    // Without a scheme it is https, which no server here supports.
     let bare = base.strip_prefix("http://").unwrap();
     let failure = web.failure("web_fetch", json!({"url": bare})).await;
     assert!(failure.code == ErrorCode::ExecutionFailed && failure.message.contains("https://site.test"), "{failure}");
     for (input, named) in [
-        (json!({"url": "ftp://site.test/"}), "url: \"ftp://site.test/\" is neither http nor https"),
+        (json!({"url": "ftp://site.test/"}), "url: \"ftp://site.test/\" must be http or https"),
         (json!({"url": "file:///etc/passwd"}), "url: \"file:///etc/passwd\" is"),
         (json!({"url": "javascript:alert(1)"}), "url: \"javascript:alert(1)\" is"),
-        (json!({"url": "https://user:secret@site.test/"}), "holds a user name"),
+        (json!({"url": "https://user:secret@site.test/"}), "has a user name"),
         (json!({"url": "https://"}), "is no address"),
         (json!({"url": ""}), "is no address"),
         (json!({"url": "https://site.test/", "maxChars": 0}), "maxChars: is 0"),

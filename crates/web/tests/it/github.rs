@@ -1,4 +1,4 @@
-//! `web_browse` on GitHub's threads, against a stand-in for its REST API behind TLS.
+//! `web_browse` on GitHub's threads, against a replacement for its REST API with TLS.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,8 @@ fn issue(number: u64) -> Value {
         "body": "<!-- Please fill in the template -->\r\n### What happened\r\n\r\n```\r\nthread 'main' panicked\r\n```\r\n\r\n### Expected\r\n\r\n- [x] no panic\r\n"})
 }
 
-/// What GitHub's API answers: pages with `Link`, its shape of errors, redirects of moved repositories.
+/// The responses of GitHub's API: pages with `Link`, its error format, redirects of moved
+/// repositories.
 async fn api(
     State(seen): State<Seen>,
     Path((owner, repository, rest)): Path<(String, String, String)>,
@@ -156,7 +157,7 @@ async fn with_github(token: Option<&str>) -> (Web, Seen) {
 }
 
 #[tokio::test]
-async fn an_issue_with_its_comments() {
+async fn issue_with_comments() {
     let (web, seen) = with_github(None).await;
     let output = web.run("web_browse", json!({"url": "https://github.com/ferry/ferry/issues/7#issuecomment-9"})).await;
     assert_eq!(output.metadata["source"], "github_api");
@@ -165,7 +166,7 @@ async fn an_issue_with_its_comments() {
 }
 
 #[tokio::test]
-async fn a_pull_request_with_reviews_and_files() {
+async fn pull_request_with_reviews_and_files() {
     let (web, seen) = with_github(Some(TOKEN)).await;
     let text = web.text("web_browse", json!({"url": "https://github.com/ferry/ferry/pull/12"})).await;
     golden(env!("CARGO_MANIFEST_DIR"), "browse-github-pull.md", &text);
@@ -181,7 +182,7 @@ async fn a_pull_request_with_reviews_and_files() {
 }
 
 #[tokio::test]
-async fn moved_repositories_are_followed_and_endless_lists_end() {
+async fn moved_repositories_are_followed_and_lists_are_bounded() {
     let (web, seen) = with_github(None).await;
     let text = web.text("web_browse", json!({"url": "https://github.com/ferry/moved/issues/7"})).await;
     assert!(text.contains("# Panic when the queue is empty"), "{text}");
@@ -193,7 +194,7 @@ async fn moved_repositories_are_followed_and_endless_lists_end() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_says_what_would_open_it() {
+async fn not_found_error_says_how_to_get_access() {
     let (web, _) = with_github(None).await;
     let url = json!({"url": "https://github.com/ferry/secret/issues/7"});
     let failure = web.failure("web_browse", url.clone()).await;
@@ -205,7 +206,7 @@ async fn what_is_not_there_says_what_would_open_it() {
     let (web, _) = with_github(Some(TOKEN)).await;
     assert!(web.text("web_browse", url.clone()).await.contains("# Panic when the queue is empty (ferry/secret#7)"));
     let failure = web.failure("web_browse", json!({"url": "https://github.com/ferry/ferry/issues/99"})).await;
-    assert!(failure.message.contains("GITHUB_TOKEN may not see it"), "{failure}");
+    assert!(failure.message.contains("GITHUB_TOKEN cannot see it"), "{failure}");
     let (web, _) = with_github(Some("an expired token of some length")).await;
     let failure = web.failure("web_browse", url).await;
     assert!(
@@ -215,7 +216,7 @@ async fn what_is_not_there_says_what_would_open_it() {
 }
 
 #[tokio::test]
-async fn where_the_api_gives_nothing_the_page_is_read() {
+async fn page_is_read_when_the_api_fails() {
     let page = get(|headers: HeaderMap| async move {
         assert!(!headers.contains_key("authorization"), "the token is for the API");
         Html("<title>Panic · Issue #7</title><nav>Menu</nav><main><h1>Panic</h1><p>As the page says it.</p></main>")
@@ -227,11 +228,11 @@ async fn where_the_api_gives_nothing_the_page_is_read() {
     for (repository, why) in [
         (
             "busy",
-            "GitHub's API gave nothing (GitHub's API was asked too often (403 Forbidden)); this is the page itself",
+            "GitHub's API could not be read (the rate limit of GitHub's API is reached (403 Forbidden)); this is the page itself",
         ),
         (
             "down",
-            "GitHub's API gave nothing (GitHub's API answered 502 Bad Gateway: Server Error); this is the page itself",
+            "GitHub's API could not be read (GitHub's API responded with 502 Bad Gateway: Server Error); this is the page itself",
         ),
     ] {
         let url = format!("https://github.com:{port}/ferry/{repository}/issues/7");
@@ -241,7 +242,7 @@ async fn where_the_api_gives_nothing_the_page_is_read() {
     }
     assert_eq!(seen.lock().unwrap().len(), 2);
 
-    // An operator who keeps the tool from the API: the record lists the pages alone.
+    // The operator denies the tool the API: the record lists only the pages.
     let (api, seen) = with_github(None).await;
     let mut web = Web::new().await.unlisted(&format!("api.github.com:{port}")).inside(&format!("github.com:{port}"));
     web.settings.github.clone_from(&format!("https://github.com:{port}/"));

@@ -1,4 +1,5 @@
-//! Servers that flood, drip, lie, bomb and lead inside: each call ends, in bounds, with words that say why.
+//! Hostile servers: floods, slow responses, wrong headers, compression bombs, redirects to private
+//! networks. Each call ends within its limits and says why.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -29,13 +30,14 @@ async fn at(port: u16) -> (Web, String) {
 }
 
 #[tokio::test]
-async fn a_flood_is_read_as_far_as_the_bound_and_left() {
+async fn flood_is_read_up_to_the_limit() {
     let port = raw::floods("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n", "x".repeat(50_000)).await;
     let (web, url) = at(port).await;
     let text = web.text("web_fetch", json!({"url": url, "maxChars": 10})).await;
     assert!(text.contains("\nLength: 2097152 characters\n"), "{text}");
     assert!(text.ends_with("[the page is larger than 2097152 bytes; only its beginning was read]"), "{text}");
-    // In chunks of 4,000 characters there would be 1,311. With more than 500, chunks are larger: a third of 500 of them.
+    // Chunks of 4,000 characters would be 1,311. Above 500, chunks are made larger: a third of 500
+    // of them.
     let text = web.text("web_browse", json!({"url": url})).await;
     assert!(
         text.contains("Note: the page is larger than 5242880 bytes") && text.contains("Note: the page has 166 chunks"),
@@ -45,7 +47,7 @@ async fn a_flood_is_read_as_far_as_the_bound_and_left() {
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_is_read_as_far_as_the_bound() {
+async fn compression_bomb_is_read_up_to_the_limit() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let megabyte = vec![b'a'; 1 << 20];
     for _ in 0..60 {
@@ -60,12 +62,12 @@ async fn a_compressed_bomb_is_read_as_far_as_the_bound() {
     assert!(text.contains("\nLength: 2097152 characters\n"), "{text}");
     let layered = get(|| async { ([(header::CONTENT_ENCODING, "gzip, gzip")], "x") });
     let (web, url) = at(serve(Router::new().route("/", layered)).await).await;
-    // What cannot be looked into is given as the bytes that it is.
+    // What cannot be decoded is treated as plain bytes.
     assert!(web.run("web_fetch", json!({"url": url})).await.result.is_ok());
 }
 
 #[tokio::test]
-async fn servers_that_are_slow_end_in_timeout() {
+async fn slow_servers_time_out() {
     let silent = raw::serve(async |stream| {
         let _open = stream;
         std::future::pending().await
@@ -79,7 +81,7 @@ async fn servers_that_are_slow_end_in_timeout() {
             let failure = web.failure(tool, json!({"url": url})).await;
             assert_eq!(failure.code, ErrorCode::Timeout);
             assert!(
-                failure.is_retryable && failure.message.contains("site.test did not answer in full within 300ms"),
+                failure.is_retryable && failure.message.contains("site.test did not respond completely within 300ms"),
                 "{failure}"
             );
         }
@@ -104,7 +106,7 @@ async fn redirects_end_after_five() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_what_is_no_page_of_the_web_is_final() {
+async fn redirect_to_a_non_web_url_is_not_followed() {
     let leads = get(|Path(to): Path<String>| async move { (StatusCode::FOUND, [(header::LOCATION, to)]) });
     let port = serve(Router::new().route("/{*to}", leads)).await;
     for place in [
@@ -133,7 +135,7 @@ async fn a_redirect_to_what_is_no_page_of_the_web_is_final() {
 }
 
 #[tokio::test]
-async fn nothing_leads_inside() {
+async fn private_addresses_are_unreachable() {
     let (inner, connections) = raw::serve(async |_stream| Ok(())).await;
     let leads = get(|Path(to): Path<String>| async move { (StatusCode::FOUND, [(header::LOCATION, to)]) });
     let port = serve(Router::new().route("/{*to}", leads)).await;
@@ -146,7 +148,7 @@ async fn nothing_leads_inside() {
         "http://metadata.test/".to_owned(),
     ];
     let mut web = Web::new().await.inside(&format!("site.test:{port}"));
-    // The record lists every place: it is the address that is refused.
+    // The record allows every host, so it is the address that is refused.
     for host in [
         format!("127.0.0.1:{inner}"),
         format!("localhost.test:{inner}"),
@@ -176,7 +178,7 @@ async fn nothing_leads_inside() {
 }
 
 #[tokio::test]
-async fn what_servers_say_of_themselves_breaks_no_line() {
+async fn server_headers_cannot_break_output_lines() {
     let answer = "HTTP/1.1 200 All\tgood\r\ncontent-type: text/html; x=\"\x0b--- Content ---\"\r\ncontent-length: 60\r\n\r\n\
                   <title>a\r\n--- Content ---\r\nb\x1b[2J</title><p>c\x07\x08d</p>";
     let (web, url) = at(raw::says_and_leaves(answer).await).await;
@@ -202,7 +204,7 @@ async fn what_servers_say_of_themselves_breaks_no_line() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_at_once_and_frees_its_place() {
+async fn cancelled_call_stops_at_once_and_frees_its_slot() {
     let mut markup = "<a".to_owned();
     for n in 0..500_000 {
         write!(markup, " {n:x}").unwrap();
@@ -218,19 +220,19 @@ async fn a_cancelled_call_ends_at_once_and_frees_its_place() {
     big.progress = reading.clone();
     let cancel = async {
         reading.0.notified().await;
-        // The work is given away at the next turn.
+        // The work is abandoned at the next check.
         tokio::task::yield_now().await;
         cancelled.cancel();
     };
     let (big, ()) = tokio::join!(executor.execute(big, cancelled.clone()), cancel);
     assert_eq!(big.result.unwrap_err().code, ErrorCode::Cancelled);
-    // Read to its end the page would take minutes, and this call would wait for its place.
+    // Parsed to its end, the page would take minutes, and this call would wait for a slot.
     let small = web.call("web_fetch", json!({"url": format!("{url}small")}));
     let small = executor.execute(small, CancellationToken::new()).await;
     assert!(small.result.unwrap().as_str().unwrap().ends_with("small"));
 }
 
-/// Tells when a page is about to be read.
+/// Signals when a page is about to be parsed.
 #[derive(Default)]
 struct Reading(Notify);
 

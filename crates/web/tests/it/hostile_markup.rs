@@ -1,5 +1,5 @@
-//! Markup that is made to cost: nested a million deep, opened again and again, half a million attributes. Each page is
-//! read within the bounds, its words are found, and what was left out is said.
+//! Expensive markup: nested a million deep, reopened again and again, half a million attributes.
+//! Each page is parsed within the limits, its text is found, and cuts are reported.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use test_servers::network::serve;
 
 use crate::web::Web;
 
-/// What each tool reads of it.
+/// The output of each tool for the markup.
 async fn read(markup: String) -> [String; 2] {
     let router = Router::new().route("/", get(|| async { Html(markup) }));
     let port = serve(router).await;
     let mut web = Web::new().await.inside(&format!("site.test:{port}"));
-    // So that what ends here ends by another bound than the clock, on a slow machine too.
+    // A long time limit, so that other limits apply first, on slow machines too.
     web.settings.reading_time = Duration::from_mins(2);
     let url = format!("http://site.test:{port}/");
     [
@@ -60,7 +60,7 @@ async fn a_million_tags_deep() {
 }
 
 #[tokio::test]
-async fn ends_that_close_nothing() {
+async fn unmatched_end_tags() {
     for ends in [
         "<x><div></x></div>",
         "<b><div></b>",
@@ -79,7 +79,7 @@ async fn ends_that_close_nothing() {
 }
 
 #[tokio::test]
-async fn formatting_that_every_paragraph_opens_again() {
+async fn formatting_reopened_by_every_paragraph() {
     let mut opened = String::new();
     for n in 0..2000 {
         write!(opened, "<b id={n}><i class=x{n}><font color={n}>").unwrap();
@@ -105,13 +105,13 @@ async fn one_tag_with_half_a_million_attributes() {
     web.settings.reading_time = Duration::from_millis(300);
     for tool in ["web_fetch", "web_browse"] {
         let text = web.text(tool, json!({"url": format!("http://site.test:{port}/")})).await;
-        // A fast machine may get through.
+        // A fast machine may finish in time.
         assert!(text.contains("FIRST") || text.contains("the page's markup takes too long to read"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn tables_lists_and_entities_that_grow() {
+async fn growing_tables_lists_and_entities() {
     is_read(
         "spans",
         format!("<p>FIRST</p><table>{}</table>", "<tr><td colspan=1000 rowspan=65534>x<td>y".repeat(40_000)),
@@ -129,7 +129,7 @@ async fn tables_lists_and_entities_that_grow() {
 }
 
 #[tokio::test]
-async fn json_nested_a_million_deep_is_given_as_it_came() {
+async fn json_nested_a_million_deep_is_unformatted() {
     let bodies = [
         "[".repeat(1_000_000),
         format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000)),

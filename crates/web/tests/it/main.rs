@@ -1,8 +1,8 @@
-//! The `web` crate through its public door: its tools in their executor, the gate, and servers on loopback that stand
-//! in for the web.
+//! Tests of the `web` crate through its public interface: its tools in their executor, the gate,
+//! and servers on loopback that replace the web.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// Tests say values in place and hold little state.
+// Tests use literal values and have little state.
 #![allow(clippy::needless_pass_by_value, clippy::large_futures, clippy::similar_names)]
 
 mod browse;

@@ -1,4 +1,4 @@
-//! Realistic pages, and what an agent reads of each.
+//! Realistic pages and the expected output of each.
 
 use axum::Router;
 use axum::http::header;
@@ -47,7 +47,7 @@ async fn an_encyclopedia() {
 }
 
 #[tokio::test]
-async fn a_page_from_the_last_century() {
+async fn page_with_legacy_markup() {
     read("web_browse", "/karte.htm", "browse-old.md").await;
     read("web_fetch", "/karte.htm", "fetch-old.txt").await;
 }
@@ -58,12 +58,12 @@ async fn questions_and_answers() {
 }
 
 #[tokio::test]
-async fn a_front_page_in_tables() {
+async fn front_page_in_layout_tables() {
     read("web_browse", "/news", "browse-front.md").await;
 }
 
 #[tokio::test]
-async fn a_page_that_scripts_make() {
+async fn page_rendered_by_scripts() {
     read("web_browse", "/board", "browse-application.md").await;
     read("web_fetch", "/board", "fetch-application.txt").await;
 }

@@ -1,4 +1,4 @@
-//! `web_search` against stand-ins for Brave (behind TLS, with its key) and SearXNG.
+//! `web_search` against replacements for Brave (with TLS and its key) and SearXNG.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -28,8 +28,8 @@ fn malformed() -> Value {
     json!({"title": ["a list"], "url": 5, "content": {}, "description": {}})
 }
 
-/// What Brave answers, by its documentation: token, bounds of `q` and `count`, gzip, its shape of
-/// errors.
+/// Brave's responses, by its documentation: token, limits of `q` and `count`, gzip, its error
+/// format.
 async fn brave(
     State(seen): State<Seen>,
     uri: Uri,
@@ -107,7 +107,7 @@ async fn with_brave(key: Option<&str>) -> (Web, Seen) {
 }
 
 #[tokio::test]
-async fn brave_gives_numbered_results() {
+async fn brave_results_are_numbered() {
     let (web, seen) = with_brave(Some(KEY)).await;
     let output = web.run("web_search", json!({"query": "  postgres\tskip locked  "})).await;
     assert_eq!(output.metadata["provider"], "brave");
@@ -123,7 +123,7 @@ async fn brave_gives_numbered_results() {
 }
 
 #[tokio::test]
-async fn the_count_is_clamped_and_the_operator_sets_the_default() {
+async fn count_is_clamped_and_default_is_configurable() {
     let (mut web, seen) = with_brave(Some(KEY)).await;
     web.settings.search_count = 7;
     let schema = validate::Schema::compile(&seeded("web_search").input_schema).unwrap();
@@ -178,7 +178,7 @@ async fn queries_are_cut_and_cannot_add_headers_or_parameters() {
 }
 
 #[tokio::test]
-async fn refusals_of_brave_say_what_to_do() {
+async fn brave_errors_say_what_to_do() {
     let (web, _) = with_brave(Some("a wrong key of some length")).await;
     let failure = web.failure("web_search", json!({"query": "x"})).await;
     assert_eq!(failure.code, ErrorCode::ExecutionFailed);
@@ -205,8 +205,8 @@ async fn refusals_of_brave_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn the_key_goes_to_brave_alone() {
-    // Bound to another host, it does not leave.
+async fn key_is_sent_to_brave_only() {
+    // A key that is bound to another host is not sent.
     let (mut web, seen) = with_brave(None).await;
     web = web.secret("BRAVE_API_KEY", KEY, "other.test");
     let failure = web.failure("web_search", json!({"query": "x"})).await;
@@ -218,12 +218,12 @@ async fn the_key_goes_to_brave_alone() {
 }
 
 #[tokio::test]
-async fn without_an_engine_the_tool_waits_and_says_how() {
+async fn tool_without_an_engine_waits_and_says_why() {
     let web = Web::new().await;
     let definition = seeded("web_search");
     let waits = web.executor().waits_for(&definition);
     assert!(waits.len() == 1 && waits[0].contains("--search brave") && waits[0].contains("--searxng-url"), "{waits:?}");
-    // It stands behind "the tool … has missing requirements:" as well as alone.
+    // It is shown alone, and after "the tool … has missing requirements:".
     assert!(waits[0].starts_with("no search engine is chosen; start") && !waits[0].contains("wait"), "{waits:?}");
     assert!(web.executor().required_secrets(&definition).is_empty());
     let failure = web.failure("web_search", json!({"query": "x"})).await;
@@ -283,7 +283,7 @@ async fn with_searxng() -> Web {
 }
 
 #[tokio::test]
-async fn searxng_is_asked_for_pages_until_there_are_enough() {
+async fn searxng_pages_are_requested_until_enough_results() {
     let web = with_searxng().await;
     let text = web.text("web_search", json!({"query": "tides", "count": 6})).await;
     golden(env!("CARGO_MANIFEST_DIR"), "search-searxng.md", &text);
@@ -295,7 +295,7 @@ async fn searxng_is_asked_for_pages_until_there_are_enough() {
 }
 
 #[tokio::test]
-async fn refusals_of_searxng_say_what_to_do() {
+async fn searxng_errors_say_what_to_do() {
     let web = with_searxng().await;
     let failure = web.failure("web_search", json!({"query": "forbidden"})).await;
     assert!(!failure.is_retryable && failure.message.contains("search.formats"), "{failure}");
@@ -304,8 +304,7 @@ async fn refusals_of_searxng_say_what_to_do() {
     assert!(failure.message.ends_with("duckduckgo: CAPTCHA; brave: too many requests"), "{failure}");
 }
 
-/// One malformed result among many is left out; an answer of which nothing can be read is a
-/// failure.
+/// One malformed result among many is left out. A response without any valid result is a failure.
 #[tokio::test]
 async fn malformed_results_are_left_out() {
     for web in [with_brave(Some(KEY)).await.0, with_searxng().await] {
@@ -325,7 +324,7 @@ async fn malformed_results_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_searxng_inside_needs_the_operators_word_for_this_tool() {
+async fn private_searxng_needs_operator_permission() {
     let port = serve(Router::new().route("/search", get(searxng))).await;
     for allowed in [format!("other_tool=searx.test:{port}"), format!("web_search=searx.test:{}", port ^ 1)] {
         let mut web = Web::new().await.unlisted(&allowed);

@@ -1,4 +1,4 @@
-//! The tools, as a runner has them, in a small internet.
+//! The tools as in a runner, with a small fake internet.
 
 use std::sync::Arc;
 
@@ -34,20 +34,20 @@ impl Web {
         }
     }
 
-    /// Puts a name on loopback; the operator and the tools' records allow it there.
+    /// Maps a name to loopback. The operator and the tools' records allow it.
     pub fn inside(mut self, entry: &str) -> Self {
         self.network = self.network.inside(entry);
         self.hosts.push(entry.to_owned());
         self
     }
 
-    /// The tools' records list it, the operator does not.
+    /// The tools' records allow it, the operator does not.
     pub fn listed(mut self, entry: &str) -> Self {
         self.hosts.push(entry.to_owned());
         self
     }
 
-    /// Puts a name on loopback; the operator allows it there, the tools' records do not.
+    /// Maps a name to loopback. The operator allows it, the tools' records do not.
     pub fn unlisted(mut self, entry: &str) -> Self {
         self.network = self.network.inside(entry);
         self
