@@ -1,4 +1,4 @@
-//! The time, as the scheduler and the tools see it, so that tests can move it.
+//! The clock of the scheduler and the tools. Tests can move it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> DateTime<Utc>;
 
-    /// Returns when it is this late, or later. Dropping the future ends the wait.
+    /// Waits until this time. Dropping the future ends the wait.
     async fn sleep_until(&self, moment: DateTime<Utc>);
 }
 
@@ -17,8 +17,8 @@ pub trait Clock: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// The machine's clock may be set, and a machine may sleep: no wait is longer than this before the clock is looked at
-/// again.
+/// The longest wait before the clock is read again, because the machine's clock can be set, and a
+/// machine can sleep.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 #[async_trait]

@@ -9,15 +9,15 @@ use uuid::Uuid;
 use crate::schedule::{Firing, Schedule, name_tag};
 use crate::{Settings, zone};
 
-/// On every `schedule.fired.v1`.
+/// The tag of every `schedule.fired.v1`.
 pub const FIRED_TAG: &str = "schedule-fired";
 
-/// Names one fire among all: also its idempotency key.
+/// The unique tag of a fire, which is also its idempotency key.
 pub fn fire_tag(id: Uuid, at: DateTime<Utc>) -> String {
     format!("schedule-fire:{id}:{}", at.timestamp())
 }
 
-/// The record of this fire of the schedule with this id. The same for everybody who writes it.
+/// The record of a fire of the schedule with this id. It is identical for every scheduler.
 pub fn record(
     id: Uuid,
     workspace: Option<&str>,
@@ -29,7 +29,7 @@ pub fn record(
         Some(tool) => request(id, tool, workspace, schedule, firing, settings),
         None => fired(id, workspace, schedule, firing, settings),
     };
-    // Also on a record: what it triggers is held to them too.
+    // Records get the profiles too, because they apply to what the record triggers.
     record.tags.extend(profiles(schedule).tags());
     record.tags.push(name_tag(&schedule.name));
     record.tags.push(fire_tag(id, firing.at));
@@ -77,7 +77,7 @@ fn request(
     record
 }
 
-/// What a fire is held to: what a schedule starts is not what somebody asked for just now.
+/// The profiles of a fire. They include `scheduled`, because no agent asked for this call just now.
 pub fn profiles(schedule: &Schedule) -> Profiles {
     let mut profiles = Profiles::of(Profile::Scheduled);
     schedule.profiles.iter().for_each(|profile| profiles.add(*profile));

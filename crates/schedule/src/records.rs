@@ -1,4 +1,4 @@
-//! The schedules of a tenant, as the store has them.
+//! The schedule records of a tenant.
 
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath,
@@ -17,7 +17,7 @@ pub(crate) struct Entry {
     pub version: i64,
     pub workspace: Option<String>,
     pub context: Map<String, Value>,
-    /// What the context says, or what is wrong with it.
+    /// The schedule in the context, or why it is invalid.
     pub schedule: Result<Schedule, String>,
 }
 
@@ -32,7 +32,7 @@ impl Entry {
         self.schedule.as_ref().is_ok_and(|schedule| schedule.status == Status::Active)
     }
 
-    /// The change after which the record says this.
+    /// The change that writes this schedule into the record.
     pub fn changed_to(&self, schedule: &Schedule) -> BreadcrumbChanges {
         BreadcrumbChanges { context: Some(schedule.written_into(self.context.clone())), ..BreadcrumbChanges::default() }
     }
@@ -50,7 +50,7 @@ impl From<BreadcrumbListItem> for Entry {
     }
 }
 
-/// Those that have not ended: at most a page, of which the newest changed.
+/// The schedules that have not ended: at most one page, newest change first.
 pub(crate) async fn active(store: &dyn Breadcrumbs) -> Result<Vec<Entry>, StoreError> {
     let has_not = |status: Status| status_is(MatchOp::Ne, status);
     let conditions = [has_not(Status::Done), has_not(Status::Cancelled)];
@@ -58,7 +58,7 @@ pub(crate) async fn active(store: &dyn Breadcrumbs) -> Result<Vec<Entry>, StoreE
         .await
 }
 
-/// Those that ended last, newest first.
+/// The schedules that ended last, newest first.
 pub(crate) async fn ended(store: &dyn Breadcrumbs, most: u32) -> Result<Vec<Entry>, StoreError> {
     let mut found = Vec::new();
     for status in [Status::Done, Status::Cancelled] {
@@ -71,7 +71,8 @@ pub(crate) async fn ended(store: &dyn Breadcrumbs, most: u32) -> Result<Vec<Entr
     Ok(found)
 }
 
-/// All of this name, the oldest first: one, unless somebody wrote a record of their own.
+/// All schedules with this name, oldest first. There is one, unless somebody wrote a record by
+/// hand.
 pub(crate) async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Entry>, StoreError> {
     let mut found = list(store, Selector { all_tags: vec![name_tag(name)], ..Selector::default() }, 100).await?;
     found.retain(|entry| entry.schedule.as_ref().is_ok_and(|schedule| schedule.name == name));
@@ -90,7 +91,7 @@ fn status_is(op: MatchOp, status: Status) -> Option<ContextMatch> {
     Some(ContextMatch { path, op, value: status.as_str().into() })
 }
 
-/// With the end of a task its record gets an end too.
+/// When a task ends, its record gets a time to live.
 pub(crate) fn ending(mut changes: BreadcrumbChanges, settings: &Settings) -> BreadcrumbChanges {
     changes.ttl_type = Some(TtlType::Duration);
     changes.ttl_config = Some(json!({"duration": settings.keep_ended.as_secs().max(1)}));

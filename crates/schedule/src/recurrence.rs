@@ -1,20 +1,21 @@
-//! When a cron text comes about in a time zone.
+//! The times of a cron expression in a time zone.
 //!
-//! Where the zone's clocks are put forward or back, two readings are wanted, and the hour field tells which:
-//! - It names hours (`30 2 * * *`): a time of day. Each comes once a day. One that the clocks skip comes at the moment
-//!   at which they go on (02:30 at 03:00; several of them there are one), one that they show twice comes the first time.
-//! - It begins with `*` (`*/15 * * * *`): hours as they pass. It comes whenever the clock shows a time that is meant:
-//!   in the doubled hour both times, in the skipped hour not at all.
+//! When the zone's clocks change, the hour field decides the meaning:
+//! - It names hours (`30 2 * * *`): a time of day, once a day. A skipped time occurs when the clock
+//!   continues (02:30 at 03:00; several skipped times occur once). A repeated time occurs the first
+//!   time.
+//! - It begins with `*` (`*/15 * * * *`): elapsed hours. It occurs whenever the clock shows a
+//!   matching time: twice in the repeated hour, never in the skipped hour.
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, SubsecRound, TimeDelta, TimeZone, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
 use crate::Cron;
 
-/// So far apart can a moment and the clock on the wall be, read as if it were UTC, with a day that was left out.
+/// The largest difference between UTC and local time, including a day that a zone skipped.
 const FARTHEST: TimeDelta = TimeDelta::hours(40);
 
-/// The zone of this IANA name, in any case. The error says what might be meant.
+/// The zone with this IANA name, in any case. The error suggests similar names.
 pub fn zone(name: &str) -> Result<Tz, String> {
     if let Ok(zone) = name.parse() {
         return Ok(zone);
@@ -36,40 +37,40 @@ pub fn zone(name: &str) -> Result<Tz, String> {
     })
 }
 
-/// A cron text in a zone.
+/// A cron expression in a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recurrence {
     pub cron: Cron,
     pub zone: Tz,
 }
 
-/// What came about between two moments.
+/// The times between two moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastFires {
-    /// The last time.
+    /// The latest time.
     pub latest: DateTime<Utc>,
-    /// How many times before it, at most [`PastFires::COUNTED`].
+    /// The number of times before it, at most [`PastFires::COUNTED`].
     pub before: u64,
 }
 
 impl PastFires {
-    /// Counting ends here.
+    /// The maximum of the count.
     pub const COUNTED: u64 = 1000;
 }
 
 impl Recurrence {
-    /// The first time after this moment, in whole seconds.
+    /// Returns the first time after this moment, in whole seconds.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let after = after.trunc_subsecs(0);
         if self.cron.is_every_hour() { self.next_as_hours_pass(after) } else { self.next_of_day(after) }
     }
 
-    /// The next times, up to so many.
+    /// Returns the next times, up to `most`.
     pub fn next_times(&self, after: DateTime<Utc>, most: usize) -> Vec<DateTime<Utc>> {
         std::iter::successors(self.next(after), |time| self.next(*time)).take(most).collect()
     }
 
-    /// What came about from `first`, itself a time that is meant, until `now`.
+    /// Returns the times from `first`, which is itself one, until `now`.
     pub fn past(&self, first: DateTime<Utc>, now: DateTime<Utc>) -> PastFires {
         let mut times = std::iter::successors(Some(first), |time| self.next(*time)).take_while(|time| *time <= now);
         let mut latest = times.next().unwrap_or(first);
@@ -84,7 +85,7 @@ impl Recurrence {
         PastFires { latest, before }
     }
 
-    /// The last time until `now`; `known` is one. Looks back in steps that double, then forward from there.
+    /// The latest time until `now`; `known` is one. Searches back in doubling steps, then forward.
     fn latest(&self, known: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
         let mut back = TimeDelta::seconds(1);
         let mut latest = loop {
@@ -102,7 +103,7 @@ impl Recurrence {
         latest
     }
 
-    /// Times of day in order are moments in order, some of them the same.
+    /// Times of day in order are moments in order; some moments can be equal.
     fn next_of_day(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut shown = self.cron.next(self.shown_at(after))?;
         loop {
@@ -119,7 +120,8 @@ impl Recurrence {
 
     fn next_as_hours_pass(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.next_shown(after, self.shown_at(after) + TimeDelta::seconds(1));
-        // In the first pass of a doubled hour the second is still to come, and it begins before the clock's present time.
+        // In the first pass of a repeated hour the second is still to come, and it begins before
+        // the clock's current time.
         let again = match self.zone.from_local_datetime(&self.shown_at(after)) {
             MappedLocalTime::Ambiguous(first, second) if first.to_utc() == after => {
                 let second_begins = self.change_between(after, second.to_utc());
@@ -130,7 +132,7 @@ impl Recurrence {
         next.into_iter().chain(again).min()
     }
 
-    /// The first moment after `after` at which the clock shows a time that is meant, from `shown` on.
+    /// The first moment after `after` at which the clock shows a matching time, from `shown` on.
     fn next_shown(&self, after: DateTime<Utc>, shown: NaiveDateTime) -> Option<DateTime<Utc>> {
         let mut shown = self.cron.next(shown)?;
         loop {
@@ -145,12 +147,12 @@ impl Recurrence {
         }
     }
 
-    /// What the clock on the wall shows.
+    /// The local time.
     fn shown_at(&self, moment: DateTime<Utc>) -> NaiveDateTime {
         moment.with_timezone(&self.zone).naive_local()
     }
 
-    /// The moment at which the clock goes on, for a time that it skips.
+    /// The moment at which the clock continues after a skipped time.
     fn end_of_gap(&self, skipped: NaiveDateTime) -> DateTime<Utc> {
         let middle = skipped.and_utc();
         first(middle - FARTHEST, middle + FARTHEST, |moment| self.shown_at(moment) > skipped)
@@ -164,7 +166,8 @@ impl Recurrence {
     }
 }
 
-/// The first second in (from, to] of which this is true; it is of `to`, and not of `from`.
+/// The first second in (from, to] for which `is_there` is true. It is true for `to`, and false for
+/// `from`.
 fn first(from: DateTime<Utc>, to: DateTime<Utc>, is_there: impl Fn(DateTime<Utc>) -> bool) -> DateTime<Utc> {
     let (mut without, mut with) = (from, to);
     while with - without > TimeDelta::seconds(1) {

@@ -1,4 +1,4 @@
-//! The context of a `schedule.v1`: a task that runs by the clock, and how far it is.
+//! The context of a `schedule.v1`: a scheduled task and its state.
 
 use breadcrumb::{Profile, Profiles};
 use chrono::{DateTime, Utc};
@@ -8,45 +8,46 @@ use uuid::Uuid;
 
 use crate::{Cron, Recurrence, Settings, zone};
 
-/// On every schedule.
+/// The tag of every schedule.
 pub const TAG: &str = "schedule";
 /// The longest name, in characters.
 pub const MAX_NAME: usize = 100;
 
-/// The tag by which the schedule of this name, and its fires, are found.
+/// The tag of the schedule with this name, and of its fires.
 pub fn name_tag(name: &str) -> String {
     format!("schedule:{name}")
 }
 
-/// What stands in the record. Only the name and the cron text are needed: people may write schedules too.
+/// The content of the record. Only the name and the cron expression are required, so that people
+/// can write schedules too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub name: String,
     pub cron: String,
-    /// An IANA name. Without one the operator's zone holds.
+    /// An IANA name. Without one, the operator's zone applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     #[serde(default)]
     pub description: String,
-    /// It ends with its first fire.
+    /// The task ends with its first fire.
     #[serde(default)]
     pub run_once: bool,
     #[serde(default)]
     pub missed: Missed,
-    /// What a fire calls; without it a fire writes a `schedule.fired.v1`.
+    /// The tool that a fire calls. Without it a fire writes a `schedule.fired.v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The conversation in which the task was made: what a fire calls belongs to it.
+    /// The session in which the task was created. Calls of its fires belong to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The profiles of whoever made it; `scheduled` is added to each fire.
+    /// The profiles of its creator; `scheduled` is added to each fire.
     #[serde(default)]
     pub profiles: Vec<Profile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<Uuid>,
-    /// The request that made it, so that the same request again is known for the same.
+    /// The request that created it, to detect a repeat of the same request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Uuid>,
     /// That request replaced an active task.
@@ -58,14 +59,14 @@ pub struct Schedule {
     pub state: State,
 }
 
-/// What becomes of times that passed while no scheduler was up.
+/// How missed times are handled, when no scheduler was running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Missed {
-    /// One fire, which says how many there would have been.
+    /// One fire, with the number of missed times.
     #[default]
     Once,
-    /// None: the next time is awaited.
+    /// No fire until the next time.
     Skip,
 }
 
@@ -74,7 +75,7 @@ pub enum Missed {
 pub enum Status {
     #[default]
     Active,
-    /// It was to run once and did.
+    /// A task with `run_once` that has run.
     Done,
     Cancelled,
 }
@@ -89,21 +90,23 @@ impl Status {
     }
 }
 
-/// How far it is. Schedulers write it, each change with the version that it was made from.
+/// The state of the task. Schedulers write it, each change based on the version that it was read
+/// at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// The cron text and the zone that `next_fire` was reckoned from: where they changed it is reckoned anew.
+    /// The cron expression and the zone that `next_fire` was computed from. If they change, it is
+    /// computed again.
     pub basis: Option<Basis>,
     pub next_fire: Option<DateTime<Utc>>,
     pub last_fire: Option<DateTime<Utc>>,
-    /// How many fires there were.
+    /// The number of fires.
     pub fires: u64,
-    /// How many times passed without one.
+    /// The number of missed times.
     pub missed: u64,
-    /// A fire that was begun: its record is written next, by whoever comes to it, and this is taken away again.
+    /// A fire that has begun. Any scheduler writes its record next and then removes this field.
     pub firing: Option<Firing>,
-    /// Why the last fire came to nothing.
+    /// Why the last fire failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,27 +119,28 @@ pub struct Basis {
     pub timezone: String,
 }
 
-/// Everything that a fire's record is made of beside the schedule, so that whoever writes it writes the same.
+/// With the schedule, all inputs of a fire's record, so that every scheduler writes the same
+/// record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Firing {
-    /// The time that came.
+    /// The scheduled time.
     pub at: DateTime<Utc>,
     pub begun_at: DateTime<Utc>,
-    /// How many times before it passed without a fire.
+    /// The number of missed times before it.
     #[serde(default)]
     pub missed: u64,
-    /// Whether `missed` is where counting ended.
+    /// Whether `missed` reached the maximum of the count.
     #[serde(default)]
     pub missed_more: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_since: Option<DateTime<Utc>>,
-    /// Whether the fire makes good a time that was missed.
+    /// Whether the fire replaces a missed time.
     #[serde(default)]
     pub catch_up: bool,
 }
 
 impl Schedule {
-    /// What the context says, or a sentence about what is wrong with it.
+    /// Parses the context. The error is a sentence.
     pub fn read(context: &Map<String, Value>) -> Result<Self, String> {
         let schedule = Self::deserialize(Value::Object(context.clone()))
             .map_err(|error| format!("the record is no schedule: {error}"))?;
@@ -146,7 +150,7 @@ impl Schedule {
         }
     }
 
-    /// The same under the profiles that the record's tags name as well: the store puts an author's there.
+    /// Adds the profiles in the record's tags: the store puts the author's profile there.
     #[must_use]
     pub fn held_to(mut self, tags: &[String]) -> Self {
         let mut profiles = Profiles::default();
@@ -156,8 +160,8 @@ impl Schedule {
         self
     }
 
-    /// In place of an active task. Where the times are the same, its state goes on: a fire that is due or under way is
-    /// not lost.
+    /// Replaces an active task. If the times are the same, its state is kept, so that a fire that
+    /// is due or in progress is not lost.
     #[must_use]
     pub(crate) fn replacing(mut self, there: &Self) -> Self {
         self.replaced = true;
@@ -167,7 +171,7 @@ impl Schedule {
         self
     }
 
-    /// When it comes about, or a sentence about the field that is wrong.
+    /// Its recurrence. The error is a sentence that names the invalid field.
     pub fn recurrence(&self, settings: &Settings) -> Result<Recurrence, String> {
         let zone = match &self.timezone {
             Some(name) => zone(name).map_err(|why| format!("timezone: {why}"))?,
@@ -185,19 +189,19 @@ impl Schedule {
         Ok(Recurrence { cron, zone })
     }
 
-    /// The basis of what this recurrence gives.
+    /// The basis of times from this recurrence.
     pub fn basis(&self, recurrence: &Recurrence) -> Basis {
         Basis { cron: self.cron.clone(), timezone: recurrence.zone.name().to_owned() }
     }
 
-    /// Whether `next_fire` was reckoned from what the record says now.
+    /// Whether `next_fire` was computed from the current content of the record.
     pub fn is_reckoned(&self, settings: &Settings) -> bool {
         let zone = self.timezone.as_deref().unwrap_or(settings.timezone.name());
         self.state.next_fire.is_some()
             && self.state.basis.as_ref().is_some_and(|basis| basis.cron == self.cron && basis.timezone == zone)
     }
 
-    /// The context with what this schedule says; fields that are not ours stay.
+    /// Writes this schedule into the context. Fields of others remain.
     pub fn written_into(&self, mut context: Map<String, Value>) -> Map<String, Value> {
         if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
             for key in ["timezone", "tool", "input", "session", "made_by", "request", "replaced"] {
@@ -209,7 +213,7 @@ impl Schedule {
     }
 }
 
-/// Names are tags' endings and what people say.
+/// Names are part of tags, and people use them.
 pub fn check_name(name: &str) -> Result<(), String> {
     let length = name.chars().count();
     if length == 0 || length > MAX_NAME {

@@ -1,4 +1,4 @@
-//! What an operator may set, the same for the tools and the scheduler.
+//! The operator's settings for the tools and the scheduler.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use chrono_tz::Tz;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The zone of a task that names none. Default: UTC.
+    /// The zone of tasks without one. Default: UTC.
     pub timezone: Tz,
-    /// How many tasks of a tenant may be active. Default 100.
+    /// The most active tasks of a tenant. Default 100.
     pub max_active: usize,
     /// The shortest interval between two fires of a task, from 1 s to 60 s. Default 10 s.
     pub least_distance: Duration,
-    /// How late a fire may be and still be the regular one; later it was missed. Default 60 s.
+    /// How late a fire can be before its time counts as missed. Default 60 s.
     pub lateness: Duration,
-    /// How long a fire that another scheduler began may stand unfinished before this one finishes it. Default 10 s.
+    /// How long another scheduler's fire can be unfinished before this one finishes it. Default 10
+    /// s.
     pub help_after: Duration,
-    /// How long after a store that failed the same thing is tried again. Default 5 s.
+    /// The pause before a retry after the store failed. Default 5 s.
     pub retry_after: Duration,
-    /// How often all schedules are read, whatever the events said. Default 5 min.
+    /// How often all schedules are read, in addition to events. Default 5 min.
     pub look_every: Duration,
-    /// How long a task that has ended (done or cancelled) can still be listed. Default 7 days.
+    /// How long an ended task (done or cancelled) can be listed. Default 7 days.
     pub keep_ended: Duration,
     /// How long a `schedule.fired.v1` is kept. Default 30 days.
     pub keep_fired: Duration,

@@ -1,4 +1,4 @@
-//! The two fields of a cron text that say on which days: day of month and day of week.
+//! The two day fields of a cron expression: day of month and day of week.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -11,17 +11,18 @@ pub(super) struct Days {
     of_month: u32,
     /// `L-n`: bit n for n days before the last one.
     from_end: u32,
-    /// `nW`: the weekday (Monday to Friday) of the month that is nearest to the day n.
+    /// `nW`: the weekday (Monday to Friday) of the month that is nearest to day n.
     nearest: u32,
     /// `LW`: the last weekday of the month.
     last_weekday: bool,
     /// Bits 0 (Sunday) to 6.
     of_week: u8,
-    /// `d#n`: in the entry n - 1 the bits of the days of week.
+    /// `d#n`: entry n - 1 has the bits of the days of week.
     nth: [u8; 5],
-    /// `dL`: the last such day of the month.
+    /// `dL`: the last such weekday of the month.
     last: u8,
-    /// One of the fields begins with `*` (or is `?`): then both must admit the day, else one of them.
+    /// One of the fields begins with `*` (or is `?`), so both must match the day. Otherwise one is
+    /// enough.
     both: bool,
 }
 
@@ -99,7 +100,7 @@ impl Days {
     }
 }
 
-/// The day from Monday to Friday, in the month of this date, that is nearest to the day `wanted`.
+/// The day from Monday to Friday, in the month of this date, that is nearest to day `wanted`.
 fn nearest_weekday(date: NaiveDate, wanted: u32) -> u32 {
     let last: u32 = date.num_days_in_month().into();
     let weekday = date.with_day(wanted).map(|date| date.weekday().num_days_from_monday());

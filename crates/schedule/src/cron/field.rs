@@ -1,13 +1,13 @@
-//! One field of a cron text: which values it admits.
+//! One field of a cron expression and the values that it matches.
 
 use super::CronError;
 
-/// What a field is called, and the values that may stand in it.
+/// The name of a field and its valid values.
 pub(super) struct Field {
     pub name: &'static str,
     pub least: u32,
     pub most: u32,
-    /// Names for values, the first for `names_from`.
+    /// Names of values; the first is for `names_from`.
     pub names: &'static [&'static str],
     pub names_from: u32,
 }
@@ -23,7 +23,7 @@ pub(super) const MONTH: Field = Field {
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
     names_from: 1,
 };
-/// 7 is Sunday as well.
+/// Sunday is 0 and 7.
 pub(super) const WEEK_DAY: Field = Field {
     name: "day of week",
     least: 0,
@@ -33,7 +33,7 @@ pub(super) const WEEK_DAY: Field = Field {
 };
 
 impl Field {
-    /// The last value before the field begins anew.
+    /// The last value before the field wraps around.
     fn end(&self) -> u32 {
         if self.most == 7 { 6 } else { self.most }
     }
@@ -63,7 +63,8 @@ impl Field {
         if (self.least..=self.most).contains(&value) { Ok(value) } else { Err(wrong()) }
     }
 
-    /// The values of `*`, `a`, `a-b`, each also with `/n`, as bits. A range may go over the end: `FRI-MON`, `22-2`.
+    /// The values of `*`, `a` and `a-b`, each optionally with `/n`, as bits. A range can wrap
+    /// around: `FRI-MON`, `22-2`.
     pub fn values(&self, item: &str) -> Result<u64, CronError> {
         let (base, step) = match item.split_once('/') {
             None => (item, None),
@@ -74,7 +75,7 @@ impl Field {
             Some((from, to)) => (self.value(from)?, self.value(to)?),
             None => {
                 let value = self.value(base)?;
-                // `5/15` goes on to the end of the field.
+                // `5/15` continues to the end of the field.
                 (value, if step.is_some() { self.end().max(value) } else { value })
             }
         };
@@ -103,13 +104,13 @@ impl Field {
         }
     }
 
-    /// The parts of a list, none of them empty.
+    /// The items of a list. None can be empty.
     pub fn items<'t>(&self, text: &'t str) -> Result<Vec<&'t str>, CronError> {
         let items: Vec<&str> = text.split(',').collect();
         if items.contains(&"") { Err(self.wrong(text, "has a comma with nothing beside it")) } else { Ok(items) }
     }
 
-    /// A field that is a list of values and ranges and nothing else.
+    /// Parses a field that is a plain list of values and ranges.
     pub fn bits(&self, text: &str) -> Result<u64, CronError> {
         self.items(text)?.into_iter().try_fold(0, |bits, item| Ok(bits | self.values(item)?))
     }

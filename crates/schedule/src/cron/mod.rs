@@ -1,5 +1,5 @@
-//! Cron texts of five or six fields, and the times of a clock on the wall that they name. What becomes of those times
-//! where a zone's clocks are put forward or back is [`crate::Recurrence`]'s matter.
+//! Cron expressions with five or six fields, and the local times that they match.
+//! [`crate::Recurrence`] handles time zones and changes of their clocks.
 
 mod days;
 mod field;
@@ -12,13 +12,14 @@ use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use days::Days;
 use field::{HOUR, MINUTE, MONTH, SECOND};
 
-/// A longer text is refused unread.
+/// The most bytes of an expression.
 const LONGEST: usize = 256;
 
-/// The Gregorian calendar repeats itself after so many years: what does not come in them never comes.
+/// The Gregorian calendar repeats after this many years. A day that does not occur in them never
+/// occurs.
 const CYCLE: i32 = 400;
 
-/// What is wrong with a cron text.
+/// Why a cron expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     #[error(
@@ -34,14 +35,14 @@ pub enum CronError {
     Fields(usize),
     #[error("{0:?} is no short name; there are @yearly, @monthly, @weekly, @daily and @hourly")]
     Nickname(String),
-    /// One field is wrong.
+    /// One field is invalid.
     #[error("{field}: {text:?} {why}")]
     Field { field: &'static str, text: String, why: String },
     #[error("names a day that never comes (day of month {month_day:?} in month {month:?})")]
     Never { month_day: String, month: String },
 }
 
-/// A cron text that was read.
+/// A parsed cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     seconds: u64,
@@ -55,9 +56,9 @@ pub struct Cron {
 impl FromStr for Cron {
     type Err = CronError;
 
-    /// Names of months and days in any case. `*`, `a`, `a-b`, `/n`, lists; `L`, `L-n`, `LW`, `nW` in the day of month;
-    /// `d#n`, `dL` in the day of week; `?` for `*` in both. Where both of them say something, one is enough, as in
-    /// crontab(5).
+    /// Names of months and days in any case. `*`, `a`, `a-b`, `/n`, lists; `L`, `L-n`, `LW`, `nW`
+    /// in the day of month; `d#n`, `dL` in the day of week; `?` for `*` in both. If both day fields
+    /// restrict the day, one of them is enough, as in crontab(5).
     fn from_str(text: &str) -> Result<Self, CronError> {
         if text.len() > LONGEST {
             return Err(CronError::TooLong);
@@ -100,12 +101,12 @@ fn nickname(name: &str) -> Result<&'static str, CronError> {
 }
 
 impl Cron {
-    /// Whether it goes by the hours as they pass (the hour begins with `*`), not by times of day.
+    /// Whether it counts elapsed hours (the hour field begins with `*`) instead of times of day.
     pub fn is_every_hour(&self) -> bool {
         self.every_hour
     }
 
-    /// Whether the clock on the wall, at this second, is meant.
+    /// Whether this local time matches, to the second.
     pub fn admits(&self, time: NaiveDateTime) -> bool {
         self.months & (1 << time.month()) != 0 && self.days.admit(time.date()) && self.admits_time(time.time())
     }
@@ -116,7 +117,7 @@ impl Cron {
             && self.seconds & (1 << time.second()) != 0
     }
 
-    /// The first time of the clock on the wall that is meant, from this one on.
+    /// The first local time that matches, from `from` on.
     pub fn next(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
         if self.months & (1 << from.month()) != 0
             && self.days.admit(from.date())
@@ -160,7 +161,7 @@ impl Cron {
         NaiveTime::from_hms_opt(at_least(self.hours, hour + 1)?, least(self.minutes), least(self.seconds))
     }
 
-    /// No two times that are meant are nearer than this to each other; a minute stands for anything longer.
+    /// The least distance between two matching times, at most a minute.
     pub fn least_distance(&self) -> Duration {
         let within = pairs(self.seconds).map(|(a, b)| b - a).min();
         let minute_follows = pairs(self.minutes).any(|(a, b)| b == a + 1)
@@ -175,13 +176,13 @@ impl Cron {
     }
 }
 
-/// The lowest bit that is set from this one on.
+/// The lowest set bit from this one on.
 fn at_least(bits: u64, from: u32) -> Option<u32> {
     let rest = bits.checked_shr(from)?;
     (rest != 0).then(|| from + rest.trailing_zeros())
 }
 
-/// The places of bits that are set, each with the next.
+/// The positions of set bits, each with the next.
 fn pairs(bits: u64) -> impl Iterator<Item = (u32, u32)> {
     let places = move || (0..64).filter(move |place| bits & (1 << place) != 0);
     places().zip(places().skip(1))

@@ -1,4 +1,4 @@
-//! What a scheduler knows of the schedules: of each its version and when it is to be looked at next.
+//! The schedules that a scheduler knows: the version of each, and when to check it next.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ pub(super) struct ScheduleCache {
 
 struct CachedSchedule {
     version: i64,
-    /// `None` where only a change can make it come about.
+    /// `None` if only a change of the record can make it due.
     wake: Option<DateTime<Utc>>,
-    /// The fire that somebody else began, and since when it was seen unfinished.
+    /// A fire that another scheduler began, and since when it was seen unfinished.
     begun: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 impl ScheduleCache {
-    /// When the next one is to be looked at.
+    /// When to check the next schedule.
     pub fn wake(&self) -> Option<DateTime<Utc>> {
         self.schedules.values().filter_map(|one| one.wake).min()
     }
 
-    /// Those that are to be looked at now.
+    /// The schedules to check now.
     pub fn due(&self, now: DateTime<Utc>) -> Vec<Uuid> {
         let is_due = |one: &CachedSchedule| one.wake.is_some_and(|wake| wake <= now);
         self.schedules.iter().filter(|(_, one)| is_due(one)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether a fire that somebody else began has stood unfinished for so long that it is to be finished here.
+    /// Whether another scheduler's fire is unfinished for so long that this scheduler finishes it.
     pub fn may_take_over(&self, id: Uuid, now: DateTime<Utc>, settings: &Settings) -> bool {
         let begun = self.schedules.get(&id).and_then(|one| one.begun);
         begun.is_some_and(|(_, seen)| (now - seen).to_std().is_ok_and(|since| since >= settings.help_after))
@@ -48,12 +48,12 @@ impl ScheduleCache {
         self.insert(event.breadcrumb_id, event.version, &Schedule::read(&event.context), now, settings);
     }
 
-    /// Only these are active.
+    /// Removes all schedules but the active ones.
     pub fn keep(&mut self, is_active: impl Fn(Uuid) -> bool) {
         self.schedules.retain(|id, _| is_active(*id));
     }
 
-    /// What the record says at this version.
+    /// Adds a record at this version.
     pub fn insert(
         &mut self,
         id: Uuid,
@@ -81,7 +81,8 @@ impl ScheduleCache {
                     let (at, seen) = seen.unwrap_or((firing.at, now));
                     (Some(seen + settings.help_after), Some((at, seen)))
                 }
-                // Where the time was reckoned from another cron text, looking at it tells.
+                // If the time was computed from another cron expression, the check computes it
+                // again.
                 None if schedule.is_reckoned(settings) => (schedule.state.next_fire, None),
                 None => (Some(now), None),
             },
@@ -89,7 +90,7 @@ impl ScheduleCache {
         self.schedules.insert(id, CachedSchedule { version, wake, begun });
     }
 
-    /// It is to be looked at then, at the version that is known.
+    /// Sets when to check it, at the known version.
     pub fn wake_at(&mut self, id: Uuid, wake: Option<DateTime<Utc>>) {
         if let Some(one) = self.schedules.get_mut(&id) {
             one.wake = wake;

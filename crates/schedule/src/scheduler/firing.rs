@@ -18,28 +18,29 @@ use crate::fire;
 use crate::records::{self, Entry};
 use crate::schedule::{Firing, Schedule, Status};
 
-/// Changes of others between reading and writing, before the rest is left to the next look.
+/// Attempts after conflicting changes, before the rest is left to the next check.
 const TRIES: usize = 10;
 
-/// Keys are remembered for a day: a fire that was begun longer ago is looked for before it is written.
+/// Keys are remembered for a day. For an older fire, its record is searched for before it is
+/// written.
 fn key_may_be_forgotten() -> TimeDelta {
     TimeDelta::hours(12)
 }
 
-/// How a look at a schedule ended.
+/// The result of checking a schedule.
 pub(super) enum Looked {
     Gone,
-    /// At this version; the next look is then.
+    /// The schedule at this version, with the time of the next check.
     At {
         entry: Box<Entry>,
         wake: Option<DateTime<Utc>>,
     },
-    /// The store did not do its part.
+    /// The store failed.
     Failed(StoreError),
 }
 
 impl Scheduler {
-    /// Does what is to be done with the schedule now. `may_take_over`: also finish what somebody else began.
+    /// Does the next steps of a schedule. `may_take_over`: also finish another scheduler's fire.
     pub(super) async fn look(&self, id: Uuid, may_take_over: bool) -> Looked {
         match self.try_look(id, may_take_over).await {
             Ok(looked) => looked,
@@ -67,7 +68,7 @@ impl Scheduler {
                         begun_here = next.state.firing.as_ref().map(|firing| firing.at);
                         entry = written.into();
                     }
-                    // Another scheduler was faster, or somebody changed it.
+                    // Another scheduler was faster, or the record was changed.
                     Err(StoreError::VersionConflict { .. }) => entry = self.store.get(id).await?.into(),
                     Err(error) => return Err(error),
                 },
@@ -81,7 +82,7 @@ impl Scheduler {
         Ok(Looked::At { entry: Box::new(entry), wake: Some(self.clock.now() + self.settings.retry_after) })
     }
 
-    /// Writes the fire's record, then that it is done.
+    /// Writes the fire's record, then marks the fire as done.
     async fn finish(&self, entry: Entry, schedule: &Schedule, firing: &Firing) -> Result<Entry, StoreError> {
         let error = match self.write_fire(&entry, schedule, firing).await {
             Ok(()) => None,
@@ -104,7 +105,7 @@ impl Scheduler {
                 Ok(schedule) if schedule.state.firing.as_ref().is_some_and(|one| one.at == firing.at) => {
                     schedule.clone()
                 }
-                // Somebody else said so, or cancelled the task.
+                // Another scheduler marked it as done, or the task was cancelled.
                 _ => return Ok(entry),
             };
             done.state.firing = None;
@@ -130,7 +131,8 @@ impl Scheduler {
             return Ok(());
         }
         let record = fire::record(entry.id, entry.workspace.as_deref(), schedule, firing, &self.settings);
-        // A fire asks in the name of who made the schedule, and its tool reads no more than that agent may.
+        // A fire acts on behalf of the agent that created the schedule, so its tool reads only what
+        // that agent can read.
         let store = match schedule.made_by {
             Some(agent) => self.store.acting_for(agent)?,
             None => self.store.clone(),
@@ -140,7 +142,7 @@ impl Scheduler {
                 tracing::info!(schedule = schedule.name, at = %firing.at, record = %created.id, "fired");
                 Ok(())
             }
-            // It is written, from a version of the schedule that was changed since.
+            // It was already written, from another version of the schedule.
             Err(StoreError::IdempotencyMismatch) => Ok(()),
             Err(error) => Err(error),
         }

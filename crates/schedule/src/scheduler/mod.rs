@@ -1,8 +1,10 @@
-//! Fires tasks when their times come. Any number of schedulers may work on the same tenant: each fire happens once.
+//! Fires tasks when they are due. Any number of schedulers can work on one tenant: each fire
+//! happens once.
 //!
-//! A scheduler follows the store's events, so that it knows of a schedule as soon as anybody writes or changes one, and
-//! sleeps until the next time. All schedules are read when it begins, when the events broke, and every few minutes. When
-//! they cannot be read, those that are known go on, and reading is tried again after a pause.
+//! A scheduler follows the store's events, so it learns at once of new and changed schedules. It
+//! sleeps until the next due time. All schedules are read at the start, after the event stream
+//! broke, and every few minutes. If they cannot be read, the known ones continue, and the read is
+//! retried after a pause.
 
 mod cache;
 mod firing;
@@ -23,12 +25,12 @@ use crate::{Clock, Settings, records};
 use cache::ScheduleCache;
 use firing::Looked;
 
-/// Fires side by side.
+/// Concurrent fires.
 const WIDTH: usize = 8;
-/// How long a fire under way may take to come to its end when the scheduler is stopped. What is left is finished by
-/// another, or at the next start.
+/// How long a fire in progress may take to finish when the scheduler stops. Another scheduler, or
+/// the next start, finishes the rest.
 const DRAIN: Duration = Duration::from_secs(5);
-/// Between tries to follow the events.
+/// Pauses between attempts to follow the events.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -39,13 +41,13 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// `store` as the runner's agent sees it; schedulers that work side by side act as the same agent, since what
-    /// happens once is known by that agent's idempotency keys.
+    /// `store` is the store as the runner's agent sees it. All schedulers of a tenant must act as
+    /// the same agent, because that agent's idempotency keys ensure that each fire happens once.
     pub fn new(store: Arc<dyn Breadcrumbs>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         Self { store, clock, settings }
     }
 
-    /// Works until it is stopped; a store that is away is waited for.
+    /// Runs until it is stopped. If the store is unavailable, it waits.
     pub async fn run(self, stop: CancellationToken) {
         let mut cache = ScheduleCache::default();
         let mut pause = FIRST_PAUSE;
@@ -65,7 +67,7 @@ impl Scheduler {
         }
     }
 
-    /// `Ok` when it was stopped.
+    /// Returns `Ok` when stopped.
     async fn follow(&self, cache: &mut ScheduleCache, stop: &CancellationToken) -> Result<(), StoreError> {
         let begin = async {
             let latest = self.store.latest_event().await?;
@@ -85,7 +87,7 @@ impl Scheduler {
                     None => return Err(StoreError::Unavailable("the events ended".into())),
                 },
                 () = self.clock.sleep_until(wake) => {
-                    // Before the list, which may wait for its turn in the store.
+                    // Before the list, which may take long in the store.
                     self.look_at_due(cache).await;
                     if self.clock.now() >= look_again {
                         look_again = self.refresh(cache).await;
@@ -95,7 +97,8 @@ impl Scheduler {
         }
     }
 
-    /// Reads all schedules and returns when to do it again. A store that fails to list them leaves the cache as it is.
+    /// Reads all schedules and returns when to do it again. If the list fails, the cache stays
+    /// unchanged.
     async fn refresh(&self, cache: &mut ScheduleCache) -> DateTime<Utc> {
         let pause = match self.read_all(cache).await {
             Ok(()) => self.settings.look_every,
@@ -151,7 +154,7 @@ impl Scheduler {
     }
 }
 
-/// A while after the stop.
+/// Returns some time after the stop.
 async fn cut_off(stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(DRAIN).await;

@@ -1,4 +1,5 @@
-//! What is to be done next with one schedule. No clock and no store: everything is given.
+//! Decides the next step for one schedule. It uses no clock and no store: all inputs are
+//! parameters.
 
 use chrono::{DateTime, Utc};
 
@@ -7,15 +8,15 @@ use crate::{PastFires, Settings};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
-    /// Nothing, until somebody changes it.
+    /// Do nothing until the record changes.
     Rest,
-    /// Nothing until then.
+    /// Do nothing until this time.
     Wait(DateTime<Utc>),
-    /// The record is to say this, made from the version that was looked at.
+    /// Write this into the record, based on the version that was read.
     Write(Box<Schedule>),
-    /// A fire was begun; its record is to be written.
+    /// A fire has begun; write its record.
     Finish(Firing),
-    /// It cannot be followed.
+    /// The schedule is invalid.
     Wrong(String),
 }
 
@@ -35,7 +36,7 @@ pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings)
     let state = schedule.state.clone();
     let due = match state.next_fire {
         Some(due) if state.basis == basis => due,
-        // Written by hand, or changed since: from now on, and never again what came before.
+        // Written by hand, or changed since: compute from now on, never from the past.
         _ => {
             let after = state.last_fire.map_or(now, |last| last.max(now));
             return match recurrence.next(after) {

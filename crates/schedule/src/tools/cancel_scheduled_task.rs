@@ -1,4 +1,4 @@
-//! `cancel_scheduled_task`: a task fires no more.
+//! `cancel_scheduled_task`: stops a task from firing.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl NativeTool for CancelScheduledTask {
                 };
             };
             match self.cancel(store, call, entry).await {
-                // Others of the same name, written by hand, end with it.
+                // Also cancels records with the same name that were written by hand.
                 Ok(schedule) => last = Some(schedule),
                 Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(failed(&error)),
@@ -58,7 +58,7 @@ impl NativeTool for CancelScheduledTask {
 }
 
 impl CancelScheduledTask {
-    /// Gives the schedule as it was, with its end.
+    /// Returns the schedule with its end.
     async fn cancel(&self, store: &dyn Breadcrumbs, call: &ToolCall, entry: &Entry) -> Result<Schedule, StoreError> {
         let Ok(there) = &entry.schedule else {
             return Err(StoreError::NotFound { what: "schedule", id: entry.id });

@@ -1,4 +1,4 @@
-//! `list_scheduled_tasks`: the tasks, when they fire next, and what time it is.
+//! `list_scheduled_tasks`: the tasks, their next fires, and the current time.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{failed, read_input};
 use crate::records::{self, Entry};
 use crate::{Clock, Settings};
 
-/// Of those that ended, so many.
+/// The most ended tasks in the list.
 const MOST_ENDED: u32 = 50;
 
 pub(super) struct ListScheduledTasks {
@@ -59,13 +59,13 @@ impl ListScheduledTasks {
     fn tell(&self, entry: &Entry, now: DateTime<Utc>) -> Value {
         match &entry.schedule {
             Ok(schedule) => Value::Object(task(schedule, now, &self.settings)),
-            // Somebody wrote the record by hand.
+            // The record was written by hand.
             Err(why) => json!({"name": entry.context.get("name"), "schedule_id": entry.id, "problem": why}),
         }
     }
 }
 
-/// What fires next comes first, then what fires never, then what ended, the last first.
+/// The next to fire first, then those that never fire, then ended ones, newest first.
 fn order(entry: &Entry, now: DateTime<Utc>) -> (bool, DateTime<Utc>, i64) {
     let Ok(schedule) = &entry.schedule else { return (false, DateTime::<Utc>::MAX_UTC, 0) };
     let ended_ago = schedule.state.ended_at.map_or(0, |ended| (now - ended).num_seconds());

@@ -1,4 +1,4 @@
-//! The tools by which agents make tasks, look at them and cancel them.
+//! The tools with which agents create, list and cancel tasks.
 
 mod cancel_scheduled_task;
 mod list_scheduled_tasks;
@@ -18,7 +18,7 @@ use cancel_scheduled_task::CancelScheduledTask;
 use list_scheduled_tasks::ListScheduledTasks;
 use schedule_task::ScheduleTask;
 
-/// Changes of others between reading and writing, before the caller is told to try again.
+/// Attempts after conflicting changes, before the caller must retry.
 const TRIES: usize = 20;
 
 /// `schedule_task`, `list_scheduled_tasks` and `cancel_scheduled_task`.
@@ -39,7 +39,7 @@ fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
     })
 }
 
-/// `field` is the argument that is wrong, empty for the whole input.
+/// `field` is the invalid argument; empty for the whole input.
 fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
     refused(&Violations::one(field, message))
 }
@@ -51,7 +51,7 @@ fn with_nearest(mut failure: ToolFailure, nearest: &[String]) -> ToolFailure {
     failure
 }
 
-/// A sentence of the form `field: what is wrong`, as schedules tell it.
+/// Converts a message of the form `field: problem` from a schedule.
 fn invalid_as_told(told: &str) -> ToolFailure {
     match told.split_once(": ") {
         Some((field, message)) => invalid(field, message),
@@ -76,7 +76,7 @@ fn failed(error: &StoreError) -> ToolFailure {
     ToolFailure::new(code, message).retryable(error.is_retryable())
 }
 
-/// Others changed the same task again and again.
+/// The failure after too many conflicting changes.
 fn contended(name: &str) -> ToolFailure {
     let message = format!("the task {name:?} was changed by others again and again meanwhile; try again");
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)

@@ -8,27 +8,28 @@ use crate::fire::{in_utc, in_zone};
 use crate::schedule::{Missed, Schedule};
 use crate::{Recurrence, Settings};
 
-/// How many times that are to come are told.
+/// How many future times are shown.
 const NEXT: usize = 3;
 /// The longest cell of the table, in characters.
 const MAX_CELL: usize = 120;
 
-/// The present time, in UTC and in this zone.
+/// The current time, in UTC and in this zone.
 pub fn current_time(now: DateTime<Utc>, zone: Tz) -> Value {
     json!({"utc": in_utc(now), "local": in_zone(now, zone), "timezone": zone.name()})
 }
 
-/// The times of an active task that are to come: one for a task that runs once.
+/// The next times of an active task: one for a task that runs once.
 pub fn next_fires(schedule: &Schedule, recurrence: &Recurrence, now: DateTime<Utc>) -> Value {
     let most = if schedule.run_once { 1 } else { NEXT };
-    // What the schedulers go by comes first, also where it has passed and waits for one of them.
+    // The schedulers' next time comes first, even if it has passed and the task waits for a
+    // scheduler.
     let first = schedule.state.next_fire.filter(|_| schedule.state.basis == Some(schedule.basis(recurrence)));
     let mut times: Vec<DateTime<Utc>> = first.into_iter().collect();
     times.extend(recurrence.next_times(first.map_or(now, |first| first.max(now)), most - times.len()));
     times.iter().map(|time| json!({"at": in_zone(*time, recurrence.zone), "in": distance(*time - now)})).collect()
 }
 
-/// What stands in a list for a task.
+/// The entry of a task in a list.
 pub fn task(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Map<String, Value> {
     let mut told = Map::new();
     let mut tell = |key: &str, value: Value| told.insert(key.to_owned(), value);
@@ -67,7 +68,7 @@ pub fn task(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Map
     told
 }
 
-/// The present time and the tasks, as [`task`] tells them, as markdown.
+/// The current time and the tasks, in the form of [`task`], as markdown.
 pub fn table(tasks: &[Value], now: DateTime<Utc>, zone: Tz) -> String {
     let head = format!("Current time: {} ({}); {} in UTC.\n\n", in_zone(now, zone), zone.name(), in_utc(now));
     if tasks.is_empty() {
@@ -99,7 +100,7 @@ fn row(task: &Value) -> String {
     format!("| {} |", cells.map(cell).join(" | "))
 }
 
-/// One line that does not end its cell.
+/// Text as one line that is safe in a table cell.
 fn cell(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = match line.char_indices().nth(MAX_CELL) {

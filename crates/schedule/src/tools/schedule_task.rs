@@ -1,4 +1,4 @@
-//! `schedule_task`: creates a task that fires by the clock, or replaces the one of its name.
+//! `schedule_task`: creates a scheduled task, or replaces the one with the same name.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::{Clock, Recurrence, Settings};
 
 /// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 4000;
-/// The longest input of a tool, in bytes of its JSON text: it is kept with every change of the schedule.
+/// The longest input of a tool, in bytes of its JSON text. It is stored again with every change of
+/// the schedule.
 const MAX_INPUT: usize = 64 * 1024;
 
 pub(super) struct ScheduleTask {
@@ -94,7 +95,7 @@ impl NativeTool for ScheduleTask {
 }
 
 impl ScheduleTask {
-    /// The schedule that is asked for, or what is wrong with it.
+    /// The requested schedule, or why it is invalid.
     fn wanted(&self, wanted: Wanted, call: &ToolCall) -> Result<(Schedule, Recurrence), ToolFailure> {
         schedule::check_name(&wanted.name).map_err(|why| invalid("name", why))?;
         let length = wanted.description.chars().count();
@@ -145,21 +146,22 @@ impl ScheduleTask {
         Ok((schedule, recurrence))
     }
 
-    /// Creates the schedule, or replaces the active one of its name. Returns the record's id and what it says.
+    /// Creates the schedule, or replaces the active one with its name. Returns the record's id and
+    /// its content.
     async fn enter(
         &self,
         store: &dyn Breadcrumbs,
         call: &ToolCall,
         schedule: Schedule,
     ) -> Result<(String, Schedule), ToolFailure> {
-        // Which record of this name there was, so far as it is known that it is gone. See `create`.
+        // Counts known deleted records with this name. See `create`.
         let mut gone = 0;
         for _ in 0..TRIES {
             let entries = records::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
             let active = entries.iter().find(|entry| entry.is_active());
             let there = active.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
             let (wanted, written) = if let Some((entry, there)) = there {
-                // The same request again, after its first runner was lost.
+                // A repeat of the same request, after its first runner was lost.
                 if there.request == schedule.request {
                     return Ok((entry.id.to_string(), there.clone()));
                 }
@@ -196,8 +198,8 @@ impl ScheduleTask {
     }
 }
 
-/// To replace a task is to end it. Callers whose profile has no `cancel_scheduled_task` replace only tasks that the same
-/// agent made under the same profile.
+/// Replacing a task ends it. Callers whose profile denies `cancel_scheduled_task` can replace only
+/// tasks that the same agent created under the same profile.
 fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure> {
     let Some(profile) = call.profiles.closing("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
     if there.made_by == call.request.agent_id && there.profiles.contains(&profile) {
@@ -211,8 +213,8 @@ fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure
     Err(ToolFailure::new(ErrorCode::PermissionDenied, message))
 }
 
-/// A tool that nobody offers would fail at each fire, and so would an input that the tool's schema refuses. Where no
-/// catalog is written yet, nothing is known; of a tool that waits for something, its schema is not known.
+/// Refuses what would fail at each fire: a tool that is not offered, and an input that its schema
+/// refuses. Without a catalog nothing is known. The schema of a waiting tool is unknown too.
 async fn refuse_what_fails(
     store: &dyn Breadcrumbs,
     owner_id: Uuid,
@@ -221,7 +223,8 @@ async fn refuse_what_fails(
 ) -> Result<(), ToolFailure> {
     let Some(catalog) = Catalog::read(store).await.map_err(|error| failed(&error))? else { return Ok(()) };
     if let Some(registration) = catalog.find(tool) {
-        // Compiling takes some milliseconds, and a check more: beside the runtime.
+        // Compiling takes some milliseconds, and a check can take longer, so both run outside of
+        // the async runtime.
         let (registration, input) = (registration.clone(), input.cloned().unwrap_or_else(|| json!({})));
         return compute::pool()
             .run(owner_id, move || refuse_unfit(&registration, &input))
@@ -237,14 +240,15 @@ async fn refuse_what_fails(
 }
 
 fn refuse_unfit(tool: &Registration, input: &Value) -> Result<(), ToolFailure> {
-    // A schema that is none is told of elsewhere: no runner serves such a tool.
+    // An invalid schema is reported elsewhere: no runner offers such a tool.
     let Ok(schema) = Schema::compile(&tool.parameters) else { return Ok(()) };
     let violations = schema.check_as("input", input);
     if violations.is_empty() { Ok(()) } else { Err(refused(&Violations(violations))) }
 }
 
-/// The first record of a name takes the idempotency key of the name: of calls side by side one gets it. Where that
-/// record was deleted by hand within a day, the key is taken and the next one is tried.
+/// The first record of a name uses the name's idempotency key, so one of several concurrent calls
+/// creates it. If that record was deleted by hand within a day, the key is still in use, and the
+/// next one is tried.
 async fn create(
     store: &dyn Breadcrumbs,
     call: &ToolCall,
@@ -264,7 +268,7 @@ async fn create(
     let key = format!("schedule:{}:{gone}", schedule.name);
     let created = store.create(record, Some(&key)).await?;
     if created.replayed {
-        // The answer of this very request's first attempt; its record may have been deleted since.
+        // The result of this request's first attempt. Its record may have been deleted since.
         store.get(created.id).await.map_err(|error| match error {
             StoreError::NotFound { .. } => StoreError::IdempotencyMismatch,
             other => other,
@@ -273,7 +277,7 @@ async fn create(
     Ok(created.id.to_string())
 }
 
-/// The record of a name is used again, whether its task has ended or is replaced.
+/// Reuses the record of a name, whether its task has ended or is replaced.
 async fn rewrite(
     store: &dyn Breadcrumbs,
     call: &ToolCall,

@@ -1,4 +1,5 @@
-//! A tenant with a real store, a clock that is moved, the tools, and schedulers that can be stopped or killed.
+//! A tenant with a real store, a movable clock, the tools, and schedulers that can be stopped or
+//! killed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::MovedClock;
 
-/// The longest wait for something that is to happen, before the test says so.
+/// The longest wait for an expected event, before the test fails.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 pub struct Book {
@@ -31,13 +32,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns when it has done what it was about.
+    /// Stops the scheduler and waits until its current work is done.
     pub async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
     }
 
-    /// It does not come to another line.
+    /// Kills the scheduler at once.
     pub async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -77,21 +78,21 @@ impl Book {
         self.run(self.call(tool, input)).await
     }
 
-    /// Writes the catalog of these tools.
+    /// Writes a catalog with these tools.
     pub async fn offer(&self, tools: Vec<Registration>) {
         for part in Catalog::new(tools, Vec::new()).records() {
             self.tenant.breadcrumbs.create(part, None).await.unwrap();
         }
     }
 
-    /// A task with this name and cron text, and whatever else is given.
+    /// Creates a task with this name and cron expression, and further fields.
     pub async fn schedule(&self, name: &str, cron: &str, more: Value) -> Value {
         let mut input = json!({"name": name, "cron": cron, "description": format!("What {name} is for.")});
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.ask("schedule_task", input).await.unwrap()
     }
 
-    /// The records of this schema, the oldest first.
+    /// The records of this schema, oldest first.
     pub async fn records(&self, schema: &str) -> Vec<Breadcrumb> {
         let selector = Selector { schema_name: Some(schema.into()), ..Selector::default() };
         let query = BreadcrumbQuery { selector, limit: 1000, ..BreadcrumbQuery::default() };
@@ -111,7 +112,7 @@ impl Book {
         records.remove(0)
     }
 
-    /// The times that fired, in the order in which they were written.
+    /// The times that fired, in the order of their writes.
     pub async fn fired(&self) -> Vec<String> {
         let records = self.records(schema_names::SCHEDULE_FIRED).await;
         records.iter().map(|record| record.context["scheduled_for"].as_str().unwrap().to_owned()).collect()
@@ -122,13 +123,13 @@ impl Book {
     }
 }
 
-/// Follows what becomes of schedules.
+/// Watches changes of schedules.
 pub struct Watch {
     events: EventStream,
 }
 
 impl Watch {
-    /// Waits until a schedule's record says this.
+    /// Waits until a schedule's record meets the condition.
     pub async fn until(&mut self, is_so: impl Fn(&Schedule) -> bool) -> Schedule {
         loop {
             let event = tokio::time::timeout(PATIENCE, self.events.next()).await.expect("it becomes so");
@@ -142,13 +143,13 @@ impl Watch {
         }
     }
 
-    /// Waits until this time has fired, and that is written.
+    /// Waits until this time has fired and the fire is written.
     pub async fn fired(&mut self, time: &str) -> Schedule {
         let at = crate::clock::moment(time);
         self.until(|schedule| schedule.state.last_fire == Some(at) && schedule.state.firing.is_none()).await
     }
 
-    /// Waits until so many fires are written.
+    /// Waits until this many fires are written.
     pub async fn fires(&mut self, fires: u64) -> Schedule {
         self.until(|schedule| schedule.state.fires == fires).await
     }

@@ -1,4 +1,4 @@
-//! Schedulers that die in the middle of a fire: before and after each of its three writes.
+//! Schedulers that die during a fire: before and after each of its three writes.
 
 use breadcrumb::{NewBreadcrumb, schema_names};
 use chrono::TimeDelta;
@@ -12,7 +12,7 @@ use crate::mortal::{End, Mortal};
 const POINTS: [End; 6] = [End::Before(0), End::After(0), End::Before(1), End::After(1), End::Before(2), End::After(2)];
 const NOON: &str = "2026-03-01T12:00:00Z";
 
-/// A book whose one task came due, and whose scheduler died there.
+/// A book with one task that came due, and a scheduler that died at this point.
 async fn died_at(end: End, more: serde_json::Value) -> Book {
     let book = Book::at("2026-03-01T11:00:00Z").await;
     book.schedule("noon", "0 12 * * *", more).await;
@@ -24,13 +24,13 @@ async fn died_at(end: End, more: serde_json::Value) -> Book {
     book
 }
 
-/// Lets another scheduler work until the next day's noon has fired too: then it has done whatever it wants to do for
-/// the first.
+/// Runs another scheduler until the next day's noon has fired too. Then its work on the first fire
+/// is done.
 async fn lives_on(book: &Book) {
     let (mut watch, running) = (book.watch().await, book.scheduler());
     let is_done = |state: &schedule::State| state.fires == 1 && state.firing.is_none();
     while !is_done(&schedule::Schedule::read(&book.record("noon").await.context).unwrap().state) {
-        // It waits for the fire of another to be finished, by its own clock.
+        // It waits by its own clock before it finishes another's fire.
         book.clock.forward(TimeDelta::seconds(1));
         tokio::task::yield_now().await;
     }
@@ -40,7 +40,7 @@ async fn lives_on(book: &Book) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_one_dies_the_next_makes_the_fire_once() {
+async fn next_scheduler_finishes_the_fire_once() {
     for end in POINTS {
         let book = Box::pin(died_at(end, json!({}))).await;
         lives_on(&book).await;
@@ -50,7 +50,7 @@ async fn wherever_one_dies_the_next_makes_the_fire_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_one_dies_the_next_makes_the_call_once() {
+async fn next_scheduler_finishes_the_call_once() {
     for end in POINTS {
         let book = Box::pin(died_at(end, json!({"tool": "echo", "input": {"text": "hello"}}))).await;
         lives_on(&book).await;
@@ -61,7 +61,7 @@ async fn wherever_one_dies_the_next_makes_the_call_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wherever_one_of_four_dies_the_others_make_the_fire_once() {
+async fn surviving_schedulers_finish_the_fire_once() {
     for end in POINTS {
         let book = Book::at("2026-03-01T11:00:00Z").await;
         book.schedule("noon", "0 12 * * *", json!({"run_once": true})).await;
@@ -69,7 +69,7 @@ async fn wherever_one_of_four_dies_the_others_make_the_fire_once() {
         let doomed = book.scheduler_on(mortal.clone());
         let others: Vec<_> = (0..3).map(|_| book.scheduler()).collect();
         book.clock.set(NOON);
-        // Where another was faster, this one does not come to its end.
+        // If another scheduler was faster, this one does not reach its end.
         while book.record("noon").await.context["status"] != "done" {
             book.clock.forward(TimeDelta::seconds(1));
             tokio::task::yield_now().await;
@@ -84,9 +84,9 @@ async fn wherever_one_of_four_dies_the_others_make_the_fire_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fire_that_was_begun_days_ago_is_looked_for_and_not_made_again() {
+async fn old_unfinished_fire_is_found_and_not_repeated() {
     let book = Box::pin(died_at(End::After(0), json!({}))).await;
-    // It was written, but nobody remembers its key any more.
+    // It was written, but its key is no longer remembered.
     let id = book.record("noon").await.id;
     let fired = NewBreadcrumb {
         title: "fired".into(),
@@ -108,7 +108,7 @@ async fn a_fire_that_was_begun_days_ago_is_looked_for_and_not_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_was_cancelled_while_its_scheduler_was_dead_does_not_fire() {
+async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
     let book = Box::pin(died_at(End::After(0), json!({}))).await;
     let cancelled = book.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     assert!(cancelled["note"].as_str().unwrap().contains("had begun already"), "{cancelled}");
@@ -120,9 +120,10 @@ async fn a_task_that_was_cancelled_while_its_scheduler_was_dead_does_not_fire() 
     assert_eq!(book.fired().await, ["2026-03-01T12:30:00Z"]);
 }
 
-/// The scheduler is held between saying that a fire is done and the next thing; the task is cancelled there.
+/// The scheduler is held after it marks a fire as done and before its next write. The task is
+/// cancelled meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_cancelled_in_the_middle_of_its_fire_stays_cancelled() {
+async fn task_cancelled_during_its_fire_stays_cancelled() {
     let book = Box::pin(died_at(End::After(1), json!({"run_once": true}))).await;
     book.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     let running = book.scheduler();
@@ -134,12 +135,12 @@ async fn a_task_that_is_cancelled_in_the_middle_of_its_fire_stays_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_away_is_waited_for() {
+async fn unavailable_store_is_retried() {
     let book = Book::at("2026-03-01T11:00:00Z").await;
     book.schedule("noon", "0 12 * * *", json!({"run_once": true})).await;
     let store = Mortal::immortal(book.store());
     let (mut watch, running) = (book.watch().await, book.scheduler_on(store.clone()));
-    // Writes that are not done, and writes that are done and not answered.
+    // Writes that fail, and writes that succeed without a response.
     store.away_for(5);
     book.clock.set(NOON);
     let time_passes = async {
@@ -157,23 +158,23 @@ async fn a_store_that_is_away_is_waited_for() {
     assert_eq!(book.fired().await.len(), 1);
 }
 
-/// Schedules were not followed until a list of all of them succeeded.
+/// Regression: schedules were not followed until a list of all of them succeeded.
 #[tokio::test(flavor = "multi_thread")]
-async fn schedules_that_are_known_fire_while_lists_fail() {
+async fn known_schedules_fire_while_lists_fail() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("listed", "0 12 * * *", json!({})).await;
     let store = Mortal::immortal(book.store());
     store.refuse_lists(true);
     let (mut watch, running) = (book.watch().await, book.scheduler_on(store.clone()));
     store.list_refused().await;
-    // The events tell of this one.
+    // This one is known through events.
     book.schedule("heard", "0 6 * * *", json!({})).await;
     book.clock.set("2026-03-01T06:00:00Z");
     watch.fired("2026-03-01T06:00:00Z").await;
     store.refuse_lists(false);
     book.clock.set(NOON);
     watch.fired(NOON).await;
-    // A list that fails later takes nothing from what is known.
+    // A later failed list removes no known schedule.
     store.refuse_lists(true);
     book.clock.set("2026-03-02T06:00:00Z");
     watch.fired("2026-03-02T06:00:00Z").await;

@@ -1,4 +1,4 @@
-//! Which cron texts are taken, and what is said of the others.
+//! Valid and invalid cron expressions, and the errors for the invalid ones.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn shown(text: &str) -> NaiveDateTime {
     text.parse().unwrap()
 }
 
-/// The next times of the clock on the wall after the first second of this day.
+/// The next local times after the first second of this day.
 fn next(text: &str, from: &str, most: usize) -> Vec<String> {
     let cron = cron(text);
     let first = cron.next(shown(&format!("{from}T00:00:00")));
@@ -25,7 +25,7 @@ fn next(text: &str, from: &str, most: usize) -> Vec<String> {
 }
 
 #[test]
-fn five_fields_come_at_the_second_zero_and_six_begin_with_the_second() {
+fn five_fields_use_second_zero_and_six_start_with_seconds() {
     assert_eq!(next("30 9 * * *", "2026-03-01", 2), ["03-01 Sun 09:30:00", "03-02 Mon 09:30:00"]);
     assert_eq!(next("15,45 30 9 * * *", "2026-03-01", 2), ["03-01 Sun 09:30:15", "03-01 Sun 09:30:45"]);
 }
@@ -43,7 +43,7 @@ fn ranges_steps_lists_and_names_in_any_case() {
 }
 
 #[test]
-fn a_range_may_go_over_the_end_of_its_field() {
+fn ranges_can_wrap_around() {
     assert_eq!(next("0 0 * * FRI-MON", "2026-03-03", 4).join(" "), next("0 0 * * 5,6,0,1", "2026-03-03", 4).join(" "));
     assert_eq!(
         next("0 22-1 * * *", "2026-03-01", 4),
@@ -60,13 +60,13 @@ fn sunday_is_0_and_7() {
 }
 
 #[test]
-fn the_day_of_month_or_the_day_of_week_is_enough_where_both_say_something() {
+fn day_of_month_or_day_of_week_is_enough_if_both_are_set() {
     assert_eq!(
         next("0 0 13 * FRI", "2026-03-07", 3),
         ["03-13 Fri 00:00:00", "03-20 Fri 00:00:00", "03-27 Fri 00:00:00"]
     );
     assert_eq!(next("0 0 10 * FRI", "2026-03-07", 2), ["03-10 Tue 00:00:00", "03-13 Fri 00:00:00"]);
-    // With a star in one of them the other decides, also where the star has a step.
+    // With a star in one of them the other decides, even if the star has a step.
     assert_eq!(next("0 0 */2 * FRI", "2026-03-07", 2), ["03-13 Fri 00:00:00", "03-27 Fri 00:00:00"]);
     assert_eq!(next("0 0 ? * FRI", "2026-03-07", 1), ["03-13 Fri 00:00:00"]);
 }
@@ -99,13 +99,13 @@ fn short_names() {
 }
 
 #[test]
-fn a_leap_day_is_awaited_for_years() {
+fn leap_days_are_found_years_ahead() {
     let leap_day = cron("0 12 29 2 *");
     assert_eq!(leap_day.next(shown("2096-03-01T00:00:00")), Some(shown("2104-02-29T12:00:00")));
 }
 
 #[test]
-fn a_wrong_text_is_told_with_its_field() {
+fn invalid_expression_names_its_field() {
     let mut told = String::new();
     for text in [
         "",
@@ -154,12 +154,12 @@ fn a_wrong_text_is_told_with_its_field() {
 }
 
 #[test]
-fn a_day_that_comes_by_its_day_of_week_is_no_impossible_one() {
+fn impossible_day_of_month_is_accepted_with_a_day_of_week() {
     assert_eq!(next("0 0 30 2 MON", "2026-02-20", 1), ["02-23 Mon 00:00:00"]);
 }
 
 #[test]
-fn how_near_to_each_other_the_times_are() {
+fn least_distance_between_times() {
     for (text, seconds) in [
         ("* * * * *", 60),
         ("* * * * * *", 1),
@@ -175,9 +175,9 @@ fn how_near_to_each_other_the_times_are() {
 }
 
 proptest! {
-    /// Whatever is written: an answer, no panic, and soon.
+    /// Any text is parsed or refused quickly, without a panic.
     #[test]
-    fn any_text_is_read_or_refused(text in "[-0-9*/,?LW#@A-Za-z ٣]{0,40}") {
+    fn parsing_any_text_never_panics(text in "[-0-9*/,?LW#@A-Za-z ٣]{0,40}") {
         if let Ok(cron) = text.parse::<Cron>() {
             let from = shown("2026-03-01T00:00:00");
             let next = cron.next(from).unwrap();

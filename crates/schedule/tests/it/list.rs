@@ -1,4 +1,4 @@
-//! What `list_scheduled_tasks` and `cancel_scheduled_task` answer.
+//! The output of `list_scheduled_tasks` and `cancel_scheduled_task`.
 
 use breadcrumb::{ErrorCode, schema_names};
 use schedule::Status;
@@ -8,7 +8,7 @@ use test_tenant::golden;
 use crate::book::Book;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_with_their_next_times_and_what_became_of_those_that_ended() {
+async fn list_shows_next_times_and_ended_tasks() {
     let mut book = Book::at("2026-10-24T12:00:00Z").await;
     book.settings.timezone = schedule::zone("Europe/Berlin").unwrap();
     book.schedule("nightly", "30 2 * * *", json!({})).await;
@@ -32,7 +32,7 @@ async fn tasks_with_their_next_times_and_what_became_of_those_that_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_tasks_it_still_tells_the_time() {
+async fn empty_list_shows_the_current_time() {
     let mut book = Book::at("2026-07-01T12:00:00Z").await;
     book.settings.timezone = schedule::zone("Asia/Kathmandu").unwrap();
     let listed = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
@@ -48,7 +48,7 @@ async fn without_tasks_it_still_tells_the_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_task_says_stays_in_its_cell() {
+async fn task_text_cannot_break_the_table() {
     let book = Book::at("2026-07-01T12:00:00Z").await;
     let more = json!({"description": format!("a | b \\ c\n\n| d |\n{}", "x".repeat(500))});
     book.schedule("pipe|d", "0 9 * * *", more).await;
@@ -65,7 +65,7 @@ async fn whatever_a_task_says_stays_in_its_cell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_is_told_and_told_again() {
+async fn cancelling_twice_succeeds() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     book.schedule("reminder", "0 9 * * *", json!({})).await;
     let cancelled = book.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap();
@@ -75,7 +75,7 @@ async fn cancelling_is_told_and_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_not_there_is_refused_with_those_that_are_near() {
+async fn unknown_name_suggests_similar_names() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let cancel = async |name: &str| book.ask("cancel_scheduled_task", json!({"name": name})).await.unwrap_err();
     assert_eq!(cancel("remind").await.message, "name: there is no scheduled task \"remind\", and no other");
@@ -87,7 +87,7 @@ async fn a_name_that_is_not_there_is_refused_with_those_that_are_near() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_outputs_keep_to_the_schemas_of_their_seeds() {
+async fn outputs_match_the_seed_schemas() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let input = json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": "echo", "run_once": true});
     for (tool, input) in [

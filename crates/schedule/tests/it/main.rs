@@ -1,4 +1,4 @@
-//! The `schedule` crate through its public door.
+//! Tests of the `schedule` crate through its public interface.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! A store whose user dies at one of its writes: the write is held, and whoever asked for it is ended there. Everything
-//! else is the real store.
+//! A store whose user dies at one of its writes: the write is held, and its caller is stopped
+//! there. Everything else is the real store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use breadcrumb::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Where the user ends: just before or just after its nth write (create or update), counted from 0.
+/// Where the user dies: just before or just after its nth write (create or update), counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Before(usize),
@@ -24,13 +24,13 @@ pub struct Mortal {
     store: Arc<dyn Breadcrumbs>,
     end: End,
     writes: AtomicUsize,
-    /// Says that the end was reached.
+    /// Signals that the end was reached.
     reached: Notify,
-    /// So many of the next writes fail: the store is away, or is said to be after it wrote.
+    /// This many of the next writes fail: the store is unavailable, or reports so after it wrote.
     away: AtomicUsize,
     /// Lists with conditions on the context fail.
     refuses_lists: AtomicBool,
-    /// Says that such a list failed.
+    /// Signals that such a list failed.
     list_refused: Notify,
 }
 
@@ -47,7 +47,7 @@ impl Mortal {
         })
     }
 
-    /// One whose user lives.
+    /// A store whose user does not die.
     pub fn immortal(store: Arc<dyn Breadcrumbs>) -> Arc<Self> {
         Self::new(store, End::Before(usize::MAX))
     }

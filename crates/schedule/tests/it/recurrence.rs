@@ -1,4 +1,4 @@
-//! When a cron text comes about in a zone, above all where its clocks are put forward or back.
+//! The times of a cron expression in a zone, mainly around changes of its clocks.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn recurrence(cron: &str, zone: &str) -> Recurrence {
     Recurrence { cron: cron.parse().unwrap(), zone: zone.parse().unwrap() }
 }
 
-/// The next times, as the zone's clocks show them.
+/// The next times in local time.
 fn next(cron: &str, zone: &str, after: &str, most: usize) -> Vec<String> {
     let recurrence = recurrence(cron, zone);
     let times = recurrence.next_times(moment(after), most);
@@ -24,7 +24,7 @@ const FORWARD: &str = "2026-03-28T20:00:00Z";
 const BACK: &str = "2026-10-24T20:00:00Z";
 
 #[test]
-fn a_time_of_day_keeps_to_the_clock_on_the_wall() {
+fn time_of_day_follows_local_time() {
     assert_eq!(
         next("0 9 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 3),
         ["03-28 09:00:00 +01:00", "03-29 09:00:00 +02:00", "03-30 09:00:00 +02:00"]
@@ -32,9 +32,9 @@ fn a_time_of_day_keeps_to_the_clock_on_the_wall() {
 }
 
 #[test]
-fn a_time_of_day_that_is_skipped_comes_when_the_clock_goes_on() {
+fn skipped_time_of_day_occurs_when_the_clock_continues() {
     assert_eq!(next("30 2 * * *", "Europe/Berlin", FORWARD, 2), ["03-29 03:00:00 +02:00", "03-30 02:30:00 +02:00"]);
-    // Several of them come once, and with one that the clock shows then.
+    // Several skipped times occur once, together with a time that the clock shows at that moment.
     assert_eq!(
         next("0,30 2-3 * * *", "Europe/Berlin", FORWARD, 3),
         ["03-29 03:00:00 +02:00", "03-29 03:30:00 +02:00", "03-30 02:00:00 +02:00"]
@@ -42,7 +42,7 @@ fn a_time_of_day_that_is_skipped_comes_when_the_clock_goes_on() {
 }
 
 #[test]
-fn a_time_of_day_that_comes_twice_is_taken_the_first_time() {
+fn repeated_time_of_day_occurs_once() {
     assert_eq!(next("30 2 * * *", "Europe/Berlin", BACK, 2), ["10-25 02:30:00 +02:00", "10-26 02:30:00 +01:00"]);
     assert_eq!(
         next("0 1-3 * * *", "Europe/Berlin", BACK, 4),
@@ -51,7 +51,7 @@ fn a_time_of_day_that_comes_twice_is_taken_the_first_time() {
 }
 
 #[test]
-fn hours_as_they_pass_leave_out_the_skipped_hour() {
+fn elapsed_hours_omit_the_skipped_hour() {
     assert_eq!(
         next("30 * * * *", "America/New_York", "2026-03-08T05:45:00Z", 3),
         ["03-08 01:30:00 -05:00", "03-08 03:30:00 -04:00", "03-08 04:30:00 -04:00"]
@@ -59,7 +59,7 @@ fn hours_as_they_pass_leave_out_the_skipped_hour() {
 }
 
 #[test]
-fn hours_as_they_pass_go_through_the_doubled_hour_twice() {
+fn elapsed_hours_occur_twice_in_the_repeated_hour() {
     assert_eq!(
         next("*/30 * * * *", "America/New_York", "2026-11-01T04:45:00Z", 6),
         [
@@ -74,7 +74,7 @@ fn hours_as_they_pass_go_through_the_doubled_hour_twice() {
 }
 
 #[test]
-fn a_gap_of_half_an_hour_and_one_at_midnight() {
+fn gaps_of_half_an_hour_and_at_midnight() {
     assert_eq!(next("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T10:00:00Z", 1), ["10-04 02:30:00 +11:00"]);
     assert_eq!(
         next("0 0 * * *", "Asia/Beirut", "2026-03-28T10:00:00Z", 2),
@@ -83,7 +83,7 @@ fn a_gap_of_half_an_hour_and_one_at_midnight() {
 }
 
 #[test]
-fn a_day_that_was_left_out_comes_when_the_next_begins() {
+fn skipped_day_occurs_when_the_next_begins() {
     assert_eq!(
         next("0 12 * * *", "Pacific/Apia", "2011-12-29T23:00:00Z", 2),
         ["12-31 00:00:00 +14:00", "12-31 12:00:00 +14:00"]
@@ -91,14 +91,14 @@ fn a_day_that_was_left_out_comes_when_the_next_begins() {
 }
 
 #[test]
-fn the_next_time_is_never_the_present_one() {
+fn next_time_is_after_the_given_one() {
     let every_minute = recurrence("* * * * *", "UTC");
     assert_eq!(every_minute.next(moment("2026-01-01T00:00:00Z")), Some(moment("2026-01-01T00:01:00Z")));
     assert_eq!(every_minute.next(moment("2026-01-01T00:00:59.999Z")), Some(moment("2026-01-01T00:01:00Z")));
 }
 
 #[test]
-fn zones_by_their_names() {
+fn zones_are_parsed_by_name() {
     assert_eq!(zone("Europe/Berlin"), Ok(Tz::Europe__Berlin));
     assert_eq!(zone("america/new york"), Ok(Tz::America__New_York));
     assert_eq!(zone("berlin").unwrap_err(), "\"berlin\" is no IANA time zone; did you mean Europe/Berlin?");
@@ -106,7 +106,7 @@ fn zones_by_their_names() {
     assert!(zone("").is_err());
 }
 
-/// One field: its text, and the values that it means, put together here in another way.
+/// One field: its text, and its values, computed here in another way.
 #[derive(Debug, Clone)]
 struct Part {
     text: String,
@@ -155,11 +155,11 @@ impl Text {
             && if month_day.is_star || week_day.is_star { by_month && by_week } else { by_month || by_week }
     }
 
-    /// A watchman who looks at the clock on the wall once in every unit and writes down when it is time.
+    /// A simple model: reads the local time once in every unit and records the matches.
     fn watched(&self, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>, unit: TimeDelta) -> Vec<DateTime<Utc>> {
         let shown = |moment: DateTime<Utc>| moment.with_timezone(&zone).naive_local();
         let mut came = Vec::new();
-        // He began two days before, and knows the latest time that the clock has shown.
+        // It begins two days earlier, and knows the latest time that the clock has shown.
         let mut now = after - TimeDelta::days(2);
         let mut latest = shown(now);
         while now < until {
@@ -184,7 +184,7 @@ impl Text {
 
 fn text(with_second: bool) -> impl Strategy<Value = Text> {
     let second = if with_second { part(0, 59).prop_map(Some).boxed() } else { Just(None).boxed() };
-    // Hours at which clocks change are wanted often.
+    // Hours at which clocks change are generated often.
     let early = part(0, 4).prop_filter("a star means the whole day", |part| !part.is_star);
     let hour = prop_oneof![part(0, 23), early];
     let parts = (part(0, 59), hour, part(1, 31), part(1, 12), part(0, 6));
@@ -232,7 +232,7 @@ fn reckoned(text: &Text, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -
         .collect()
 }
 
-/// Whether such a day is there at all.
+/// Whether such a day exists at all.
 fn comes(text: &Text) -> bool {
     text.cron().parse::<schedule::Cron>().is_ok()
 }
@@ -241,14 +241,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn agrees_with_a_watchman_minute_by_minute(text in text(false).prop_filter("never comes", comes), (zone, after) in somewhere()) {
+    fn agrees_with_the_model_minute_by_minute(text in text(false).prop_filter("never comes", comes), (zone, after) in somewhere()) {
         let until = after + TimeDelta::days(4);
         let watched = text.watched(zone, after, until, TimeDelta::minutes(1));
         prop_assert_eq!(reckoned(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
     }
 
     #[test]
-    fn what_passed_is_what_came_one_after_the_other(
+    fn past_times_equal_successive_next_times(
         text in text(false).prop_filter("never comes", comes), (zone, after) in somewhere(), minutes in 0i64..20_000
     ) {
         let recurrence = Recurrence { cron: text.cron().parse().unwrap(), zone };
@@ -265,14 +265,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn agrees_with_a_watchman_second_by_second(text in text(true).prop_filter("never comes", comes), (zone, after) in somewhere()) {
+    fn agrees_with_the_model_second_by_second(text in text(true).prop_filter("never comes", comes), (zone, after) in somewhere()) {
         let until = after + TimeDelta::hours(30);
         let watched = text.watched(zone, after, until, TimeDelta::seconds(1));
         prop_assert_eq!(reckoned(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
     }
 
     #[test]
-    fn no_two_times_are_nearer_than_the_least_distance(text in text(true).prop_filter("never comes", comes)) {
+    fn times_keep_the_least_distance(text in text(true).prop_filter("never comes", comes)) {
         let least = text.cron().parse::<schedule::Cron>().unwrap().least_distance();
         let first = Recurrence { cron: text.cron().parse().unwrap(), zone: Tz::UTC }.next(moment("2026-01-01T00:00:00Z")).unwrap();
         let times = reckoned(&text, Tz::UTC, first - TimeDelta::seconds(1), first + TimeDelta::hours(26));

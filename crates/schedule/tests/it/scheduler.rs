@@ -1,4 +1,4 @@
-//! What schedulers do, one or many, when times come, pass, or are changed by others.
+//! One or several schedulers when times come, pass, or are changed by others.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::book::Book;
 use crate::clock::moment;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fire_writes_a_record_that_tells_what_it_is_about() {
+async fn fire_writes_a_record_with_its_details() {
     let book = Book::at("2026-03-27T12:00:00Z").await;
     book.schedule("standup", "0 9 * * MON-FRI", json!({"timezone": "Europe/Berlin"})).await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
@@ -38,7 +38,7 @@ async fn a_fire_writes_a_record_that_tells_what_it_is_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fire_with_a_tool_is_a_request_under_the_profiles_of_its_maker() {
+async fn fire_with_a_tool_is_a_request_under_the_creators_profiles() {
     let book = Book::at("2026-03-27T12:00:00Z").await;
     let input = json!({
         "name": "rates", "cron": "0 */6 * * *", "description": "Keep the rates fresh.",
@@ -92,10 +92,11 @@ async fn five_schedulers_fire_each_time_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_that_somebody_writes_meanwhile_is_heard_of() {
+async fn new_schedules_are_noticed_by_events() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
-    // The scheduler waits for nothing yet: the first of these may be read, the second is heard of.
+    // The scheduler waits for nothing yet. It may read the first of these, and learns of the second
+    // by an event.
     for name in ["first", "second"] {
         book.schedule(name, "*/5 * * * *", json!({})).await;
         book.clock.forward(TimeDelta::minutes(5));
@@ -106,7 +107,7 @@ async fn a_schedule_that_somebody_writes_meanwhile_is_heard_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_written_by_hand_is_followed_from_then_on() {
+async fn hand_written_record_is_followed() {
     let book = Book::at("2026-03-01T00:03:00Z").await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
     let record = NewBreadcrumb {
@@ -125,9 +126,9 @@ async fn a_record_written_by_hand_is_followed_from_then_on() {
     assert_eq!(book.record("by hand").await.context["mine"], 7, "fields of others stay");
 }
 
-/// The store puts the profile of who writes a record among its tags; what a runner fires is held to it.
+/// The store adds the author's profile to the record's tags, and it applies to what a runner fires.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_by_hand_of_an_agent_with_a_profile_is_fired_under_it() {
+async fn hand_written_record_fires_under_its_authors_profile() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     let record = NewBreadcrumb {
         title: "By hand".into(),
@@ -165,7 +166,7 @@ async fn missed_times_make_one_fire_that_counts_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_regular_fire_after_missed_ones_tells_of_them() {
+async fn regular_fire_reports_missed_times() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
     book.clock.set("2026-03-01T05:00:30Z");
@@ -177,7 +178,7 @@ async fn a_regular_fire_after_missed_ones_tells_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missed_times_are_skipped_where_that_is_wanted() {
+async fn missed_times_can_be_skipped() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
     book.clock.set("2026-03-01T05:30:00Z");
@@ -191,7 +192,7 @@ async fn missed_times_are_skipped_where_that_is_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn years_of_missed_times_are_counted_up_to_a_bound() {
+async fn count_of_missed_times_is_bounded() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("often", "*/10 * * * * *", json!({})).await;
     book.clock.set("2036-03-01T00:00:05Z");
@@ -203,7 +204,7 @@ async fn years_of_missed_times_are_counted_up_to_a_bound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_runs_once_ends_with_its_fire() {
+async fn run_once_task_ends_with_its_fire() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("once", "30 14 * * *", json!({"run_once": true})).await;
     let mut watch = book.watch().await;
@@ -220,7 +221,7 @@ async fn a_task_that_runs_once_ends_with_its_fire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_cron_text_counts_from_its_change() {
+async fn changed_expression_applies_from_the_change() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("moved", "0 12 * * *", json!({})).await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
@@ -235,7 +236,7 @@ async fn a_changed_cron_text_counts_from_its_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_was_broken_by_hand_is_left_alone_until_it_is_mended() {
+async fn invalid_expression_is_ignored_until_it_is_fixed() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("broken", "0 12 * * *", json!({})).await;
     book.schedule("other", "*/30 * * * *", json!({})).await;
@@ -257,7 +258,7 @@ async fn a_text_that_was_broken_by_hand_is_left_alone_until_it_is_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_schedule_fires_no_more() {
+async fn deleted_schedule_stops_firing() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("gone", "0 12 * * *", json!({})).await;
     book.schedule("stays", "0 12 * * *", json!({})).await;
@@ -272,7 +273,7 @@ async fn a_deleted_schedule_fires_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_task_fires_no_more_and_its_name_is_free() {
+async fn cancelled_task_stops_firing_and_frees_its_name() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("again", "0 12 * * *", json!({})).await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
@@ -289,7 +290,7 @@ async fn a_cancelled_task_fires_no_more_and_its_name_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fire_that_cannot_be_written_is_told_and_the_next_is_tried() {
+async fn failed_fire_is_reported_and_the_next_is_tried() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("bad", "0 * * * *", json!({"tool": "echo"})).await;
     book.change("bad", |context| context["tool"] = "".into()).await;
@@ -306,7 +307,7 @@ async fn a_fire_that_cannot_be_written_is_told_and_the_next_is_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_the_clocks_is_lived_through() {
+async fn fires_continue_across_a_clock_change() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     book.schedule("night", "30 2 * * *", json!({"timezone": "Europe/Berlin"})).await;
     let (mut watch, running) = (book.watch().await, book.scheduler());
@@ -321,7 +322,7 @@ async fn a_change_of_the_clocks_is_lived_through() {
 }
 
 impl Book {
-    /// Changes the task's record by hand, whatever is at work on it.
+    /// Changes the task's record by hand, despite concurrent changes.
     async fn change(&self, name: &str, change: impl Fn(&mut serde_json::Map<String, Value>)) {
         loop {
             let record = self.record(name).await;

@@ -1,4 +1,4 @@
-//! What `schedule_task` takes, keeps and answers.
+//! The input, stored state and output of `schedule_task`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::book::Book;
 
-/// Ids are another at each time.
+/// Replaces ids, which differ in each run.
 fn shown(output: &Value) -> String {
     let mut output = output.clone();
     if let Some(id) = output.get_mut("schedule_id") {
@@ -21,15 +21,15 @@ fn shown(output: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_tells_the_next_times_and_the_present_one() {
+async fn output_has_the_next_times_and_the_current_time() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
-    // The clocks are put forward in the next night.
+    // The clocks change to summer time in the next night.
     let output = book.schedule("night", "30 2 * * *", json!({"timezone": "europe/berlin"})).await;
     golden(env!("CARGO_MANIFEST_DIR"), "scheduled.json", &shown(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_runs_once_and_calls_a_tool() {
+async fn run_once_task_that_calls_a_tool() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let more = json!({"run_once": true, "tool": "echo", "input": {"text": "hello"}, "missed": "skip"});
     let output = book.schedule("later", "15 14 28 3 *", more).await;
@@ -37,7 +37,7 @@ async fn a_task_that_runs_once_and_calls_a_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_zone_the_operators_holds_and_is_kept() {
+async fn default_zone_applies_and_is_stored() {
     let mut book = Book::at("2026-03-28T12:00:00Z").await;
     book.settings.timezone = schedule::zone("Asia/Tokyo").unwrap();
     let output = book.schedule("daily", "@daily", json!({})).await;
@@ -46,7 +46,7 @@ async fn without_a_zone_the_operators_holds_and_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_told_with_its_field() {
+async fn invalid_input_names_the_field() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let base = json!({"name": "n", "cron": "0 9 * * *", "description": "d"});
     let mut told = String::new();
@@ -86,7 +86,7 @@ async fn what_is_wrong_is_told_with_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_what_a_schedule_calls_may_not_have_is_refused() {
+async fn tool_denied_to_scheduled_calls_is_refused() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let input = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": tool});
     let failure = book.ask("schedule_task", input("spawn_subagent")).await.unwrap_err();
@@ -101,7 +101,7 @@ async fn a_tool_that_what_a_schedule_calls_may_not_have_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_nobody_offers_is_refused_where_a_catalog_tells() {
+async fn tool_missing_from_the_catalog_is_refused() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let input = |name: &str, tool: &str| json!({"name": name, "cron": "0 9 * * *", "description": "d", "tool": tool});
     book.ask("schedule_task", input("before", "no_such")).await.expect("there is no catalog yet");
@@ -123,7 +123,7 @@ async fn a_tool_that_nobody_offers_is_refused_where_a_catalog_tells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_input_that_the_tool_would_refuse_at_each_fire_is_refused() {
+async fn input_that_the_tool_would_refuse_is_refused() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let tool = |name: &str, parameters: Value| Registration {
         name: name.into(),
@@ -150,7 +150,7 @@ async fn an_input_that_the_tool_would_refuse_at_each_fire_is_refused() {
         assert!(failure.message.contains(told["message"].as_str().unwrap()), "{}", failure.message);
         violations.as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    // Without an input a tool is called with {}.
+    // Without an input, a tool is called with {}.
     assert_eq!(paths(json!({})).await, ["input.text"]);
     assert_eq!(paths(json!({"input": {}})).await, ["input.text"]);
     assert_eq!(paths(json!({"input": {"text": 3, "times": [1, "2"]}})).await, ["input.text", "input.times[1]"]);
@@ -162,7 +162,7 @@ async fn an_input_that_the_tool_would_refuse_at_each_fire_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_may_be_so_many_and_no_more() {
+async fn number_of_active_tasks_is_bounded() {
     let mut book = Book::at("2026-03-28T12:00:00Z").await;
     book.settings.max_active = 3;
     for name in ["a", "b", "c"] {
@@ -177,7 +177,7 @@ async fn there_may_be_so_many_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_taken_is_replaced_with_everything() {
+async fn task_with_a_used_name_is_replaced_completely() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let first = book.schedule("report", "0 9 * * *", json!({"tool": "echo", "input": {"text": "a"}})).await;
     assert_eq!(first["action"], "created");
@@ -216,7 +216,7 @@ async fn only_the_new_times_fire_after_a_replacement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fire_that_is_due_is_not_lost_where_the_times_stay_the_same() {
+async fn due_fire_survives_a_replacement_with_the_same_times() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("daily", "0 12 * * *", json!({})).await;
     book.clock.set("2026-03-01T15:00:00Z");
@@ -230,7 +230,7 @@ async fn a_fire_that_is_due_is_not_lost_where_the_times_stay_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_cancel_no_task_replaces_only_its_own() {
+async fn callers_that_cannot_cancel_replace_only_their_own_tasks() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     book.schedule("of main", "0 9 * * *", json!({})).await;
     let wanted = |name: &str| {
@@ -250,9 +250,9 @@ async fn who_may_cancel_no_task_replaces_only_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_want_a_name_at_once_each_gets_it_and_one_record_stays() {
+async fn concurrent_calls_for_one_name_share_one_record() {
     let book = Arc::new(Book::at("2026-03-28T12:00:00Z").await);
-    // The second round finds the record that the first left behind, the third finds it deleted.
+    // The second round finds the record of the first round; the third finds it deleted.
     for round in 0..3 {
         let asked = (0..8).map(|asker| {
             let book = book.clone();
@@ -276,7 +276,7 @@ async fn of_many_who_want_a_name_at_once_each_gets_it_and_one_record_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_fires_every_second_where_the_operator_allows_it() {
+async fn task_can_fire_every_second_if_configured() {
     let mut book = Book::at("2026-03-01T00:00:00Z").await;
     book.settings.least_distance = Duration::from_secs(1);
     book.schedule("tick", "* * * * * *", json!({})).await;
@@ -291,7 +291,7 @@ async fn a_task_fires_every_second_where_the_operator_allows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_again_makes_no_second_task() {
+async fn repeated_request_creates_no_second_task() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let input = json!({"name": "once only", "cron": "0 9 * * *", "description": "d"});
     let call = book.call("schedule_task", input);
