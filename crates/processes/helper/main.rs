@@ -1,7 +1,8 @@
-//! The jail's helper as a program of its own, for this crate's tests. `rcrt` calls the same entry from its hidden
-//! subcommand.
+//! The jail's helper as a separate program, for this crate's tests. `rcrt` calls the same entry
+//! from its hidden subcommand.
 //!
-//! `jail-helper behind CALLS` is the helper on a kernel that refuses the system calls CALLS, as some machines do.
+//! `jail-helper behind CALLS` is the helper on a kernel that refuses the system calls CALLS, as
+//! some machines do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 fn main() -> std::process::ExitCode {

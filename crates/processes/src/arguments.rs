@@ -1,4 +1,4 @@
-//! Reading a call's input, and refusing it by the field that is wrong.
+//! Parses a call's input. Errors name the invalid field.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The longest text that a program can be given as one argument or one variable, in bytes, by the kernel's rule, less
-/// some room for names.
+/// The most bytes of one argument or one environment variable, by the kernel's limit minus some
+/// room for names.
 pub const LONGEST_ARGUMENT: usize = 130_000;
-/// What is left of a call's time for saying how its program ended.
+/// Time that is reserved to report how the program ended.
 const ROOM: Duration = Duration::from_millis(500);
 
 pub fn read<T: DeserializeOwned>(input: &Value) -> Result<T, ToolFailure> {
     T::deserialize(input).map_err(|error| ToolFailure::new(ErrorCode::InvalidArguments, error.to_string()))
 }
 
-/// The refusal of one field.
+/// The error for one field.
 pub fn wrong(field: &str, what: impl std::fmt::Display) -> ToolFailure {
     let message = format!("{field}: {what}");
     ToolFailure::new(ErrorCode::InvalidArguments, message).with_details(json!({"field": field}))
 }
 
-/// What can be handed to a program as one argument or one variable.
+/// Checks that a text can be one argument or one variable of a program.
 pub fn one_argument(field: &str, text: &str) -> Result<(), ToolFailure> {
     if text.contains('\0') {
         return Err(wrong(field, "has a NUL character, which no program can be given"));
@@ -34,7 +34,7 @@ pub fn one_argument(field: &str, text: &str) -> Result<(), ToolFailure> {
     Ok(())
 }
 
-/// The time that a program gets: what is asked for, as far as the call's own time goes.
+/// The time limit of a program: the requested time, within the call's own limit.
 pub fn time(seconds: Option<f64>, otherwise: Duration, limits: &Limits) -> Result<Duration, ToolFailure> {
     let asked = match seconds {
         None => otherwise,

@@ -25,7 +25,7 @@ struct Input {
 
 pub struct Bash {
     program_runner: ProgramRunner,
-    /// Where it is in the jail, or why it is not there.
+    /// Its path in the jail, or why it is missing.
     program: Result<PathBuf, String>,
 }
 

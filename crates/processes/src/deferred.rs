@@ -1,5 +1,5 @@
-//! A tool of which it is still being found out whether this machine gives what it needs. That takes a second where
-//! a Python has to be tried; a runner that starts does not wait for it, a call of the tool does.
+//! A tool whose requirements are still being checked. That takes a second if a Python has to be
+//! tried. A runner that starts does not wait for it; a call of the tool does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Settings, bash, python, tools};
 
-/// How long a runner that judges the tool waits, less than its patience: a tool is not broken because a loaded machine
-/// tries its Python slowly.
+/// How long a runner that checks the tool waits, less than its own time limit: a tool is not broken
+/// because a loaded machine tries its Python slowly.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Tools = Vec<Arc<dyn NativeTool>>;
@@ -22,11 +22,11 @@ type Tools = Vec<Arc<dyn NativeTool>>;
 struct DeferredTool {
     name: &'static str,
     found: watch::Receiver<Option<Tools>>,
-    /// Ends with the last of the tools.
+    /// The check is aborted when the last of the tools is dropped.
     _finding: Arc<AbortOnDropHandle<()>>,
 }
 
-/// The same as [`tools`], without waiting for what they find out.
+/// Like [`tools`], without waiting for the checks.
 pub fn deferred_tools(settings: Settings) -> Tools {
     let (tell, found) = watch::channel(None);
     let finding = tokio::spawn(async move {
@@ -38,7 +38,7 @@ pub fn deferred_tools(settings: Settings) -> Tools {
 }
 
 impl DeferredTool {
-    /// An error means that finding out has ended without a result; a call says so.
+    /// An error means that the check ended without a result; a call reports it.
     async fn found(&self) {
         let _ = self.found.clone().wait_for(Option::is_some).await;
     }
@@ -63,7 +63,7 @@ impl NativeTool for DeferredTool {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        // The call's own time is the bound here.
+        // The call's own time limit applies here.
         self.found().await;
         match self.now() {
             Some(tool) => tool.run(call, metadata).await,

@@ -1,4 +1,5 @@
-//! What programs may take of the disk. The database is often on the same one, so some of it stays free whatever they do.
+//! Limits on the disk space of programs. The database is often on the same disk, so some space
+//! always stays free.
 
 use std::io;
 use std::path::Path;
@@ -8,18 +9,19 @@ use breadcrumb::{ErrorCode, ToolFailure};
 use nix::sys::statvfs::statvfs;
 use serde_json::json;
 
-/// Between two looks at what is left.
+/// The interval between two checks of the free space.
 const LOOK: Duration = Duration::from_millis(250);
 const MB: u64 = 1_000_000;
 
-/// Bounds in bytes.
+/// Limits in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskBounds {
-    /// What one set of Python packages may take.
+    /// The most bytes of one set of Python packages.
     pub packages_set: u64,
-    /// What all sets may take together, with those that are being installed.
+    /// The most bytes of all sets together, including those that are being installed.
     pub packages_total: u64,
-    /// What must be left on the disk: with less no program starts, and one that runs is ended. 0 for no such bound.
+    /// The bytes that must stay free on the disk. With less, no program starts, and running
+    /// programs are terminated. 0: no limit.
     pub min_free: u64,
 }
 
@@ -30,13 +32,13 @@ impl Default for DiskBounds {
 }
 
 impl DiskBounds {
-    /// Why nothing more may be written to the disk of `folder`, if so. Blocks.
+    /// Returns the failure if the disk of `folder` has too little space left. Blocks.
     pub fn too_little_left(&self, folder: &Path) -> io::Result<Option<ToolFailure>> {
         if self.min_free == 0 {
             return Ok(None);
         }
         let disk = statvfs(folder).map_err(io::Error::from)?;
-        // Some systems count blocks in 32 bits.
+        // On some systems block counts are 32 bits.
         #[allow(clippy::useless_conversion)]
         let free = u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size());
         Ok((free < self.min_free).then(|| {
@@ -49,7 +51,7 @@ impl DiskBounds {
         }))
     }
 
-    /// The same without blocking.
+    /// Like [`Self::too_little_left`], without blocking.
     pub async fn check(&self, folder: &Path) -> Result<(), ToolFailure> {
         let (bounds, path) = (*self, folder.to_owned());
         let looked = tokio::task::spawn_blocking(move || bounds.too_little_left(&path)).await;
@@ -63,7 +65,7 @@ impl DiskBounds {
         }
     }
 
-    /// Returns when too little is left on the disk of `folder`.
+    /// Waits until too little space is left on the disk of `folder`.
     pub async fn ran_low(&self, folder: &Path) -> ToolFailure {
         if self.min_free == 0 {
             return std::future::pending().await;
@@ -77,7 +79,7 @@ impl DiskBounds {
     }
 }
 
-/// `ResourceExhausted`, for a bound of this many bytes.
+/// `ResourceExhausted`, for a limit of this many bytes.
 pub fn exhausted(message: String, limit: &str, allowed: u64) -> ToolFailure {
     ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(json!({"limit": limit, "allowed": allowed}))
 }

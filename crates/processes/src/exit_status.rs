@@ -1,4 +1,4 @@
-//! The report of a program's end to its caller.
+//! Reports to the caller how a program ended.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use jail::command::{ExitReason, Finished};
 use serde_json::json;
 
-/// What a shell adds to the number of the signal that ended a process.
+/// What a shell adds to the number of a signal that terminated a process.
 const SIGNALLED: i32 = 128;
 
-/// The exit code of a program that ended by itself, as a shell gives it; the failure of one that was ended. The failure
-/// tells what the program wrote until then.
+/// Returns the exit code of a program that exited, as a shell reports it, or the failure of a
+/// program that was terminated. The failure contains the program's output up to then.
 pub fn exit_code(finished: &Finished, limits: &Limits, time: Duration) -> Result<i32, ToolFailure> {
     let (code, message, limit) = match finished.how {
         ExitReason::Exited(code) => return Ok(code),
@@ -48,15 +48,15 @@ pub fn with_output(mut details: serde_json::Value, finished: &Finished) -> serde
     details
 }
 
-/// What a stream holds, as JSON and Postgres can keep it.
+/// The text of a stream in a form that JSON and Postgres can store.
 pub fn text(stream: &jail::command::Captured) -> String {
     stream.text().replace('\0', "\u{fffd}")
 }
 
-/// Characters of a stream in a failure: the last ones tell most.
+/// The most characters of a stream in a failure. The last ones are the most useful.
 const TOLD: usize = 8_000;
 
-/// The last characters of a text, from the beginning of a line on where that costs little.
+/// The last characters of a text, from the beginning of a line if that costs little.
 pub fn last(text: &str, most: usize) -> String {
     let Some((start, _)) = text.char_indices().rev().nth(most.saturating_sub(1)).filter(|(start, _)| *start > 0) else {
         return text.to_owned();

@@ -1,7 +1,7 @@
 //! The tools that run programs: `bash` and `execute_python_script`. Each command runs in its own
-//! jail. The working folder is the only place on this machine where it can write.
+//! jail. It can write to no place on this machine but the working folder.
 //!
-//! It knows no queue and no store. The crate `jail` has the restrictions themselves.
+//! This crate knows no queue and no store. The crate `jail` has the restrictions themselves.
 //!
 //! Begin with `program_runner.rs`, `bash.rs` and `python/mod.rs`.
 
@@ -28,30 +28,31 @@ pub use disk::DiskBounds;
 pub use program_runner::FOLDER;
 use program_runner::ProgramRunner;
 
-/// What the operator decides.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How this program starts itself as the jail's helper.
     pub helper: Helper,
-    /// The working folder. It is made when a tool first needs it.
+    /// The working folder. It is created when a tool first needs it.
     pub workdir: PathBuf,
-    /// Where environments with Python packages are kept, one for each set of packages. Made when first needed; all of it
-    /// may be removed while no runner runs.
+    /// The folder of environments with Python packages, one for each set of packages. It is created
+    /// when first needed. It can be deleted while no runner runs.
     pub environments: PathBuf,
-    /// Names of tools whose programs are in this machine's network, past every rule of the gate. None by default.
+    /// Names of tools whose programs use this machine's network, without the rules of the egress
+    /// gate. None by default.
     pub network: BTreeSet<String>,
-    /// What programs and packages may take of the disk.
+    /// The disk limits of programs and packages.
     pub disk: DiskBounds,
 }
 
-/// The tools of this family: `bash` and `execute_python_script`. Finds out, by running a program that does nothing,
-/// whether this machine gives the walls; where it does not, the tools wait and say why.
+/// The tools of this crate: `bash` and `execute_python_script`. Runs a program that does nothing,
+/// to find out whether this machine supports the jail. If it does not, the tools wait and say why.
 pub async fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     let jail = Arc::new(Jail::open(settings.helper.clone()).await);
     tools_in(jail, settings).await
 }
 
-/// The same in a jail that is there already.
+/// Like [`tools`], in an existing jail.
 pub async fn tools_in(jail: Arc<Jail>, settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     let bash = ProgramRunner::new(&jail, &settings, bash::NAME);
     let python = ProgramRunner::new(&jail, &settings, python::NAME);

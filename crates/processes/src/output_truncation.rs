@@ -1,17 +1,18 @@
-//! What programs wrote, made short enough for callers without a session: those take so many characters of a result at
-//! once, and have no working memory that would keep the rest.
+//! Truncates program output for callers without a session. They accept a limited number of
+//! characters at once, and have no working memory for the rest.
 
 use breadcrumb::ToolRequest;
 use jail::command::Captured;
 
 use crate::exit_status;
 
-/// Characters of a result that a caller takes where it says nothing else.
+/// The default number of characters of a result that a caller accepts.
 const TAKEN_AT_ONCE: usize = 64_000;
-/// Characters that fit into a response's record in the worst spelling as JSON, six bytes for each.
+/// Characters that fit into a response record in the worst case, six bytes each as JSON.
 const MOST: usize = breadcrumb::MAX_RECORD_BYTES / 7;
 
-/// How many characters of a result the caller takes; `None` for a session, which keeps a large result whole.
+/// The characters of a result that the caller accepts; `None` for a session, which stores a large
+/// result whole.
 pub fn taken_at_once(request: &ToolRequest) -> Option<usize> {
     if request.session.is_some() {
         return None;
@@ -20,13 +21,13 @@ pub fn taken_at_once(request: &ToolRequest) -> Option<usize> {
     Some(asked.unwrap_or(TAKEN_AT_ONCE).min(MOST))
 }
 
-/// One stream as a text of at most so many characters.
+/// One stream as a text of at most `most` characters.
 pub fn text(stream: &Captured, most: usize) -> String {
     shortened(exit_status::text(stream), stream.omitted(), most, |_| 1)
 }
 
-/// Two streams that take at most so many characters together as JSON strings, quotes left aside: each whole where it
-/// needs no more than half or the other leaves enough.
+/// Two streams with at most `most` characters together as JSON strings, without the quotes. Each is
+/// whole if it needs at most half, or if the other leaves enough.
 pub fn texts(streams: [&Captured; 2], most: usize) -> [String; 2] {
     let texts = streams.map(exit_status::text);
     let [first, second] = [&texts[0], &texts[1]].map(|text| size(text, in_json));
@@ -39,7 +40,7 @@ pub fn texts(streams: [&Captured; 2], most: usize) -> [String; 2] {
     ]
 }
 
-/// Characters of one character in a JSON string.
+/// The characters of one character in a JSON string.
 fn in_json(character: char) -> usize {
     match character {
         '"' | '\\' | '\u{8}' | '\u{c}' | '\n' | '\r' | '\t' => 2,
@@ -52,18 +53,18 @@ fn size(text: &str, of: fn(char) -> usize) -> usize {
     text.chars().map(of).sum()
 }
 
-/// The beginning and the end of a text, with a line between them that counts what is left out; so many bytes were left
-/// out before already.
+/// Keeps the beginning and the end of a text, with a line between them that counts what is omitted.
+/// `omitted` bytes were already omitted before.
 fn shortened(text: String, omitted: u64, most: usize, of: fn(char) -> usize) -> String {
     if size(&text, of) <= most {
         return text;
     }
-    // The longest line that there can be here leaves room for the true one.
+    // Reserves room for the longest possible line.
     let half = most.saturating_sub(size(&line(text.len(), u64::MAX), of)) / 2;
     let mut start = reach(text.char_indices(), half, of).map_or(text.len(), |(at, _)| at);
     let mut end = reach(text.char_indices().rev(), half, of).map_or(0, |(at, c)| at + c.len_utf8());
     let mut before = (0, 0);
-    // What is left out now may hold the line that told of bytes left out before, or a part of it.
+    // The part that is omitted now may contain all or part of the earlier line about omitted bytes.
     if let Some((at, length, bytes)) = line_before(&text, omitted)
         && at < end
         && at + length > start
@@ -75,7 +76,7 @@ fn shortened(text: String, omitted: u64, most: usize, of: fn(char) -> usize) -> 
     format!("{}{}{}", &text[..start], line(characters, before.1), &text[end..])
 }
 
-/// The first character that has no room any more.
+/// The first character that does not fit.
 fn reach(
     mut characters: impl Iterator<Item = (usize, char)>,
     room: usize,
@@ -95,9 +96,10 @@ fn line(characters: usize, bytes: u64) -> String {
     }
 }
 
-/// Where the line stands by which a bounded stream tells what it left out, how long it is in bytes, and what it tells.
+/// Finds the line with which a bounded stream reports omitted bytes: its position, its length in
+/// bytes, and its count.
 fn line_before(text: &str, omitted: u64) -> Option<(usize, usize, u64)> {
-    // A character that was cut in two is left out as well, at each side.
+    // A character that was cut in two is omitted too, at each side.
     let mut counts = if omitted == 0 { 0..0 } else { omitted..omitted + 8 };
     counts.find_map(|bytes| {
         let line = format!("\n[… {bytes} bytes omitted …]\n");
@@ -120,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_have_room_together(
+        fn truncated_streams_fit_together(
             first in "[a\\\\\"\n\u{1}ü😀]{0,2000}", second in "[a\\\\\"\n\u{1}ü😀]{0,2000}",
             most in 300_usize..3000, kept in 100_usize..6000,
         ) {
@@ -136,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_left_out_is_counted(text in "[ab\nü😀]{400,2000}", most in 200_usize..390) {
+        fn omitted_characters_are_counted(text in "[ab\nü😀]{400,2000}", most in 200_usize..390) {
             let short = super::text(&captured(&text, 100_000), most);
             prop_assert!(short.chars().count() <= most);
             let (first, rest) = short.split_once("\n[… ").unwrap();
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_before_is_counted_too() {
+    fn earlier_omissions_are_counted_too() {
         let stream = captured(&"x".repeat(10_000), 4000);
         let short = text(&stream, 1000);
         let kept = short.chars().filter(|character| *character == 'x').count();

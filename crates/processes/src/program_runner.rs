@@ -1,4 +1,4 @@
-//! What both tools have: the jail, the working folder, and how they are seen from within.
+//! What both tools share: the jail, the working folder, and its view from inside.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -12,7 +12,7 @@ use jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, 
 use crate::Settings;
 use crate::disk::DiskBounds;
 
-/// Where the working folder is in the jail.
+/// The path of the working folder in the jail.
 pub const FOLDER: &str = "/work";
 const MIB: u64 = 1024 * 1024;
 
@@ -20,7 +20,7 @@ pub struct ProgramRunner {
     pub jail: Arc<Jail>,
     workdir: PathBuf,
     disk: DiskBounds,
-    /// Programs are in this machine's network.
+    /// Programs use this machine's network.
     network: bool,
 }
 
@@ -30,13 +30,13 @@ impl ProgramRunner {
         Self { jail: jail.clone(), workdir: settings.workdir.clone(), disk: settings.disk, network }
     }
 
-    /// Why no program can be run here.
+    /// Why programs cannot be run here.
     pub fn waits_for(&self) -> Option<String> {
         let reason = self.jail.refusal()?;
         Some(format!("programs run in a jail alone, which this machine does not give: {reason}"))
     }
 
-    /// An order for a program in the working folder, which sees what programs need.
+    /// A command for a program in the working folder that sees what programs need.
     pub async fn order(&self, limits: &Limits, time: Duration) -> Result<CommandSpec, ToolFailure> {
         let (folder, network) = (self.workdir.clone(), self.network);
         let viewed = tokio::task::spawn_blocking(move || {
@@ -60,7 +60,7 @@ impl ProgramRunner {
         })
     }
 
-    /// Runs it as long as enough is left on the disk of the working folder.
+    /// Runs a command while enough space is left on the disk of the working folder.
     pub async fn run(&self, order: &CommandSpec) -> Result<Finished, ToolFailure> {
         self.disk.check(&self.workdir).await?;
         let finished = tokio::select! {
@@ -68,14 +68,14 @@ impl ProgramRunner {
             finished = self.jail.run(order) => finished,
         };
         finished.map_err(|error| {
-            // A helper that could not be started, or died, may do better the next time.
+            // A helper that could not start, or died, may work the next time.
             let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
             ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
         })
     }
 }
 
-/// What a call's limits come to for a program.
+/// Converts a call's limits to limits of a program.
 pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
     CommandLimits {
         time,
@@ -86,12 +86,12 @@ pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
     }
 }
 
-/// Makes a folder for this program's user alone, if it is not there.
+/// Creates a folder that only this program's user can access, if it does not exist.
 pub fn make_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Nothing of the runner's own environment.
+/// Contains nothing from the runner's own environment.
 fn environment() -> BTreeMap<String, String> {
     let variables = [
         ("PATH", PATH),

@@ -1,4 +1,4 @@
-//! Folders of installations that did not come to their end are removed, also when the call was cancelled.
+//! Removes folders of unfinished installations, including those of cancelled calls.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 const PREFIX: &str = "unfinished-";
-/// The installer of a cancelled call is on its way out, and may still write for a moment.
+/// The installer of a cancelled call is exiting and may still write for a moment.
 const AGAIN: Duration = Duration::from_millis(50);
 const TRIES: u32 = 100;
 
@@ -28,7 +28,7 @@ pub struct Cleanup {
 }
 
 impl Cleanup {
-    /// The folder goes when the result does, unless it was renamed by then.
+    /// The folder is removed when the result is dropped, unless it was renamed by then.
     pub fn unfinished(&self, folder: PathBuf) -> Unfinished {
         Unfinished { folder, tasks: self.tasks.clone() }
     }
@@ -48,7 +48,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         let folder = std::mem::take(&mut self.folder);
-        // Without a runtime it is left to a later runner.
+        // Without a runtime, a later runner removes it.
         if let Ok(runtime) = Handle::try_current() {
             self.tasks.spawn_on(remove(folder), &runtime);
         }

@@ -1,6 +1,5 @@
-//! The disk space of environments. It is limited for each set and in total, while they are
-//! installed and not only afterwards. Unused sets are deleted first, and an installation without
-//! enough space is ended.
+//! The disk space of environments. It is limited for each set and in total, during the installation
+//! too. Unused sets are deleted first, and an installation without enough space is terminated.
 
 use std::fs::{self, FileTimes};
 use std::io::{self, ErrorKind};
@@ -14,15 +13,15 @@ use uuid::Uuid;
 use super::cleanup::{is_unfinished, unfinished_name};
 use crate::disk::{DiskBounds, exhausted};
 
-/// So many sets are kept.
+/// The most sets that are stored.
 const MOST: usize = 50;
-/// An installation that was begun longer ago than any call lasts was left by a runner that died.
+/// An installation that started longer ago than any call lasts was left by a runner that died.
 const ABANDONED: Duration = Duration::from_hours(1);
-/// Between two looks at an installation.
+/// The interval between two checks of an installation.
 const LOOK: Duration = Duration::from_millis(200);
-/// A look may take this part of the time.
+/// A check may take at most this fraction of the time.
 const PART: u32 = 4;
-/// In a set's folder: how many bytes it takes, so that it is counted once.
+/// The file in a set's folder with its size in bytes, so that it is measured once.
 const SIZE: &str = ".bytes";
 const MB: u64 = 1_000_000;
 
@@ -33,7 +32,7 @@ pub struct DiskQuota {
     bounds: DiskBounds,
 }
 
-/// A set that is there.
+/// An installed set.
 struct InstalledSet {
     used: SystemTime,
     path: PathBuf,
@@ -46,12 +45,13 @@ impl DiskQuota {
         Self { folder, bounds }
     }
 
-    /// The largest file that an installation may write.
+    /// The largest file that an installation can write.
     pub fn largest_file(&self) -> u64 {
         self.bounds.packages_set
     }
 
-    /// Returns when the installation in the folder `unfinished` must be ended. `in_use` names the sets that must stay.
+    /// Waits until the installation in the folder `unfinished` must be terminated. `in_use` names
+    /// the sets that must stay.
     pub async fn exceeded(&self, unfinished: &Path, in_use: impl Fn() -> Vec<String>) -> ToolFailure {
         loop {
             let begun = Instant::now();
@@ -62,7 +62,8 @@ impl DiskQuota {
         }
     }
 
-    /// Makes room where there is none, as far as sets are not in use. The error is for whoever installs in `unfinished`.
+    /// Deletes unused sets if there is too little space. The error is for the installer of
+    /// `unfinished`.
     pub async fn check(&self, unfinished: Option<&Path>, in_use: Vec<String>) -> Result<(), ToolFailure> {
         let (room, unfinished) = (self.clone(), unfinished.map(Path::to_owned));
         let looked = tokio::task::spawn_blocking(move || room.look(unfinished.as_deref(), &in_use)).await;
@@ -72,7 +73,7 @@ impl DiskQuota {
         })
     }
 
-    /// Notes what a set takes that is about to be put in its place.
+    /// Records the size of a set before it is renamed to its final name.
     pub fn note(unfinished: &Path) -> io::Result<()> {
         fs::write(unfinished.join(SIZE), bytes_in(unfinished)?.to_string())
     }
@@ -117,12 +118,12 @@ impl DiskQuota {
             if refusal.is_none() && kept.len() <= MOST {
                 return Ok(Ok(()));
             }
-            // The one that was not used for longest.
+            // The least recently used set.
             let Some(oldest) = kept.iter().position(|set| !set.is_in_use) else {
                 return Ok(refusal.map_or(Ok(()), Err));
             };
             let set = kept.remove(oldest);
-            // Under its own name it is whole or not there.
+            // A folder with a final name is complete or absent.
             let aside = self.folder.join(unfinished_name(Uuid::new_v4()));
             or_gone(fs::rename(set.path, &aside))?;
             or_gone(fs::remove_dir_all(aside))?;
@@ -139,7 +140,8 @@ impl DiskQuota {
     }
 }
 
-/// What the set takes, counted where nobody noted it yet. `used` is when it was used, which stays as it is.
+/// The size of a set, measured if it is not recorded yet. `used` is its last use, which is
+/// preserved.
 fn noted(set: &Path, used: SystemTime) -> io::Result<u64> {
     let note = set.join(SIZE);
     if let Some(bytes) = fs::read_to_string(&note).ok().and_then(|text| text.trim().parse().ok()) {
@@ -152,12 +154,12 @@ fn noted(set: &Path, used: SystemTime) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// What is not there any more was removed by another call, or another runner.
+/// A missing folder was removed by another call or another runner.
 fn or_gone(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// What a folder and all in it take of the disk. What goes away meanwhile does not count.
+/// The disk space of a folder and its content. What is removed meanwhile does not count.
 fn bytes_in(folder: &Path) -> io::Result<u64> {
     /// The unit of `st_blocks`.
     const BLOCK: u64 = 512;
@@ -193,7 +195,7 @@ mod tests {
         FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
     }
 
-    /// A set of so many bytes and a little more, used at that time.
+    /// A set with a little more than this many bytes, used at that time.
     fn set(folder: &Path, number: u64, bytes: usize) -> PathBuf {
         let path = folder.join(format!("set{number:03}"));
         fs::create_dir(&path).unwrap();
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sets_that_nobody_used_go_first() {
+    fn least_recently_used_sets_are_deleted_first() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..=MOST as u64 + 1 {
             set(folder.path(), number, 0);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn all_sets_together_have_a_bound_and_those_in_use_stay() {
+    fn total_size_is_bounded_and_used_sets_stay() {
         const SET: usize = 1_000_000;
         let folder = tempfile::tempdir().unwrap();
         for number in 0..4 {
@@ -236,7 +238,7 @@ mod tests {
         look(folder.path(), bounds, None, &["set000"]).unwrap();
         let is_there = |number: u64| folder.path().join(format!("set{number:03}")).exists();
         assert!(is_there(0) && !is_there(1) && is_there(2) && is_there(3));
-        // An installation counts as well, and takes the place of what nobody uses.
+        // An installation counts too, and replaces unused sets.
         let unfinished = folder.path().join(unfinished_name(Uuid::new_v4()));
         fs::create_dir(&unfinished).unwrap();
         fs::write(unfinished.join("big"), vec![b'x'; 2 * SET]).unwrap();
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_grows_too_large_and_a_disk_that_gets_full_end_an_installation() {
+    fn oversized_set_or_full_disk_stops_an_installation() {
         let folder = tempfile::tempdir().unwrap();
         let unfinished = folder.path().join(unfinished_name(Uuid::new_v4()));
         fs::create_dir(&unfinished).unwrap();
@@ -264,13 +266,13 @@ mod tests {
         let failure = look(folder.path(), full, Some(&unfinished), &["set001"]).unwrap_err();
         assert!(failure.message.contains("--min-free-disk-mb"), "{failure}");
         assert!(folder.path().join("set001").exists());
-        // What nobody uses is removed before anybody is refused.
+        // Unused sets are removed before an installation is refused.
         look(folder.path(), full, Some(&unfinished), &[]).unwrap_err();
         assert!(!folder.path().join("set001").exists());
     }
 
     #[test]
-    fn what_a_set_takes_is_noted_and_its_last_use_is_not_changed() {
+    fn set_size_is_recorded_without_changing_its_last_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = set(folder.path(), 7, 10_000);
         let used = fs::metadata(&path).unwrap().modified().unwrap();

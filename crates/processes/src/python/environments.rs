@@ -1,5 +1,6 @@
-//! Environments with packages: one for each set, made once, by one installer at a time, and then only read. A folder of
-//! this name is whole, since it is made under another name and renamed at the end.
+//! Environments with packages: one for each set, created once by one installer at a time, then only
+//! read. A folder with a final name is complete, because it is created under another name and
+//! renamed at the end.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +21,8 @@ use super::packages::PackageSet;
 use crate::disk::DiskBounds;
 use crate::program_runner::make_folder;
 
-/// Where an environment is in the jail. Programs in it name this place, so it is the same when it is made.
+/// The path of an environment in the jail. Its programs contain this path, so it is the same during
+/// the installation.
 pub const FOLDER: &str = "/run/python";
 
 /// The interpreter of an environment, in the jail.
@@ -28,7 +30,7 @@ pub fn program() -> PathBuf {
     Path::new(FOLDER).join("bin/python")
 }
 
-/// One that is there to be used. It is not removed meanwhile.
+/// An installed environment. It is not removed while this exists.
 pub struct Environment {
     pub folder: PathBuf,
     pub is_new: bool,
@@ -37,7 +39,7 @@ pub struct Environment {
 
 pub struct Environments {
     folder: PathBuf,
-    /// Of each set that is in use: the lock of whoever installs it.
+    /// For each set in use: the lock of its installer.
     install_locks: Mutex<HashMap<String, Weak<InstallLock>>>,
     cleanup: Cleanup,
     disk_quota: DiskQuota,
@@ -51,7 +53,7 @@ impl Environments {
         Self { folder, install_locks: Mutex::default(), cleanup: Cleanup::default(), disk_quota }
     }
 
-    /// The environment of this set, installed now if it is not there.
+    /// Returns the environment of this set. Installs it if it does not exist.
     pub async fn get(
         &self,
         packages: &PackageSet,
@@ -75,10 +77,10 @@ impl Environments {
             installed = install(unfinished.folder(), packages, interpreter, jail, &call.limits, &self.disk_quota) => installed?,
             failure = self.disk_quota.exceeded(unfinished.folder(), || self.in_use()) => return Err(failure),
         }
-        // What came between the last look and the end.
+        // Checks once more, because the folder may have grown since the last check.
         self.disk_quota.check(Some(unfinished.folder()), self.in_use()).await?;
         let (made, kept) = (unfinished.folder().to_owned(), folder.clone());
-        // Another process may have been faster: what it made is as good.
+        // Another process may have been faster. Its environment is equivalent.
         let renamed = move || {
             DiskQuota::note(&made)?;
             fs::rename(made, &kept).or_else(|error| if kept.is_dir() { Ok(()) } else { Err(error) })
@@ -99,7 +101,7 @@ impl Environments {
         install_lock
     }
 
-    /// Programs in it are run, so it must be nobody else's to change.
+    /// Programs in it are run, so no other user may be able to change it.
     async fn check_folder(&self) -> Result<(), ToolFailure> {
         let folder = self.folder.clone();
         let checked = tokio::task::spawn_blocking(move || wheel::make_private(&folder).map_err(std::io::Error::other));
@@ -115,7 +117,7 @@ impl Environments {
         Ok(self.cleanup.unfinished(folder))
     }
 
-    /// The sets that calls of this process use or install.
+    /// The sets that calls in this process use or install.
     fn in_use(&self) -> Vec<String> {
         let install_locks = self.install_locks.lock().unwrap_or_else(PoisonError::into_inner);
         install_locks
@@ -131,7 +133,7 @@ fn cannot(error: &std::io::Error) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }
 
-/// Marks it as used now; false if it is not there.
+/// Marks it as used now. Returns false if it does not exist.
 fn used(folder: &Path) -> bool {
     let now = fs::FileTimes::new().set_modified(SystemTime::now());
     fs::File::open(folder).is_ok_and(|opened| opened.set_times(now).is_ok() || folder.is_dir())
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_that_is_used_is_marked() {
+    fn used_set_is_marked() {
         let folder = tempfile::tempdir().unwrap();
         let long_ago = fs::FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
         fs::File::open(folder.path()).unwrap().set_times(long_ago).unwrap();

@@ -1,6 +1,6 @@
-//! Making an environment, in the jail: first the environment itself, without the network, then the packages in it, with
-//! the network for that step alone. Only built packages (wheels) are installed, so that nothing of them runs where the
-//! network is.
+//! Creates an environment in the jail: first the environment itself, without the network, then its
+//! packages, with the network for that step only. Only built packages (wheels) are installed, so
+//! that no code of theirs runs with the network.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::interpreter::Interpreter;
 use super::packages::PackageSet;
 use crate::{exit_status, program_runner};
 
-/// The longest that an installation may take.
+/// The time limit of an installation.
 const TIME: Duration = Duration::from_mins(5);
-/// What pip itself needs, in MiB, where the call has less.
+/// The memory that pip needs, in MiB, if the call has less.
 const MEMORY_MB: u64 = 512;
 const SETTINGS: &str = "/run/pip.conf";
-/// What the system says of a file that grows larger than a file may.
+/// The system's error for a file that exceeds the size limit.
 const FILE_TOO_LARGE: &str = "File too large";
 
 const OPTIONS: [&str; 9] = [
@@ -35,7 +35,7 @@ const OPTIONS: [&str; 9] = [
     "--quiet",
 ];
 
-/// Fills `folder`, which is empty.
+/// Installs into `folder`, which is empty.
 pub async fn install(
     folder: &Path,
     packages: &PackageSet,
@@ -73,7 +73,7 @@ impl Step<'_> {
         let mut bounds = program_runner::bounds(&limits, time);
         bounds.processor_time = time;
         bounds.file = self.disk_quota.largest_file();
-        // On the disk: packages may be larger than what is kept in memory.
+        // On the disk, because packages can be larger than the memory limit.
         let temporary = format!("{FOLDER}/tmp");
         let environment = [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", temporary.as_str()), ("LANG", "C.UTF-8")];
         CommandSpec {
@@ -94,7 +94,7 @@ impl Step<'_> {
         })
     }
 
-    /// Whether the machine's own pip is there and can work on another environment.
+    /// Whether the machine's own pip exists and can work on another environment.
     async fn has_pip(&self) -> Result<bool, ToolFailure> {
         let order = self.order(["-m", "pip", "--python", FOLDER, "--version"].map(str::to_owned).into(), false);
         let finished = self.run(order).await?;
@@ -105,7 +105,7 @@ impl Step<'_> {
         self.succeed(self.order(arguments, false), otherwise).await
     }
 
-    /// With the environment's own interpreter.
+    /// Uses the environment's own interpreter.
     async fn must_in(&self, arguments: Vec<String>, otherwise: &str) -> Result<(), ToolFailure> {
         let order = CommandSpec { program: program(), ..self.order(arguments, false) };
         self.succeed(order, otherwise).await

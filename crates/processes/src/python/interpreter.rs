@@ -1,4 +1,5 @@
-//! This machine's Python 3: asked once, outside of the jail, where it is and what it consists of, and then tried within.
+//! This machine's Python 3. It is asked once, outside of the jail, for its path and its parts, and
+//! then tried inside.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,8 +11,8 @@ use tokio::process::Command;
 
 use super::pip_settings::PipSettings;
 
-/// Tried in this order: Python 3.12 first, which scripts are written for; for each what the operator's path names, then
-/// where systems keep their own.
+/// Tried in this order: Python 3.12 first, for which scripts are written. Each name is searched in
+/// the operator's path, then in the usual folders.
 const PROGRAMS: [&str; 6] = [
     "python3.12",
     "/usr/bin/python3.12",
@@ -20,25 +21,25 @@ const PROGRAMS: [&str; 6] = [
     "/usr/bin/python3",
     "/usr/local/bin/python3",
 ];
-/// Prints what it is.
+/// Prints the interpreter's paths and version.
 const QUESTION: &str = "import sys,os,json;print(json.dumps({'program':os.path.realpath(sys.executable),\
     'prefixes':[sys.base_prefix,sys.base_exec_prefix],'libraries':[os.path.dirname(os.__file__)],\
     'version':sys.version,'major':sys.version_info[0],'minor':sys.version_info[1]}))";
-/// The oldest version that is run: 3.8.
+/// The oldest supported version: 3.8.
 const OLDEST: (u32, u32) = (3, 8);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A Python that runs in the jail.
 #[derive(Debug, Clone)]
 pub struct Interpreter {
-    /// In the jail and on this machine.
+    /// The path, in the jail and on this machine.
     pub program: PathBuf,
     parts: Vec<PathBuf>,
     /// `3.12.4`.
     pub version: String,
-    /// What tells it from others: environments are made for one interpreter.
+    /// Identifies the interpreter, because environments belong to one interpreter.
     pub identity: String,
-    /// What pip is told on this machine.
+    /// The pip configuration of this machine.
     pub machine: PipSettings,
 }
 
@@ -53,7 +54,7 @@ struct Answer {
 }
 
 impl Interpreter {
-    /// The first that runs in the jail; otherwise what to do about it.
+    /// Returns the first interpreter that runs in the jail. The error says what to do.
     pub async fn find(jail: &Jail) -> Result<Self, String> {
         let mut reasons = Vec::new();
         for program in PROGRAMS {
@@ -72,7 +73,7 @@ impl Interpreter {
     }
 
     async fn ask(program: &str) -> Result<Self, String> {
-        // Not the folder in which this program was started: it may hold modules.
+        // Not in the folder where this program was started: it may contain modules.
         let asked = Command::new(program)
             .args(["-I", "-c", QUESTION])
             .current_dir("/")
@@ -88,13 +89,13 @@ impl Interpreter {
         }
         let version = answer.version.split_whitespace().next().unwrap_or_default().to_owned();
         let identity = format!("{} {}", answer.program.display(), answer.version);
-        // Somebody may have installed it right into their home: then not all that lies there is Python's.
+        // It may be installed directly in a user's home, which also contains other files.
         let prefixes = answer.prefixes.into_iter().filter(|prefix| !is_a_home(prefix));
         let parts = prefixes.chain(answer.libraries).collect();
         Ok(Self { program: answer.program, parts, version, identity, machine: PipSettings::default() })
     }
 
-    /// Shows what it consists of.
+    /// Makes its parts visible in the jail.
     pub fn show(&self, view: &mut FilesystemView) {
         for part in &self.parts {
             view.show_unless_shown(part);
@@ -122,7 +123,7 @@ impl Interpreter {
     }
 }
 
-/// Whether a folder is somebody's home, or holds such.
+/// Whether a folder is a home or contains homes.
 fn is_a_home(folder: &Path) -> bool {
     let own = std::env::var_os("HOME").map(PathBuf::from);
     let is_above = |home: &Path| home.starts_with(folder);
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn homes_are_not_shown_for_pythons_sake() {
+    fn homes_are_not_visible_as_python_prefixes() {
         for home in ["/", "/root", "/home", "/home/ada", "/opt"] {
             assert!(is_a_home(Path::new(home)), "{home}");
         }

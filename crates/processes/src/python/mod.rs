@@ -1,5 +1,5 @@
-//! `execute_python_script`: a script in an empty folder of its own, or in the working folder, with packages where it asks
-//! for them.
+//! `execute_python_script`: runs a script in an empty folder or in the working folder, with
+//! packages if it asks for them.
 
 mod cleanup;
 mod disk_quota;
@@ -27,13 +27,13 @@ use packages::PackageSet;
 
 pub const NAME: &str = "execute_python_script";
 const TIME: Duration = Duration::from_secs(30);
-/// Empty at the start, gone at the end, whatever is written there.
+/// A scratch folder: empty at the start, removed at the end.
 const SCRATCH: &str = "/tmp";
 /// The longest script, in bytes.
 const LONGEST: usize = 1024 * 1024;
-/// The script as it calls itself in error messages.
+/// The path of the script in error messages.
 const SCRIPT: &str = "/run/script.py";
-/// The same input under both names that scripts know.
+/// The input is available under both names that scripts use.
 const INPUT: [&str; 2] = ["RCRT_INPUT", "ROCKBOT_INPUT"];
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ struct Input {
     timeout_seconds: Option<f64>,
     #[serde(default)]
     pip_packages: Vec<String>,
-    /// Run in the working folder, where what is written stays.
+    /// Run in the working folder, where files remain.
     #[serde(default)]
     keep_files: bool,
 }
@@ -60,7 +60,7 @@ pub struct ExecutePythonScript {
 impl ExecutePythonScript {
     pub async fn new(program_runner: ProgramRunner, environments: PathBuf, bounds: DiskBounds) -> Self {
         let interpreter = match program_runner.waits_for() {
-            // Without a jail there is nothing to try it in.
+            // Without a jail it cannot be tried.
             Some(reason) => Err(reason),
             None => Interpreter::find(&program_runner.jail).await,
         };
@@ -113,10 +113,11 @@ impl NativeTool for ExecutePythonScript {
         order.view.files.push((SCRIPT.into(), input.script));
         order.arguments = vec![SCRIPT.into()];
         let own = [
-            // Modules that lie in the script's folder, and no compiled ones beside them.
+            // Modules in the script's folder can be imported, and no compiled files are written
+            // there.
             ("PYTHONPATH", folder),
             ("PYTHONDONTWRITEBYTECODE", "1"),
-            // What was printed before a script is ended is told.
+            // Output before a script is terminated is reported.
             ("PYTHONUNBUFFERED", "1"),
             ("PYTHONUTF8", "1"),
         ];
@@ -135,7 +136,7 @@ impl NativeTool for ExecutePythonScript {
     }
 }
 
-/// The input as a script finds it in its environment: a text as it is, anything else as JSON.
+/// The input in the script's environment: a string unchanged, anything else as JSON.
 fn given(data: Value) -> Result<Option<String>, ToolFailure> {
     let text = match data {
         Value::Null => return Ok(None),
@@ -146,7 +147,7 @@ fn given(data: Value) -> Result<Option<String>, ToolFailure> {
     Ok(Some(text))
 }
 
-/// What standard error says is the reason.
+/// Standard error contains the reason.
 fn failed(code: i32, finished: &jail::command::Finished) -> ToolFailure {
     let words = exit_status::text(&finished.stderr);
     let told = match words.trim() {
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seed_names_the_defaults() {
+    fn seed_documents_the_defaults() {
         let definition = test_tenant::seeded(NAME);
         let fields = &definition.input_schema["properties"];
         assert_eq!(fields["timeout_seconds"]["default"], TIME.as_secs());

@@ -1,5 +1,6 @@
-//! The packages that a script asks for. Only names with versions: with a URL, a path or an option
-//! of pip, untrusted input would control the installer, in the one step that has the network.
+//! The packages that a script asks for. Only names with versions are accepted: with a URL, a path
+//! or an option of pip, untrusted input would control the installer, in the one step that has the
+//! network.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ const MOST: usize = 30;
 const LONGEST: usize = 200;
 const OPERATORS: [&str; 8] = ["===", "==", ">=", "<=", "~=", "!=", ">", "<"];
 
-/// A set of requirements, each in one spelling, in order.
+/// A sorted set of requirements in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSet(BTreeSet<String>);
 
@@ -40,7 +41,7 @@ impl PackageSet {
         self.0.iter().map(String::as_str).collect()
     }
 
-    /// One name for this set with this interpreter.
+    /// The unique name of this set with this interpreter.
     pub fn key(&self, interpreter: &str) -> String {
         let mut hash = Sha256::new();
         for part in std::iter::once(interpreter).chain(self.names()) {
@@ -52,7 +53,7 @@ impl PackageSet {
     }
 }
 
-/// `name[extra,extra]==1.0,<2` in one spelling; `None` for anything else.
+/// `name[extra,extra]==1.0,<2` in canonical form; `None` for anything else.
 fn requirement(text: &str) -> Option<String> {
     let text = joined(text)?;
     if text.len() > LONGEST {
@@ -75,7 +76,8 @@ fn requirement(text: &str) -> Option<String> {
     Some(format!("{name}{extras}{versions}"))
 }
 
-/// Without white space, which may stand beside operators and commas, and not within names and versions.
+/// Removes white space, which is allowed around operators and commas, but not within names and
+/// versions.
 fn joined(text: &str) -> Option<String> {
     let mut joined = String::new();
     for word in text.split_ascii_whitespace() {
@@ -91,7 +93,7 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// One spelling of a name: small letters, with `-` for each run of `-`, `_` and `.`.
+/// The canonical form of a name: lower case, with `-` for each run of `-`, `_` and `.`.
 fn normal(name: &str) -> Option<String> {
     let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     if !name.chars().all(is_of_name) || !is_edge(name.chars().next()) || !is_edge(name.chars().next_back()) {
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_package_has_one_spelling() {
+    fn requirements_have_a_canonical_form() {
         for (text, spelling) in [
             ("numpy", "numpy"),
             ("  Ruamel.Yaml ", "ruamel-yaml"),
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_a_package() {
+    fn other_requirements_are_refused() {
         for text in [
             "",
             "-r/etc/passwd",
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_known_by_what_is_in_it() {
+    fn set_key_depends_on_its_content() {
         let set = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             PackageSet::read(&names).unwrap().unwrap()
@@ -171,7 +173,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_read_is_never_an_option_or_an_address(text in "[-a-z@:/.;\\[\\]<>=!~, ]{0,30}") {
+        fn parsed_requirement_is_never_an_option_or_a_url(text in "[-a-z@:/.;\\[\\]<>=!~, ]{0,30}") {
             if let Some(spelling) = requirement(&text) {
                 assert!(spelling.starts_with(|c: char| c.is_ascii_alphanumeric()), "{spelling}");
                 assert!(!spelling.contains(['@', '/', ':', ';', ' ']), "{spelling}");

@@ -1,5 +1,6 @@
-//! How pip is set up on this machine: its index, its proxy, its certificates. The pip in the jail sees no settings of
-//! the runner's user, so it is given those that say where packages come from, and no others.
+//! The pip configuration of this machine: index, proxy, certificates. The pip in the jail does not
+//! see the settings of the runner's user, so it receives those that say where packages come from,
+//! and no others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use jail::command::FilesystemView;
 use tokio::process::Command;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Settings that say where packages come from and how they are reached.
+/// The settings that say where packages come from and how they are reached.
 const SETTINGS: [&str; 10] = [
     "index-url",
     "extra-index-url",
@@ -23,13 +24,13 @@ const SETTINGS: [&str; 10] = [
     "timeout",
     "retries",
 ];
-/// The same settings under the name that they have in the environment.
+/// Their other names in the environment.
 const OTHER_NAMES: [(&str, &str); 1] = [("default-timeout", "timeout")];
-/// Where settings stand: the later ones win.
+/// The sections of settings. Later ones take precedence.
 const SECTIONS: [&str; 3] = ["global", "install", ":env:"];
-/// Of those, what names files of this machine.
+/// Those settings that name files on this machine.
 const WITH_FILES: [&str; 3] = ["find-links", "cert", "client-cert"];
-/// What other programs are told of the network; some are read in small letters alone.
+/// Variables that configure the network for other programs. Some are read in lower case only.
 const VARIABLES: [&str; 9] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -43,7 +44,7 @@ const VARIABLES: [&str; 9] = [
 ];
 const VARIABLES_WITH_FILES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
-/// Nothing of this is shown to scripts: an index or a proxy may come with a password.
+/// Scripts do not see this, because the URL of an index or a proxy can contain a password.
 #[derive(Clone, Default)]
 pub struct PipSettings {
     settings: BTreeMap<String, String>,
@@ -57,7 +58,8 @@ impl std::fmt::Debug for PipSettings {
 }
 
 impl PipSettings {
-    /// Asks this interpreter's pip, as this program's user would use it. Without one there are no settings.
+    /// Asks this interpreter's pip, as this program's user would. Without pip there are no
+    /// settings.
     pub async fn ask(python: &Path) -> Self {
         let asked = Command::new(python)
             .args(["-m", "pip", "config", "list"])
@@ -76,7 +78,7 @@ impl PipSettings {
     /// A `pip.conf` with these settings.
     pub fn file(&self) -> String {
         let lines = self.settings.iter().map(|(name, value)| {
-            // More than one value stands on lines of their own, set in.
+            // Several values are on separate indented lines.
             let value = value.split('\n').map(str::trim).collect::<Vec<_>>().join("\n    ");
             format!("{name} = {value}\n")
         });
@@ -87,7 +89,7 @@ impl PipSettings {
         self.variables.iter().map(|(name, value)| (name.clone(), value.clone()))
     }
 
-    /// Shows the files that the settings name.
+    /// Makes the files that the settings name visible in the jail.
     pub fn show(&self, view: &mut FilesystemView) {
         let of_settings = self.settings.iter().filter(|(name, _)| WITH_FILES.contains(&name.as_str()));
         let of_variables = self.variables.iter().filter(|(name, _)| VARIABLES_WITH_FILES.contains(&name.as_str()));
@@ -99,7 +101,7 @@ impl PipSettings {
         }
     }
 
-    /// A text without the passwords of the settings.
+    /// Removes the passwords of the settings from a text.
     pub fn cleared(&self, mut text: String) -> String {
         for value in self.settings.values().chain(self.variables.values()) {
             for part in value.split_ascii_whitespace() {
@@ -112,7 +114,7 @@ impl PipSettings {
     }
 }
 
-/// Reads what `pip config list` prints: `section.name='value'`, the value as Python writes it.
+/// Parses the output of `pip config list`: `section.name='value'`, with the value in Python syntax.
 fn settings(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for section in SECTIONS {
@@ -131,7 +133,7 @@ fn settings(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// A text as Python writes it, in quotes of either kind.
+/// Parses a Python string literal with either kind of quotes.
 fn unquoted(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -166,7 +168,7 @@ download.index-url='https://nowhere.example'
 "#;
 
     #[test]
-    fn where_packages_come_from_is_taken_over_and_nothing_else() {
+    fn only_package_source_settings_are_used() {
         let settings = settings(LIST);
         assert_eq!(settings.keys().collect::<Vec<_>>(), ["cert", "find-links", "index-url", "timeout"]);
         assert_eq!(settings["cert"], "/etc/ssl/one.crt");
@@ -185,7 +187,7 @@ download.index-url='https://nowhere.example'
     }
 
     #[test]
-    fn passwords_of_an_index_are_told_nobody() {
+    fn index_passwords_are_removed() {
         let machine = PipSettings { settings: settings(LIST), variables: BTreeMap::new() };
         let told = machine.cleared(r"ERROR: https://ada:se\cret@packages.example/simple/x: 401".into());
         assert_eq!(told, "ERROR: https://****@packages.example/simple/x: 401");

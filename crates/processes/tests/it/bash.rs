@@ -1,4 +1,4 @@
-//! What `bash` is for.
+//! Tests of the uses of `bash`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,13 +19,13 @@ async fn a_command_runs_in_the_working_folder() {
 }
 
 #[tokio::test]
-async fn files_belong_to_who_runs_the_runner() {
+async fn files_belong_to_the_runners_user() {
     needs_the_jail!();
     let tools = Tools::new().await;
     tools.bash("mkdir -p a/b; echo one > a/b/one; chmod 600 a/b/one").await;
     let (folder, file) = (tools.work(), tools.work().join("a/b/one"));
     assert_eq!(fs::metadata(&file).unwrap().uid(), fs::metadata(&folder).unwrap().uid());
-    // And the other way round: what the runner writes can be changed by the next command.
+    // The next command can also change what the runner writes.
     fs::write(folder.join("by-runner"), "from outside\n").unwrap();
     assert_eq!(
         tools.bash("cat by-runner; echo more >> by-runner; mv by-runner moved; cat a/b/one").await,
@@ -45,7 +45,7 @@ async fn pipes_loops_and_the_usual_programs_work() {
         "1\nseen\n5\n"
     );
     assert_eq!(tools.bash("echo $((6*7)) > /tmp/x; cat /tmp/x; date -u -d @0 +%Y").await, "42\n1970\n");
-    // What one command leaves in its own places is not there for the next.
+    // What one command leaves in its private folders is not visible to the next.
     assert_eq!(tools.bash("ls -A /tmp /dev/shm | grep -c x || true").await, "0\n");
 }
 
@@ -59,7 +59,7 @@ async fn the_environment_is_clean() {
 }
 
 #[tokio::test]
-async fn a_command_that_a_shell_cannot_be_given_is_refused() {
+async fn invalid_command_text_is_refused() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let failure =
@@ -71,12 +71,12 @@ async fn a_command_that_a_shell_cannot_be_given_is_refused() {
         let input = json!({"command": "true", "timeout_seconds": seconds});
         failed(tools.result("bash", input).await, ErrorCode::InvalidArguments);
     }
-    // A command that looks like an option is a command.
+    // A command that looks like an option is still a command.
     assert_eq!(tools.tried("--version").await["exit_code"], 127);
 }
 
 #[tokio::test]
-async fn what_a_killed_command_said_is_told() {
+async fn output_of_a_killed_command_is_reported() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let input = json!({"command": "echo begun; echo trouble >&2; sleep 600", "timeout_seconds": 1});
@@ -87,9 +87,10 @@ async fn what_a_killed_command_said_is_told() {
     assert_eq!(details, json!({"limit": "timeout_ms", "allowed": 1000, "stdout": "begun\n", "stderr": "trouble\n"}));
 }
 
-/// The runner cuts what is more than the caller takes and belongs to no session: nothing of the answer may be in that.
+/// The runner truncates results above the caller's limit if the request has no session. No part of
+/// this result may be affected by that.
 #[tokio::test]
-async fn a_long_answer_keeps_both_streams_within_what_the_caller_takes() {
+async fn long_output_keeps_both_streams_within_the_callers_limit() {
     needs_the_jail!();
     let tools = Tools::new().await;
     for (command, takes) in [
@@ -115,7 +116,7 @@ async fn a_long_answer_keeps_both_streams_within_what_the_caller_takes() {
         assert!(other == "trouble\n" || other == long, "{command}: {other}");
         assert!(!command.starts_with("seq") || long.starts_with("1\n2\n") && long.ends_with("00000\n"), "{command}");
     }
-    // A session keeps all of it.
+    // A session stores all of it.
     let mut call = tools.call("bash", json!({"command": "seq 100000; echo trouble >&2"}));
     call.request.session = Some("s1".into());
     let output = tools.execute(call).await.result.unwrap();
@@ -123,7 +124,7 @@ async fn a_long_answer_keeps_both_streams_within_what_the_caller_takes() {
 }
 
 #[tokio::test]
-async fn signals_are_told_as_a_shell_tells_them() {
+async fn signals_are_reported_as_in_a_shell() {
     needs_the_jail!();
     let tools = Tools::new().await;
     assert_eq!(tools.tried("kill -TERM $$").await["exit_code"], 143);
@@ -132,10 +133,10 @@ async fn signals_are_told_as_a_shell_tells_them() {
 }
 
 #[tokio::test]
-async fn commands_run_side_by_side() {
+async fn commands_run_concurrently() {
     needs_the_jail!();
     let tools = Tools::new().await;
-    // Each waits for the other, so one alone would never end.
+    // Each waits for the other, so one alone would never finish.
     let wait = |own: &str, other: &str| {
         tools.result(
             "bash",

@@ -1,5 +1,5 @@
-//! Programs that take all they can get: processes, memory, output, processor time, files. Each is held, with control
-//! groups and without, and the next program runs as if nothing had been.
+//! Programs that use all they can get: processes, memory, output, processor time, files. Each is
+//! bounded, with control groups and without, and the next program runs normally.
 
 use std::fs;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub async fn processes_are_counted(cell: &Cell) {
     assert!(finished.stdout.text().starts_with("EAGAIN True"), "{} {}", finished.stdout.text(), finished.stderr.text());
     let finished = cell.run(&few(cell.script(THREADS))).await;
     assert!(finished.stdout.text().starts_with("True"), "{} {}", finished.stdout.text(), finished.stderr.text());
-    // The bomb itself, which never ends.
+    // The bomb itself, which never exits.
     let bomb = bounded(cell.shell(":(){ :|:& };: ; sleep 600"), |bounds| bounds.time = Duration::from_secs(2));
     let finished = cell.run(&bomb).await;
     assert!(matches!(finished.how, ExitReason::OutOfTime | ExitReason::Exited(_)), "{:?}", finished.how);
@@ -62,14 +62,14 @@ pub async fn processes_are_counted(cell: &Cell) {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_comes_to_an_end() {
+async fn fork_bomb_is_stopped() {
     needs_the_jail!();
     for cell in both().await {
         processes_are_counted(&cell).await;
     }
 }
 
-/// Children that hold what they took, and a parent that ends when one of them is killed.
+/// Children that keep their memory, and a parent that exits when one of them is killed.
 const MANY: &str = "
 r, w = os.pipe()
 for n in range(12):
@@ -89,7 +89,7 @@ time.sleep(600)
 
 pub async fn memory_is_counted(cell: &Cell) {
     let little = |order| bounded(order, |bounds| bounds.memory = 128 * MIB);
-    // One process alone is told that there is no more, or ended.
+    // A single process gets an allocation error, or is killed.
     let one = cell.run(&little(cell.script("held = []\nwhile True: held.append(bytearray(8 << 20))"))).await;
     let is_told = one.how == ExitReason::Exited(1) && one.stderr.text().contains("MemoryError");
     assert!(is_told || one.how == ExitReason::OutOfMemory, "{:?} {}", one.how, one.stderr.text());
@@ -101,7 +101,7 @@ pub async fn memory_is_counted(cell: &Cell) {
 }
 
 #[tokio::test]
-async fn memory_is_that_of_all_processes_together() {
+async fn memory_limit_counts_all_processes() {
     needs_the_jail!();
     for cell in both().await {
         memory_is_counted(&cell).await;
@@ -109,7 +109,7 @@ async fn memory_is_that_of_all_processes_together() {
 }
 
 #[tokio::test]
-async fn files_in_memory_are_memory() {
+async fn files_in_memory_count_as_memory() {
     needs_the_jail!();
     let script = "f = error(os.memfd_create, 'm')\nif f == 'EPERM': print(f)\nelse:\n    f = f[1]\n    while os.write(f, bytes(1 << 20)): pass";
     let cell = Cell::without_groups().await;
@@ -121,7 +121,7 @@ async fn files_in_memory_are_memory() {
 }
 
 #[tokio::test]
-async fn places_in_memory_have_a_size() {
+async fn memory_filesystems_have_a_size_limit() {
     needs_the_jail!();
     for cell in both().await {
         for place in ["/tmp", "/dev/shm"] {
@@ -135,7 +135,7 @@ async fn places_in_memory_have_a_size() {
         }
         let many = "n = 0\ntry:\n    while True: os.mkdir(f'/tmp/{n}'); n += 1\nexcept OSError as e: print(errno.errorcode[e.errno], n < 70000)";
         assert_eq!(cell.run(&cell.script(many)).await.stdout.text(), "ENOSPC True\n");
-        // The root itself has no room at all.
+        // The root itself is not writable at all.
         let root = cell
             .run(
                 &cell.shell("echo x > /x; echo x > /etc/x; echo x > /run/x; mkdir /work/../y; ls / | grep -c '^[xy]$'"),
@@ -146,7 +146,7 @@ async fn places_in_memory_have_a_size() {
 }
 
 #[tokio::test]
-async fn a_flood_on_either_stream_is_cut_off() {
+async fn flood_on_either_stream_is_stopped() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let small = |order| bounded(order, |bounds| (bounds.output, bounds.flood) = (1000, 4 * MIB));
@@ -161,7 +161,7 @@ async fn a_flood_on_either_stream_is_cut_off() {
 }
 
 #[tokio::test]
-async fn of_long_output_the_beginning_and_the_end_are_kept() {
+async fn long_output_keeps_its_beginning_and_end() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let order = bounded(cell.shell("seq 1000000"), |bounds| bounds.output = 20);
@@ -182,7 +182,7 @@ pub async fn processor_time_is_counted(cell: &Cell) {
 }
 
 #[tokio::test]
-async fn processor_time_is_that_of_all_processes_together() {
+async fn cpu_limit_counts_all_processes() {
     needs_the_jail!();
     for cell in both().await {
         processor_time_is_counted(&cell).await;
@@ -190,7 +190,7 @@ async fn processor_time_is_that_of_all_processes_together() {
 }
 
 #[tokio::test]
-async fn files_and_descriptors_have_bounds() {
+async fn files_and_descriptors_are_bounded() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let order = bounded(cell.shell("head -c 3M /dev/zero > big; echo $?"), |bounds| bounds.file = MIB);
@@ -202,7 +202,7 @@ async fn files_and_descriptors_have_bounds() {
 }
 
 #[tokio::test]
-async fn a_disk_that_runs_full_ends_programs() {
+async fn full_disk_stops_programs() {
     const FILE: u64 = 900 * MIB;
     needs_the_jail!();
     let call = |tools: &Tools, command: &str| tools.call("bash", json!({"command": command}));
@@ -213,7 +213,7 @@ async fn a_disk_that_runs_full_ends_programs() {
     assert!(failure.message.contains("--min-free-disk-mb") && failure.is_retryable, "{failure}");
     assert!(!tools.work().join("begun").exists());
 
-    // One that fills it meanwhile: what it writes is more than what may be written.
+    // One that fills it meanwhile, by writing more than is allowed.
     let disk = nix::sys::statvfs::statvfs(tools.folders.path()).unwrap();
     let free = disk.blocks_available() * disk.fragment_size();
     let nearly = DiskBounds { min_free: free - 100 * MIB, ..DiskBounds::default() };
@@ -224,7 +224,7 @@ async fn a_disk_that_runs_full_ends_programs() {
 }
 
 #[tokio::test]
-async fn who_asked_is_told_which_bound_it_was() {
+async fn failure_names_the_limit() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let call = |command: &str| tools.call("bash", json!({"command": command}));
@@ -246,7 +246,7 @@ async fn who_asked_is_told_which_bound_it_was() {
     assert_eq!(details["limit"], "output_bytes");
     assert!(details["stdout"].as_str().unwrap().len() < 9_000);
 
-    // The call's own time comes before what was asked for.
+    // The call's own time limit takes precedence over the requested one.
     let input = json!({"command": "echo begun; sleep 600", "timeout_seconds": 500});
     let short = limited(tools.call("bash", input), |limits| limits.timeout_ms = 2_000);
     let failure = failed(tools.execute(short).await.result, ErrorCode::Timeout);

@@ -1,4 +1,4 @@
-//! Nothing is left of a program when its call ends: by itself, at its time, by a cancel, or with the runner.
+//! No process is left when a call ends: by itself, by timeout, by cancellation, or with the runner.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use uuid::Uuid;
 
 use crate::fixture::{Cell, ROLE, Tools, failed, helper, needs_the_jail, part, processes_with, until};
 
-/// A command line that no other process of this machine has.
+/// A command line that no other process on this machine has.
 fn sleeper() -> String {
     let id = Uuid::new_v4().as_u128() % 1_000_000_000_000;
     format!("sleep 9{id:012}")
 }
 
-/// Ways to stay behind. `SLEEP` is what stays.
+/// Ways to leave a process behind. `SLEEP` is that process.
 const DAEMONS: [&str; 8] = [
     "SLEEP &",
     "SLEEP >/dev/null 2>&1 </dev/null & disown",
@@ -31,21 +31,21 @@ const DAEMONS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn no_daemon_stays_behind() {
+async fn no_daemon_survives_a_call() {
     needs_the_jail!();
     let cell = Cell::open().await;
     for daemon in DAEMONS {
         let sleeper = sleeper();
         let finished = cell.run(&cell.shell(&format!("{}\necho left", daemon.replace("SLEEP", &sleeper)))).await;
         assert_eq!(finished.stdout.text(), "left\n", "{daemon} {}", finished.stderr.text());
-        // At once: the answer comes after the last end.
+        // Immediately: the result comes after the last process ended.
         assert_eq!(processes_with(&sleeper), Vec::<String>::new(), "{daemon}");
     }
 }
 
 #[tokio::test]
-async fn a_daemon_is_there_until_then() {
-    // So that the test above looks in the right place.
+async fn daemon_runs_until_the_call_ends() {
+    // This shows that the test above looks in the right place.
     needs_the_jail!();
     let cell = Cell::open().await;
     let sleeper = sleeper();
@@ -61,7 +61,7 @@ async fn a_daemon_is_there_until_then() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_listen_is_ended_at_the_time() {
+async fn program_that_ignores_signals_is_killed_at_the_timeout() {
     needs_the_jail!();
     let cell = Cell::open().await;
     for deaf in [
@@ -78,7 +78,7 @@ async fn whoever_does_not_listen_is_ended_at_the_time() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_takes_everything_along() {
+async fn cancelled_call_kills_all_its_processes() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let sleeper = sleeper();
@@ -141,10 +141,10 @@ async fn a_killed_runner_leaves_nothing_running() {
 }
 
 #[tokio::test]
-async fn a_killed_helper_takes_its_program_along() {
+async fn killed_helper_kills_its_program() {
     needs_the_jail!();
     let cell = Cell::open().await;
-    // Under a name of its own, so that it is found among others.
+    // Under a unique name, so that it can be found among others.
     let copy = cell.folders.path().join(format!("helper-{}", Uuid::new_v4()));
     std::fs::copy(helper().program, &copy).unwrap();
     let jail = Jail::open(Helper { program: copy.clone(), arguments: Vec::new() }).await;
@@ -171,7 +171,7 @@ async fn a_killed_helper_takes_its_program_along() {
 }
 
 #[tokio::test]
-async fn calls_that_are_dropped_at_any_moment_leave_nothing() {
+async fn calls_dropped_at_any_time_leave_no_process() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let sleeper = sleeper();

@@ -1,4 +1,5 @@
-//! Ways out of the jail, tried for real: into this machine's files, other processes, the kernel, and other rights.
+//! Real attempts to escape from the jail: to this machine's files, other processes, the kernel, and
+//! other privileges.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -170,11 +171,11 @@ fn only_what_is_shown(listing: &str) -> bool {
     names.contains(&"work") && names.iter().all(|name| shown.contains(name))
 }
 
-/// What is tried against the jail, whoever runs it and whatever it has.
+/// Attempts against the jail, for any user and machine.
 pub async fn nothing_comes_of_anything(cell: &Cell) {
     nothing_comes_of(cell, ATTEMPTS).await;
     assert_eq!(with_rights_of_their_owner(&cell.work()), [] as [PathBuf; 0]);
-    the_secret_stays_one(cell).await;
+    secret_is_unreadable(cell).await;
     nothing_is_written_outside(cell).await;
 }
 
@@ -193,10 +194,11 @@ fn with_rights_of_their_owner(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-async fn the_secret_stays_one(cell: &Cell) {
+async fn secret_is_unreadable(cell: &Cell) {
     let secret = cell.folders.path().join("secret");
     let path = secret.display();
-    // Links that lie in the working folder, made within and without, and every other way to name the place.
+    // Links in the working folder, created inside and outside, and every other way to name the
+    // path.
     symlink(&secret, cell.work().join("planted")).unwrap();
     symlink("../secret", cell.work().join("beside")).unwrap();
     let relative = path.to_string().trim_start_matches('/').to_owned();
@@ -210,7 +212,7 @@ async fn the_secret_stays_one(cell: &Cell) {
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     assert!(stdout.ends_with("done\n"), "{stdout} {stderr}");
     assert!(!stdout.contains(SECRET) && !stderr.contains(SECRET), "{stdout} {stderr}");
-    // The same path is read outside, so the attempt names the right place.
+    // The same path can be read outside, so the attempt names the right place.
     assert_eq!(fs::read_to_string(&secret).unwrap(), SECRET);
 }
 
@@ -228,19 +230,19 @@ async fn nothing_is_written_outside(cell: &Cell) {
 }
 
 #[tokio::test]
-async fn there_is_no_way_out() {
+async fn no_escape_attempt_succeeds() {
     needs_the_jail!();
     nothing_comes_of_anything(&Cell::open().await).await;
 }
 
 #[tokio::test]
-async fn there_is_none_without_control_groups() {
+async fn no_escape_attempt_succeeds_without_control_groups() {
     needs_the_jail!();
     nothing_comes_of_anything(&Cell::without_groups().await).await;
 }
 
 #[tokio::test]
-async fn homes_and_the_runners_memory_are_not_there() {
+async fn homes_and_runner_memory_are_invisible() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let home = std::env::var("HOME").unwrap_or_else(|_| "/root".into());
@@ -254,10 +256,10 @@ async fn homes_and_the_runners_memory_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_program_of_another_users_rights_has_none_of_them() {
+async fn set_uid_programs_gain_no_rights() {
     needs_the_jail!();
     let cell = Cell::open().await;
-    // Whoever puts such a program into the working folder.
+    // Such a program is placed into the working folder.
     let planted = cell.work().join("id");
     fs::copy("/usr/bin/id", &planted).unwrap();
     fs::set_permissions(&planted, fs::Permissions::from_mode(0o6755)).unwrap();
@@ -272,9 +274,10 @@ async fn a_program_of_another_users_rights_has_none_of_them() {
 }
 
 #[tokio::test]
-async fn what_the_attempts_look_for_is_there_outside() {
+async fn escape_attempts_succeed_outside_the_jail() {
     needs_the_jail!();
-    // The same scripts without a jail: those that must be refused to anybody are not told apart, but these come through.
+    // The same scripts without a jail. Attempts that everybody is refused show nothing here, but
+    // these succeed.
     let cell = Cell::open().await;
     let order =
         cell.script("print(len(os.listdir('/')) > 10, len([p for p in os.listdir('/proc') if p.isdigit()]) > 3)");

@@ -1,4 +1,4 @@
-//! A jail, a working folder, and short ways to call the tools there.
+//! A jail, a working folder, and shortcuts to call the tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use test_tenant::Tenant;
 use tokio_util::sync::CancellationToken;
 
-/// Ends a test where this machine does not give the jail: then there is nothing to try, and the tools wait, which other
-/// tests look at. Where `RCRT_TEST_NEEDS_JAIL` is set, as it should be where tests decide, that is a failure.
+/// Skips a test if this machine does not support the jail. The tools then wait, which other tests
+/// check. If `RCRT_TEST_NEEDS_JAIL` is set, as it should be in CI, that is a failure.
 macro_rules! needs_the_jail {
     () => {
         if let Some(reason) = crate::fixture::refusal().await {
@@ -34,7 +34,7 @@ pub async fn refusal() -> Option<String> {
     Some(reason)
 }
 
-/// Runs a part of a test, an ignored test of this binary, as a process of its own.
+/// Runs a part of a test, which is an ignored test of this binary, as a separate process.
 pub fn part(program: &Path, name: &str) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(ROLE, "1");
@@ -44,7 +44,8 @@ pub fn part(program: &Path, name: &str) -> std::process::Command {
 /// Set for a part of a test. Without it such a part does nothing.
 pub const ROLE: &str = "RCRT_TEST_ROLE";
 
-/// Waits until something is so, as a signal of which there is no other; long, for machines are slow.
+/// Polls until a condition holds, where no signal exists. The limit is long, because machines can
+/// be slow.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let ended = tokio::time::timeout(Duration::from_mins(2), async {
         while !is_so() {
@@ -54,7 +55,7 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     ended.await.unwrap_or_else(|_| panic!("never came: {what}"));
 }
 
-/// Names a copy of the helper, for a part of a test that runs as somebody who cannot reach the build's own.
+/// The path of a copy of the helper, for a part of a test whose user cannot access the build's own.
 pub const COPIED_HELPER: &str = "RCRT_TEST_HELPER";
 
 pub fn helper() -> Helper {
@@ -63,7 +64,7 @@ pub fn helper() -> Helper {
     Helper { program, arguments: Vec::new() }
 }
 
-/// Both tools, with folders that are gone at the end.
+/// Both tools, with folders that are removed at the end.
 pub struct Tools {
     pub jail: Arc<Jail>,
     pub executor: BuiltinExecutor,
@@ -76,12 +77,12 @@ impl Tools {
         Self::with(Jail::open(helper()).await, &[]).await
     }
 
-    /// In this jail, with the network for the tools that are named.
+    /// Uses this jail, with the network for the named tools.
     pub async fn with(jail: Jail, network: &[&str]) -> Self {
         Self::with_disk(jail, network, DiskBounds { min_free: 0, ..DiskBounds::default() }).await
     }
 
-    /// With these bounds on the disk.
+    /// Uses these disk limits.
     pub async fn with_disk(jail: Jail, network: &[&str], disk: DiskBounds) -> Self {
         let folders = tempfile::tempdir().unwrap();
         let settings = Settings {
@@ -113,7 +114,7 @@ impl Tools {
         self.execute(self.call(tool, input)).await.result
     }
 
-    /// Standard output of a command that must succeed.
+    /// Returns the standard output of a command that must succeed.
     pub async fn bash(&self, command: &str) -> String {
         let result = self.result("bash", json!({"command": command})).await;
         let output = result.unwrap_or_else(|failure| panic!("{command}: {failure} {:?}", failure.details));
@@ -121,7 +122,7 @@ impl Tools {
         output["stdout"].as_str().unwrap().to_owned()
     }
 
-    /// A command that must come to its end, whatever its exit code.
+    /// Runs a command that must exit, with any exit code.
     pub async fn tried(&self, command: &str) -> Value {
         let result = self.result("bash", json!({"command": command})).await;
         result.unwrap_or_else(|failure| panic!("{command}: {failure} {:?}", failure.details))
@@ -131,7 +132,7 @@ impl Tools {
         self.result("execute_python_script", json!({"script": script})).await
     }
 
-    /// Standard output of a script that must succeed.
+    /// Returns the standard output of a script that must succeed.
     pub async fn printed(&self, script: &str) -> String {
         let result = self.python(script).await;
         let output = result.unwrap_or_else(|failure| panic!("{script}: {failure} {:?}", failure.details));
@@ -151,7 +152,7 @@ pub fn failed(result: Result<Value, ToolFailure>, code: ErrorCode) -> ToolFailur
     failure
 }
 
-/// Processes of this machine whose command line names this.
+/// Processes on this machine whose command line contains this text.
 pub fn processes_with(word: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()));
@@ -164,13 +165,13 @@ pub fn processes_with(word: &str) -> Vec<String> {
         .collect()
 }
 
-/// A jail by itself, with a working folder and a secret beside it: what attacks are tried in.
+/// A jail with a working folder and a secret beside it, for attack tests.
 pub struct Cell {
     pub jail: Jail,
     pub folders: TempDir,
 }
 
-/// The secret that lies in the data folder, beside the working folder.
+/// The secret in the data folder, beside the working folder.
 pub const SECRET: &str = "the runner's own secret";
 
 impl Cell {
@@ -216,7 +217,7 @@ impl Cell {
         self.order("/bin/bash", &["-c", command])
     }
 
-    /// A Python script, with the C library at hand.
+    /// Runs a Python script with access to the C library.
     pub fn script(&self, script: &str) -> CommandSpec {
         self.order("/usr/bin/python3", &["-I", "-c", &format!("{PRELUDE}{script}")])
     }
@@ -226,8 +227,8 @@ impl Cell {
     }
 }
 
-/// `call(number, …)` makes a system call and gives its result, or the name of its error; `error(f)` the name of the error
-/// that a function raises.
+/// `call(number, …)` makes a system call and returns its result, or the name of its error;
+/// `error(f)` returns the name of the error that a function raises.
 const PRELUDE: &str = r"
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)

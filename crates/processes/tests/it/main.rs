@@ -1,4 +1,4 @@
-//! Programs of tools, run for real: what they can do, and what they cannot.
+//! Tests that run programs of tools for real: what they can and cannot do.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

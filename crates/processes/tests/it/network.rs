@@ -1,4 +1,5 @@
-//! Without a grant there is no network: servers that listen on this machine, of every kind, hear nothing.
+//! Without `--allow-network` there is no network: servers of every kind on this machine receive
+//! nothing.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
@@ -9,7 +10,7 @@ use jail::command::{CommandSpec, ExitReason, FilesystemView, Jail};
 
 use crate::fixture::{Cell, helper, needs_the_jail};
 
-/// Servers of every kind on this machine.
+/// Listening servers of every kind on this machine.
 struct Servers {
     tcp: TcpListener,
     tcp6: Option<TcpListener>,
@@ -41,7 +42,7 @@ impl Servers {
         servers
     }
 
-    /// Tries each; prints what came of it.
+    /// A script that tries each server and prints the results.
     fn script(&self) -> String {
         let tcp6 = self.tcp6.as_ref().map_or(1, |server| server.local_addr().unwrap().port());
         format!(
@@ -56,7 +57,7 @@ impl Servers {
         )
     }
 
-    /// Who heard something.
+    /// The servers that received something.
     fn heard(&self) -> Vec<&'static str> {
         let mut heard = Vec::new();
         let mut note = |name, outcome: std::io::Result<()>| match outcome {
@@ -83,15 +84,15 @@ pub async fn nobody_hears_anything(cell: &Cell) {
 }
 
 #[tokio::test]
-async fn without_a_grant_nobody_hears_anything() {
+async fn without_a_grant_no_server_is_reachable() {
     needs_the_jail!();
     nobody_hears_anything(&Cell::open().await).await;
 }
 
 #[tokio::test]
-async fn the_servers_can_be_heard_outside() {
+async fn servers_are_reachable_outside_the_jail() {
     needs_the_jail!();
-    // So the silence above is the jail's doing.
+    // This shows that the jail causes the silence above.
     let cell = Cell::open().await;
     let servers = Servers::start(&cell);
     let order = cell.script(&servers.script());
@@ -105,7 +106,8 @@ async fn the_servers_can_be_heard_outside() {
 async fn no_kind_of_socket_leads_around_the_network() {
     needs_the_jail!();
     let cell = Cell::open().await;
-    // To the host of a virtual machine, raw, packets, the kernel's own, and some that were broken into.
+    // To the host of a virtual machine, raw, packet, kernel sockets, and some kinds with past
+    // exploits.
     let script = "print([error(socket.socket, f, k, p) if True else 0 for f, k, p in ((40, 1, 0), (2, 3, 1), (17, 3, 0), (16, 3, 9), (16, 3, 15), (38, 5, 0), (31, 3, 1), (29, 3, 1))])\n\
                   print(error(socket.getaddrinfo, 'example.com', 80)[:1] != 'n', [i[1] for i in socket.if_nameindex()])";
     let finished = cell.run(&cell.script(script)).await;
@@ -131,7 +133,7 @@ async fn no_kind_of_socket_leads_around_the_network() {
 }
 
 #[tokio::test]
-async fn with_a_grant_the_network_is_the_machines_and_nothing_else_is() {
+async fn grant_opens_the_network_and_nothing_else() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let servers = Servers::start(&cell);
@@ -143,8 +145,8 @@ async fn with_a_grant_the_network_is_the_machines_and_nothing_else_is() {
     assert!(told.starts_with("('no error', 'sent')"), "{told} {}", finished.stderr.text());
     let heard = servers.heard();
     assert!(heard.starts_with(&["tcp", "udp"]), "{heard:?}");
-    // Sockets with a name in the file system are out of sight; those without are kept apart by Landlock, where the kernel
-    // has it in a form that knows them.
+    // Sockets with a path are not visible. Abstract sockets are separated by Landlock, if the
+    // kernel's version supports that.
     assert!(!heard.contains(&"path"), "{heard:?}");
     if Landlock::knows_abstract_sockets() {
         assert!(!heard.contains(&"abstract"), "{heard:?}");
@@ -157,7 +159,7 @@ impl Landlock {
     fn knows_abstract_sockets() -> bool {
         const ONLY_THE_VERSION: usize = 1;
         let none = std::ptr::null::<u8>();
-        // SAFETY: asks the kernel for a number.
+        // SAFETY: the call only queries the kernel for a number.
         #[allow(unsafe_code)]
         let version =
             unsafe { nix::libc::syscall(nix::libc::SYS_landlock_create_ruleset, none, 0_usize, ONLY_THE_VERSION) };
@@ -166,7 +168,7 @@ impl Landlock {
 }
 
 #[tokio::test]
-async fn a_jail_that_is_granted_the_network_still_holds() {
+async fn jail_with_network_still_holds() {
     needs_the_jail!();
     let cell = Cell::new(Jail::open(helper()).await);
     let order = CommandSpec {

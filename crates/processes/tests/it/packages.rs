@@ -1,8 +1,8 @@
-//! Packages for scripts, from an index on this machine that is set up for pip as any is: each set is installed once, with
-//! the network for that step alone, and what fails leaves nothing behind.
+//! Packages for scripts, from an index on this machine that pip is configured for. Each set is
+//! installed once, with the network for that step only, and a failure leaves nothing behind.
 //!
-//! pip is asked for its settings, which come from the environment of the whole process: so the parts run in a process of
-//! their own, with a settings file that names their index.
+//! pip reads its settings from the environment of the whole process. So the parts run in separate
+//! processes, with a settings file that names their index.
 
 mod index;
 
@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use crate::fixture::{ROLE, Tools, failed, helper, limited, needs_the_jail, until};
 use index::{Index, LARGE, SECRET};
 
-/// Names pip's settings file of the parts.
+/// The variable with the path of the parts' pip settings.
 const SETTINGS: &str = "PIP_CONFIG_FILE";
 
 #[tokio::test]
-async fn packages_come_from_where_this_machines_pip_gets_them() {
+async fn packages_come_from_the_configured_index() {
     needs_the_jail!();
     let folder = tempfile::tempdir().unwrap();
     let mut parts = tokio::process::Command::new(std::env::current_exe().unwrap());
@@ -40,7 +40,7 @@ async fn packages_come_from_where_this_machines_pip_gets_them() {
     assert!(told.contains("12 passed"), "{told}");
 }
 
-/// The tools, with pip set up for the index; `None` where this is not the process for it.
+/// The tools with pip configured for the index; `None` if this is not a process for it.
 async fn with_index() -> Option<(Tools, &'static Index)> {
     with_index_and_disk(DiskBounds { min_free: 0, ..DiskBounds::default() }).await
 }
@@ -72,13 +72,13 @@ async fn part_a_set_is_installed_once() {
     assert_eq!(first.metadata["packages"], json!({"set": ["once-a", "once-b>=1"], "installed_now": true}));
     let asked = index.asked("once_a");
     assert!(asked > 0);
-    // The same set in another order and spelling.
+    // The same set in another order and spelling is not installed again.
     let again = tools.execute(tools.call(TOOL, with_packages(script, &["once-b >= 1", "ONCE_A", "once_a"]))).await;
     assert_eq!(again.result.unwrap(), "once_a once_b\n");
     assert_eq!(again.metadata["packages"]["installed_now"], false);
     assert_eq!(index.asked("once_a"), asked);
     assert_eq!(left(&tools).len(), 1);
-    // And without packages there are none.
+    // A script without packages sees none.
     let none = failed(tools.python("import once_a").await, ErrorCode::ExecutionFailed);
     assert!(none.message.contains("ModuleNotFoundError"), "{none}");
 }
@@ -120,7 +120,7 @@ async fn part_what_cannot_be_installed_leaves_nothing() {
         assert!(!format!("{failure} {:?}", failure.details).contains(SECRET), "{failure}");
         until("nothing left", || left(&tools).is_empty()).await;
     }
-    // Nothing of a package that is not built was run, or even fetched, where the network is.
+    // No code of a source package was run, or even fetched, with the network.
     assert_eq!(index.asked("source_only-1.0.tar.gz"), 0);
 }
 
@@ -148,7 +148,7 @@ async fn part_a_cancelled_installation_leaves_nothing() {
     failed(output.result, ErrorCode::Cancelled);
     tools.jail.ended().await;
     until("nothing left", || left(&tools).is_empty()).await;
-    // The time of the call holds the installation as well.
+    // The call's time limit applies to the installation too.
     let short =
         limited(tools.call(TOOL, with_packages("print(1)", &["never_there"])), |limits| limits.timeout_ms = 3_000);
     failed(tools.execute(short).await.result, ErrorCode::Timeout);
@@ -177,13 +177,13 @@ async fn part_what_is_no_package_never_reaches_pip() {
 
 const MB: u64 = 1_000_000;
 
-/// An environment without packages takes less than this.
+/// An environment without packages is smaller than this.
 const BARE: u64 = 30 * MB;
 
 #[tokio::test]
 #[ignore = "a part of the test above"]
 async fn part_a_set_that_is_too_large_is_not_installed() {
-    // Once ended by the largest file that there may be, once by the sum of files.
+    // One is terminated by the file size limit, one by the total size of its files.
     for (package, bound) in [("large", LARGE as u64 / 2), ("many", BARE + LARGE as u64 / 2)] {
         let disk = DiskBounds { packages_set: bound, min_free: 0, ..DiskBounds::default() };
         let Some((tools, _)) = with_index_and_disk(disk).await else { return };
@@ -206,7 +206,7 @@ async fn part_a_set_that_nobody_uses_makes_room_for_another() {
     let asked = index.asked("large-1.0-py3-none-any.whl");
     assert_eq!(tools.result(TOOL, with_packages("import many.a0; print(2)", &["many"])).await.unwrap(), "2\n");
     assert_eq!(left(&tools).len(), 1);
-    // It is installed again when it is wanted again.
+    // It is installed again when it is needed again.
     assert_eq!(first().await.unwrap(), "True\n");
     assert_eq!(index.asked("large-1.0-py3-none-any.whl"), asked + 1);
 }
@@ -238,7 +238,7 @@ async fn part_environments_that_others_can_change_are_not_run() {
 #[ignore = "a part of the test above"]
 async fn part_scripts_see_nothing_of_pips_settings() {
     let Some((tools, _)) = with_index().await else { return };
-    // What it looks for comes reversed, so that it does not find the question.
+    // The text to find is reversed, so that the search does not find itself.
     let script = "import os, plain\nwanted = os.environ['RCRT_INPUT'][::-1]\nfiles, found = 0, int(wanted in str(os.environ))\nfor top in ('/run', '/etc', '/tmp', '/work'):\n    for base, _, names in os.walk(top):\n        for name in names:\n            try: found += wanted in open(os.path.join(base, name), errors='replace').read()\n            except OSError: continue\n            files += 1\nprint(files > 10, found)";
     let mut input = with_packages(script, &["plain"]);
     input["input_data"] = SECRET.chars().rev().collect::<String>().into();

@@ -1,4 +1,4 @@
-//! What `execute_python_script` is for.
+//! Tests of the uses of `execute_python_script`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Tools, failed, needs_the_jail};
 
 #[tokio::test]
-async fn a_script_gives_what_it_prints() {
+async fn script_output_is_returned() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let script =
@@ -19,7 +19,7 @@ async fn a_script_gives_what_it_prints() {
 }
 
 #[tokio::test]
-async fn of_much_the_beginning_and_the_end_are_given_where_no_session_keeps_it() {
+async fn long_output_without_a_session_keeps_beginning_and_end() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let script = "for n in range(1, 100001): print(n)";
@@ -34,7 +34,7 @@ async fn of_much_the_beginning_and_the_end_are_given_where_no_session_keeps_it()
 }
 
 #[tokio::test]
-async fn input_comes_by_both_names() {
+async fn input_is_available_under_both_names() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let script = "import os, json\nboth = {os.environ['RCRT_INPUT'], os.environ['ROCKBOT_INPUT']}\n\
@@ -42,7 +42,7 @@ async fn input_comes_by_both_names() {
     let with = |data: Value| json!({"script": script, "input_data": data});
     let answer = tools.result("execute_python_script", with(json!({"a": [1, "ü"]}))).await.unwrap();
     assert_eq!(answer, "[1, 'ü']\n");
-    // A text is given as it is.
+    // A string is passed unchanged.
     assert_eq!(tools.result("execute_python_script", with(json!("{\"a\": 7}"))).await.unwrap(), "7\n");
     assert_eq!(tools.printed("import os; print('RCRT_INPUT' in os.environ)").await, "False\n");
     let failure = failed(
@@ -70,7 +70,7 @@ async fn standard_error_explains_a_failure() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_between_runs_unless_it_is_asked_for() {
+async fn files_persist_only_if_requested() {
     needs_the_jail!();
     let tools = Tools::new().await;
     tools.bash("echo 21 > number.txt").await;
@@ -111,7 +111,7 @@ async fn the_response_says_which_python_ran() {
 }
 
 #[tokio::test]
-async fn a_script_works_with_the_files_and_modules_of_the_working_folder_where_it_keeps_files() {
+async fn script_with_keep_files_uses_the_working_folder() {
     needs_the_jail!();
     let tools = Tools::new().await;
     tools.bash("echo 'def twice(x): return 2 * x' > doubling.py; echo 21 > number.txt").await;
@@ -144,7 +144,7 @@ if __name__ == '__main__':
 }
 
 #[tokio::test]
-async fn a_script_has_its_own_time() {
+async fn script_has_its_own_timeout() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let input = json!({"script": "print('begun')\nimport time; time.sleep(600)", "timeout_seconds": 1.5});
@@ -167,7 +167,7 @@ async fn a_script_has_half_a_processor() {
     needs_the_jail!();
     let places = jail::cgroup::Cgroups::open().0.places();
     if !places.iter().any(|place| place.controllers.contains(&"cpu")) {
-        // A share is held by control groups alone.
+        // Only control groups enforce a processor share.
         return;
     }
     let tools = Tools::new().await;

@@ -1,4 +1,4 @@
-//! Where a wall cannot be had nothing runs: the tools wait, and say what is missing.
+//! If a restriction is not available, nothing runs: the tools wait and say what is missing.
 
 use breadcrumb::ErrorCode;
 use executors::{BuiltinExecutor, Executor};
@@ -16,7 +16,7 @@ fn behind(calls: &str) -> Helper {
 }
 
 #[tokio::test]
-async fn each_wall_is_called_for() {
+async fn each_restriction_is_required() {
     needs_the_jail!();
     let mut cases = vec![
         ("unshare", "namespace"),
@@ -37,12 +37,12 @@ async fn each_wall_is_called_for() {
         let reason = jail.refusal().unwrap_or_else(|| panic!("a jail without {calls} was taken for one"));
         assert!(reason.contains(wall), "{calls}: {reason}");
     }
-    // A second wall around files that stand behind a first is not.
+    // A second restriction on files behind a first one is not required.
     assert_eq!(Jail::open(behind("landlock")).await.refusal(), None);
 }
 
 #[tokio::test]
-async fn a_helper_that_is_none_is_told() {
+async fn invalid_helper_is_reported() {
     let with = |program: &str| Jail::open(Helper { program: program.into(), arguments: Vec::new() });
     let reason = with("/bin/true").await.refusal().unwrap().to_owned();
     assert!(reason.contains("ended before its time"), "{reason}");

@@ -1,4 +1,4 @@
-//! The same jail for a runner that is an ordinary user's, without any right over this machine.
+//! The same jail for a runner of an ordinary user without any privileges on this machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +43,7 @@ async fn an_ordinary_users_jail_holds_as_well() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    // What was built may stand where only its builder can go.
+    // The build may be in a folder that only its owner can access.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copies = [std::env::current_exe().unwrap(), helper().program].map(|program| {
@@ -59,7 +59,7 @@ async fn an_ordinary_users_jail_holds_as_well() {
     let told = text.lines().find(|line| *line == "held" || line.starts_with("refused "));
     match told {
         Some("held") => assert!(output.status.success(), "{text}"),
-        // Some kernels keep namespaces from ordinary users; then the reason says so.
+        // Some kernels deny namespaces to ordinary users. Then the reason says so.
         Some(refused) => assert!(refused.contains("namespace"), "{refused}"),
         None => panic!("{text} {}", String::from_utf8_lossy(&output.stderr)),
     }

@@ -1,4 +1,4 @@
-//! What an agent reads of these tools, kept word for word: a change of it is a decision.
+//! The exact output of these tools for agents. Changing it is a deliberate decision.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const BASH: &str = "bash";
 const PYTHON: &str = "execute_python_script";
 
 #[tokio::test]
-async fn answers_and_failures_read_so() {
+async fn results_and_failures_match_the_golden_file() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let cases: Vec<(&str, Value)> = vec![
@@ -44,7 +44,7 @@ async fn answers_and_failures_read_so() {
     test_tenant::golden(env!("CARGO_MANIFEST_DIR"), "words.txt", &text);
 }
 
-/// The beginning and the end of what is long.
+/// The beginning and the end of a long text.
 fn short(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
@@ -56,7 +56,7 @@ fn short(text: &str, most: usize) -> String {
 }
 
 #[tokio::test]
-async fn the_examples_of_the_seeds_are_true() {
+async fn seed_examples_are_correct() {
     needs_the_jail!();
     let tools = Tools::new().await;
     let mut tried = 0;

@@ -1,4 +1,4 @@
-//! A package index on loopback, as PyPI is one, with a user and a password before it.
+//! A package index on loopback, like PyPI, with a user and a password.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-/// The password of the index, which nobody may be told.
+/// The password of the index, which must not be disclosed.
 pub const SECRET: &str = "the-index-password";
 /// `ada:` and the password, in base64.
 const CREDENTIALS: &str = "YWRhOnRoZS1pbmRleC1wYXNzd29yZA==";
 
-/// Packages that hold one module of the same name, which says its name.
+/// Packages with one module of the same name, which prints its name.
 const PACKAGES: [&str; 6] = ["once_a", "once_b", "netless", "kept", "shared", "plain"];
 
-/// What the package `large` has in one file, and `many` in several, in bytes.
+/// The bytes of the package `large` in one file, and of `many` in several files.
 pub const LARGE: usize = 60_000_000;
 const PARTS: usize = 30;
 
@@ -25,7 +25,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The one of this process. Writes the settings by which pip finds it.
+    /// The index of this process. Writes the settings with which pip finds it.
     pub fn shared(settings: &Path) -> &'static Self {
         static SHARED: OnceLock<Index> = OnceLock::new();
         SHARED.get_or_init(|| {
@@ -50,7 +50,7 @@ impl Index {
         index
     }
 
-    /// How often something was asked for by this name.
+    /// How often a path with this name was requested.
     pub fn asked(&self, name: &str) -> usize {
         let named = name.replace('_', "-");
         let is_named = |path: &&String| path.contains(name) || path.contains(&named);
@@ -78,7 +78,7 @@ fn serve(stream: TcpStream, files: &BTreeMap<String, Vec<u8>>, paths: &Mutex<Vec
         let is_known = head.iter().any(|line| line.ends_with(&format!("Basic {CREDENTIALS}")));
         let (status, body) = if is_known { answer(&path, files) } else { ("401 Unauthorized", Vec::new()) };
         if path.contains("never-there") {
-            // Asked, and never answered.
+            // Requested, and never responded to.
             loop {
                 thread::park();
             }
@@ -119,17 +119,17 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Python of this length that does nothing.
+/// Python code of this length that does nothing.
 fn comment(bytes: usize) -> String {
     format!("#{}\n", "x".repeat(bytes - 2))
 }
 
-/// A built package with a module that says its name.
+/// A wheel with a module that prints its name.
 fn wheel(name: &str) -> Vec<u8> {
     archive(name, vec![(format!("{name}.py"), format!("NAME = '{name}'\n"))])
 }
 
-/// A built package: an archive of the modules and three files about them.
+/// A wheel: an archive of the modules and three metadata files.
 fn archive(name: &str, modules: Vec<(String, String)>) -> Vec<u8> {
     let info = format!("{name}-1.0.dist-info");
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
