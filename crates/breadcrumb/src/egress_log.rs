@@ -44,7 +44,7 @@ impl std::str::FromStr for EgressOutcome {
         Self::ALL
             .into_iter()
             .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid outcome; expected answered, refused or failed"))
+            .ok_or_else(|| format!("{text:?} is not a valid outcome; expected one of answered, refused, failed"))
     }
 }
 

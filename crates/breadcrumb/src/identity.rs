@@ -50,10 +50,9 @@ impl std::str::FromStr for Role {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid role; expected curator, emitter, subscriber or runner"))
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
+            format!("{text:?} is not a valid role; expected one of curator, emitter, subscriber, runner")
+        })
     }
 }
 

@@ -97,7 +97,7 @@ impl std::str::FromStr for Profile {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|profile| profile.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is not a valid profile; expected main, subagent, scheduled or a2asynthesis")
+            format!("{text:?} is not a valid profile; expected one of main, subagent, scheduled, a2asynthesis")
         })
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn read_url(text: &str) -> Result<Url, ToolFailure> {
         _ => return wrong("is not a web address"),
     };
     if !matches!(url.scheme(), "http" | "https") {
-        return wrong("must be http or https");
+        return wrong("is not an http or https address");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return wrong("has a user name or a password, which is not sent");

@@ -84,7 +84,7 @@ impl std::str::FromStr for ToolFormat {
         Self::ALL
             .into_iter()
             .find(|format| format.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid format; expected rcrt, openai, anthropic or mcp"))
+            .ok_or_else(|| format!("{text:?} is not a valid format; expected one of rcrt, openai, anthropic, mcp"))
     }
 }
 

@@ -165,12 +165,12 @@ async fn arguments_are_strict_and_urls_lenient() {
     let failure = web.failure("web_fetch", json!({"url": bare})).await;
     assert!(failure.code == ErrorCode::ExecutionFailed && failure.message.contains("https://site.test"), "{failure}");
     for (input, named) in [
-        (json!({"url": "ftp://site.test/"}), "url: \"ftp://site.test/\" must be http or https"),
+        (json!({"url": "ftp://site.test/"}), "url: \"ftp://site.test/\" is not an http or https address"),
         (json!({"url": "file:///etc/passwd"}), "url: \"file:///etc/passwd\" is"),
         (json!({"url": "javascript:alert(1)"}), "url: \"javascript:alert(1)\" is"),
         (json!({"url": "https://user:secret@site.test/"}), "has a user name"),
-        (json!({"url": "https://"}), "is no address"),
-        (json!({"url": ""}), "is no address"),
+        (json!({"url": "https://"}), "is not a web address"),
+        (json!({"url": ""}), "is not a web address"),
         (json!({"url": "https://site.test/", "maxChars": 0}), "maxChars: is 0"),
         (json!({"url": "https://site.test/", "maxChars": 1_000_001}), "maxChars: is 1000001"),
         (json!({"url": "https://site.test/", "max_chars": 5}), "max_chars"),
