@@ -37,7 +37,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     /// The most steps that a check of this value can cost. A step is 16 bytes or one value. `None`
-    /// if the cost reaches `most`, and for values that are too deep.
+    /// if that exceeds `most`, and for values that are too deep.
     pub(crate) fn of(&self, value: &Value, most: u64) -> Option<u64> {
         let mut left = most;
         self.spend(value, 0, &mut left)?;

@@ -161,7 +161,7 @@ impl Cron {
         NaiveTime::from_hms_opt(at_least(self.hours, hour + 1)?, least(self.minutes), least(self.seconds))
     }
 
-    /// The least distance between two matching times, at most a minute.
+    /// A lower bound of the distance between two matching times, at most a minute.
     pub fn least_distance(&self) -> Duration {
         let within = pairs(self.seconds).map(|(a, b)| b - a).min();
         let minute_follows = pairs(self.minutes).any(|(a, b)| b == a + 1)
