@@ -2,8 +2,8 @@
 //! control groups, which are set from outside (`cgroup`), and programs that run under all of them
 //! (`command`).
 //!
-//! It knows no engine, no tool and no store, and it sets no policy: its users decide what a process
-//! can see and use.
+//! It does not depend on an engine, a tool or a store, and it sets no policy: its users decide what
+//! a process can see and use.
 //!
 //! Begin with `walls/mod.rs`, `command/mod.rs` and `cgroup/mod.rs`.
 

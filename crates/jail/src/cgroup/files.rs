@@ -1,4 +1,4 @@
-//! The files of a group, which the two versions name and write in different ways.
+//! The control files of a group. Cgroup versions 1 and 2 have different names and formats for them.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::find::Version;
 
-/// The time over which a share of the processor is measured, in microseconds: the kernel's own default.
+/// The period in which CPU time is limited, in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
 /// One group, in one hierarchy.
@@ -29,7 +29,7 @@ impl Files {
         self.write("cgroup.procs", &process.to_string())
     }
 
-    /// Nothing of the group may be swapped out: the bound would hold less than it says.
+    /// Disables swap for the group: otherwise it could use more memory than its limit.
     pub fn forbid_swap(&self) -> io::Result<()> {
         let (file, value) = match self.version {
             Version::V1 => ("memory.swappiness", "0"),
@@ -59,7 +59,7 @@ impl Files {
         self.read(file)?.trim().parse().map_err(io::Error::other)
     }
 
-    /// The share of one processor that the group gets, in percent.
+    /// The CPU limit of the group, in percent of one processor.
     pub fn set_cpu_percent(&self, percent: u64) -> io::Result<()> {
         let quota = PERIOD_US * percent / 100;
         match self.version {
@@ -71,7 +71,7 @@ impl Files {
         }
     }
 
-    /// How much the group counts against its neighbours; 1 is one ordinary process.
+    /// The weight of the group compared with its siblings; 1 is one ordinary process.
     pub fn set_cpu_weight(&self, processes: f64) -> io::Result<()> {
         match self.version {
             Version::V1 => self.write("cpu.shares", &((processes * 1024.0) as u64).max(2).to_string()),
@@ -83,13 +83,13 @@ impl Files {
         self.write("pids.max", &most.to_string())
     }
 
-    /// Whether the kernel killed a process of the group because the group reached its memory bound.
+    /// Whether the kernel killed a process of the group because the group reached its memory limit.
     pub fn was_killed_for_memory(&self) -> bool {
         let (kills, reached) = match self.version {
             Version::V1 => ("memory.oom_control", self.read("memory.failcnt").unwrap_or_default()),
             Version::V2 => ("memory.events", self.read("memory.events").unwrap_or_default()),
         };
-        // A machine that is out of memory kills too, however little the group has.
+        // The kernel also kills when the machine runs out of memory, below the group's limit.
         let is_own = match self.version {
             Version::V1 => reached.trim() != "0",
             Version::V2 => count(&reached, "oom") > 0,
@@ -97,7 +97,7 @@ impl Files {
         is_own && count(&self.read(kills).unwrap_or_default(), "oom_kill") > 0
     }
 
-    /// The controllers that groups below may have.
+    /// The controllers that are enabled for child groups.
     pub fn controllers_below(&self) -> io::Result<Vec<String>> {
         Ok(words(&self.read("cgroup.subtree_control")?))
     }
@@ -111,7 +111,7 @@ impl Files {
     }
 }
 
-/// With the path in the error.
+/// Writes a file; an error contains the path.
 pub fn write(path: &Path, value: &str) -> io::Result<()> {
     fs::write(path, value).map_err(|error| with_path(&error, path))
 }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_written_as_it_reads() {
+    fn version_1_files_are_written_and_read() {
         let files = files(Version::V1, "v1");
         set_all(&files);
         let expected = [
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_written_as_it_reads() {
+    fn version_2_files_are_written_and_read() {
         let files = files(Version::V2, "v2");
         set_all(&files);
         let expected = [

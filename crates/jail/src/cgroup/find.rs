@@ -1,9 +1,9 @@
-//! Finds the control groups of this process, from what the kernel reports.
+//! Finds the control groups of this process in what the kernel reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a group can bound.
+/// A resource that a group can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     Memory,
@@ -30,25 +30,26 @@ pub enum Version {
     V2,
 }
 
-/// The group in which this process is, for one controller.
+/// The group of this process for one controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupMembership {
     pub version: Version,
-    /// Where the group's files are.
+    /// The folder of the group's files.
     pub folder: PathBuf,
 }
 
 /// One mounted hierarchy of groups.
 struct Mount {
     version: Version,
-    /// The group that is seen at `point`.
+    /// The group that is mounted at `point`.
     root: String,
     point: PathBuf,
-    /// The controllers of a hierarchy of version 1.
+    /// The mount options. In version 1 they include the controllers of the hierarchy.
     options: Vec<String>,
 }
 
-/// Reads `/proc/self/cgroup` and `/proc/self/mountinfo`; the error of a controller says why it has no place.
+/// Parses `/proc/self/cgroup` and `/proc/self/mountinfo`. The error of a controller says why it has
+/// no group.
 pub fn places(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<CgroupMembership, String>> {
     let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
     Controller::ALL.into_iter().map(|controller| (controller, place(controller, groups, &mounts))).collect()
@@ -56,7 +57,7 @@ pub fn places(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<CgroupM
 
 fn place(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<CgroupMembership, String> {
     let name = controller.name();
-    // Where version 1 has the controller, version 2 does not.
+    // A controller belongs to version 1 or to version 2, never to both.
     if let Some(path) = group_path(groups, |controllers| controllers.split(',').any(|one| one == name)) {
         let mount = mounts.iter().find(|mount| mount.version == Version::V1 && mount.options.iter().any(|o| o == name));
         return at(mount, path);
@@ -65,7 +66,7 @@ fn place(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<Cgrou
     at(mounts.iter().find(|mount| mount.version == Version::V2), path)
 }
 
-/// The path in a line `number:controllers:path` whose controllers are the wanted ones.
+/// The path in a line `number:controllers:path` whose controllers match.
 fn group_path(groups: &str, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
     groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -78,8 +79,8 @@ fn at(mount: Option<&Mount>, path: &str) -> Result<CgroupMembership, String> {
     let mount = mount.ok_or("control groups are not mounted")?;
     let below = Path::new(path).strip_prefix(&mount.root).ok();
     let below = below.filter(|below| !below.components().any(|part| part == std::path::Component::ParentDir));
-    let below = below.ok_or_else(|| format!("the group {path} is not within the mounted ones"))?;
-    // Joining nothing would add a slash.
+    let below = below.ok_or_else(|| format!("the group {path} is not within the mounted hierarchy"))?;
+    // Joining an empty path would add a slash.
     let folder = if below.as_os_str().is_empty() { mount.point.clone() } else { mount.point.join(below) };
     Ok(CgroupMembership { version: mount.version, folder })
 }
@@ -99,7 +100,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { version, root, point: point.into(), options })
 }
 
-/// The kernel writes white space and backslashes in paths as three octal digits.
+/// The kernel escapes white space and backslashes in paths as three octal digits.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_has_one_for_all() {
+    fn version_2_has_one_hierarchy_for_all_controllers() {
         let groups = "0::/system.slice/rcrt.service\n";
         let mounts = "25 1 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
         let here = Ok((Version::V2, "/sys/fs/cgroup/system.slice/rcrt.service".to_owned()));
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_may_see_its_own_group_as_the_root() {
+    fn the_root_of_the_mount_is_the_group_of_a_container() {
         let mounts = "9 1 0:22 /docker/abc /sys/fs/cgroup/my\\040memory ro - cgroup cgroup rw,memory\n";
         let memory = |groups: &str| found(groups, mounts).remove(0);
         assert_eq!(memory("4:memory:/docker/abc\n"), Ok((Version::V1, "/sys/fs/cgroup/my memory".into())));
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn missing_cgroups_are_reported() {
         let reasons = |groups, mounts| found(groups, mounts).into_iter().map(Result::unwrap_err).collect::<Vec<_>>();
         assert_eq!(reasons("", ""), ["this kernel has no control groups"; 3]);
         assert_eq!(reasons("0::/\n", ""), ["control groups are not mounted"; 3]);
@@ -176,7 +177,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_of_the_kernel_breaks_it(groups in ".*", mounts in "[ -~\n]{0,200}", path in "[a-z/\\\\0-9 ]{0,40}") {
+        fn any_text_is_parsed_without_panic(groups in ".*", mounts in "[ -~\n]{0,200}", path in "[a-z/\\\\0-9 ]{0,40}") {
             let _ = places(&groups, &mounts);
             let mounts = format!("1 2 0:1 {path} /sys {path} - cgroup2 none rw\n");
             let _ = places(&format!("0::{path}\n"), &mounts);

@@ -1,4 +1,5 @@
-//! The groups of one worker process, one in each hierarchy. They go when this does.
+//! The control groups of one worker process, one in each hierarchy. They are removed when this is
+//! dropped.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::hierarchy::{Hierarchy, MEMORY_AT_FIRST};
 pub struct Group {
     parts: Vec<Part>,
     leaving: Arc<Leaving>,
-    /// What was written last, so that a call that wants the same costs nothing: bytes, and percent of a processor.
+    /// The last values that were written, in bytes and in percent of a processor. A call with the
+    /// same limits writes nothing.
     memory: AtomicU64,
     cpu_percent: AtomicU64,
 }
@@ -28,7 +30,7 @@ impl Group {
     pub(super) fn make(hierarchies: &[Hierarchy], process: u32, leaving: Arc<Leaving>) -> io::Result<Self> {
         static MADE: AtomicU64 = AtomicU64::new(1);
         let name = format!("w{}", MADE.fetch_add(1, Ordering::Relaxed));
-        // Dropped when a part fails, it takes those before it along.
+        // If a part fails, dropping this removes the parts before it.
         let mut group = Self {
             parts: Vec::new(),
             leaving,
@@ -58,22 +60,22 @@ impl Group {
         self.parts.iter().find(|part| part.has_cpu).map(|part| &part.files)
     }
 
-    /// Whether a share of the processor is kept by this group.
+    /// Whether this group limits CPU time.
     pub fn keeps_cpu(&self) -> bool {
         self.with_cpu().is_some()
     }
 
-    /// Whether the process's memory is bounded by this group.
+    /// Whether this group limits the process's memory.
     pub fn bounds_memory(&self) -> bool {
         self.with_memory().is_some()
     }
 
-    /// Bytes that the process uses now; `None` when no group counts them.
+    /// Memory that the process uses, in bytes. `None` if no group counts it.
     pub fn memory_used(&self) -> Option<u64> {
         self.with_memory()?.memory_used().ok()
     }
 
-    /// From now on the process may use so many bytes, if that is more than before.
+    /// Raises the memory limit to this many bytes, if it is lower.
     pub fn raise_memory(&self, bytes: u64) -> io::Result<()> {
         match self.with_memory() {
             Some(files) if bytes > self.memory.load(Ordering::Relaxed) => {
@@ -85,8 +87,8 @@ impl Group {
         }
     }
 
-    /// From now on the process may use no more than so many bytes. One that still has more keeps what it may: the
-    /// kernel would kill it for what the call before left behind.
+    /// Lowers the memory limit to this many bytes, unless the process uses more: the kernel would
+    /// kill it for memory that the call before left behind.
     pub fn lower_memory(&self, bytes: u64) -> io::Result<()> {
         match self.with_memory() {
             Some(files) if bytes < self.memory.load(Ordering::Relaxed) && files.memory_used()? < bytes => {
@@ -98,7 +100,7 @@ impl Group {
         }
     }
 
-    /// From now on the process gets this share of one processor, in percent.
+    /// Sets the CPU limit in percent of one processor.
     pub fn set_cpu_percent(&self, percent: u64) -> io::Result<()> {
         match self.with_cpu() {
             Some(files) if percent != self.cpu_percent.load(Ordering::Relaxed) => {
@@ -110,7 +112,7 @@ impl Group {
         }
     }
 
-    /// From now on there may be so many processes and threads in the group.
+    /// Sets the limit on processes and threads in the group.
     pub fn set_processes(&self, most: u32) -> io::Result<()> {
         match self.parts.iter().find(|part| part.has_processes) {
             Some(part) => part.files.set_processes(most),
@@ -118,7 +120,7 @@ impl Group {
         }
     }
 
-    /// Whether the kernel killed the process because it reached this group's memory.
+    /// Whether the kernel killed the process because it reached this group's memory limit.
     pub fn was_killed_for_memory(&self) -> bool {
         self.with_memory().is_some_and(Files::was_killed_for_memory)
     }

@@ -1,4 +1,4 @@
-//! One hierarchy in which this sandbox has a folder, with the worker's groups below.
+//! The folder of this sandbox in one cgroup hierarchy. The workers' groups are its children.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use super::files::{Files, with_path};
 use super::find::{CgroupMembership, Controller, Version};
 use super::owner::OwnerProcess;
 
-/// What all workers together count against everything else on a processor: half an ordinary process. They yield to
-/// the runner and the database.
+/// The CPU weight of all workers together: half an ordinary process for each processor. They yield
+/// to the runner and the database.
 const WEIGHT: f64 = 0.5;
-/// What a worker may be given at most, in bytes, until its first call says how much it is.
+/// The memory limit of a worker until its first call sets its own, in bytes.
 pub(super) const MEMORY_AT_FIRST: u64 = 2 * 1024 * 1024 * 1024;
-/// Threads and processes of one worker: the engine's own, and enough for a machine with many
-/// processors.
+/// Limit on threads and processes of one worker: the engine's own, and enough for a machine with
+/// many processors.
 const PROCESSES: u32 = 64;
 
 pub struct Hierarchy {
@@ -25,7 +25,8 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Makes the sandbox's folder, and proves with a group that its bounds can be set.
+    /// Creates the sandbox's folder, and creates and removes a trial group to check that its limits
+    /// can be set.
     pub fn open(
         place: &CgroupMembership,
         controllers: &[Controller],
@@ -52,7 +53,7 @@ impl Hierarchy {
         }
     }
 
-    /// Where this sandbox's folder is.
+    /// The location of this sandbox's folder.
     pub fn place(&self) -> CgroupLocation {
         CgroupLocation {
             version: match self.version {
@@ -80,7 +81,7 @@ impl Hierarchy {
         Ok(())
     }
 
-    /// Makes a group with every bound set.
+    /// Creates a group and sets every limit.
     pub fn group(&self, name: &str) -> io::Result<Files> {
         let files = Files { version: self.version, folder: self.folder.join(name) };
         fs::create_dir(&files.folder).map_err(|error| with_path(&error, &files.folder))?;
@@ -109,16 +110,16 @@ impl Hierarchy {
         if let Err(error) = fs::remove_dir(&self.folder)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::debug!(folder = %self.folder.display(), %error, "a control group is left for a later runner to sweep");
+            tracing::debug!(folder = %self.folder.display(), %error, "cannot remove a control group; a later runner removes it");
         }
     }
 }
 
-/// In version 2 a group has either processes or groups with controllers. So this process moves into
-/// a child group of its own, if its group has no other processes.
+/// In version 2 a group has either processes or child groups with controllers. So this process
+/// moves into its own child group, if its group has no other processes.
 fn delegated(here: &Path, wanted: &[Controller], me: OwnerProcess) -> Result<(PathBuf, Vec<Controller>), String> {
     let home = me.home_name();
-    // An earlier sandbox of this process moved already.
+    // An earlier sandbox of this process has moved it already.
     let outer = match here.file_name() {
         Some(name) if name == home.as_str() => here.parent().unwrap_or(here),
         _ => here,
@@ -128,7 +129,7 @@ fn delegated(here: &Path, wanted: &[Controller], me: OwnerProcess) -> Result<(Pa
     let controllers: Vec<Controller> =
         wanted.iter().copied().filter(|wanted| offered.iter().any(|offered| offered == wanted.name())).collect();
     if controllers.is_empty() {
-        return Err(format!("the group {} is given no controllers", outer.display()));
+        return Err(format!("no controllers are delegated to the group {}", outer.display()));
     }
     let is_enabled = files
         .controllers_below()
@@ -137,8 +138,7 @@ fn delegated(here: &Path, wanted: &[Controller], me: OwnerProcess) -> Result<(Pa
         let processes = files.processes().map_err(|error| not_ours(&error, outer))?;
         if !processes.iter().all(|process| is_ours(*process)) {
             return Err(format!(
-                "the group {} holds other processes as well; start this program in one of its own (systemd: \
-                 Delegate=yes)",
+                "the group {} has other processes too; start this program in its own group (systemd: Delegate=yes)",
                 outer.display()
             ));
         }
@@ -155,7 +155,7 @@ fn enabling(controllers: &[Controller]) -> String {
     controllers.iter().map(|controller| format!("+{}", controller.name())).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a process is this one or descends from it.
+/// Whether a process is this one or its descendant.
 fn is_ours(process: u32) -> bool {
     let me = std::process::id();
     let mut at = Some(process);
@@ -174,14 +174,14 @@ fn parent(process: u32) -> Option<u32> {
 }
 
 fn not_ours(error: &io::Error, path: &Path) -> String {
-    let told = error.to_string();
+    let text = error.to_string();
     let path = path.display().to_string();
-    let told = if told.contains(&path) { told } else { format!("{path}: {told}") };
+    let text = if text.contains(&path) { text } else { format!("{path}: {text}") };
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            format!("this process may not make control groups here: {told}")
+            format!("this process cannot create control groups here: {text}")
         }
-        _ => told,
+        _ => text,
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_uses_what_is_enabled_and_enables_what_is_not() {
+    fn version_2_enables_missing_controllers() {
         let (folder, me) = v2("enabled", "cpu memory pids\n", "cpu memory pids\n", "1\n");
         let found = delegated(&folder, &Controller::ALL, me).unwrap();
         assert_eq!(found, (folder.clone(), Controller::ALL.to_vec()));
@@ -218,20 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn version_2_without_controllers_or_with_strangers_says_so() {
+    fn version_2_reports_missing_controllers_and_other_processes() {
         let (folder, me) = v2("none", "cpuset\n", "", "");
         let reason = delegated(&folder, &Controller::ALL, me).unwrap_err();
         assert!(reason.contains("no controllers"), "{reason}");
         fs::remove_dir_all(folder).unwrap();
 
-        // A file that cannot be written stands for the kernel's refusal while processes are there.
-        let (folder, me) = v2("strangers", "memory\n", "", &format!("1\n{}\n", std::process::id()));
+        // A file that cannot be written simulates the kernel's refusal while the group has
+        // processes.
+        let (folder, me) = v2("others", "memory\n", "", &format!("1\n{}\n", std::process::id()));
         fs::remove_file(folder.join("cgroup.subtree_control")).unwrap();
         fs::create_dir(folder.join("cgroup.subtree_control")).unwrap();
         let reason = delegated(&folder, &Controller::ALL, me).unwrap_err();
         assert!(reason.contains("Delegate=yes"), "{reason}");
         assert!(!folder.join(me.home_name()).exists());
-        // With only this process there it moves.
+        // It moves if it is the group's only process.
         fs::write(folder.join("cgroup.procs"), std::process::id().to_string()).unwrap();
         let _ = delegated(&folder, &Controller::ALL, me).unwrap_err();
         let moved = fs::read_to_string(folder.join(me.home_name()).join("cgroup.procs")).unwrap();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_sandbox_of_a_process_that_moved_stays_beside_it() {
+    fn a_second_sandbox_uses_the_same_parent_group() {
         let (folder, me) = v2("second", "memory\n", "memory\n", "");
         let home = folder.join(me.home_name());
         fs::create_dir(&home).unwrap();
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_every_bound_from_the_start() {
+    fn a_new_group_has_every_limit() {
         let folder = folder("bounds");
         let place = CgroupMembership { version: Version::V1, folder: folder.clone() };
         let hierarchy = Hierarchy { version: Version::V1, controllers: Controller::ALL.to_vec(), folder: place.folder };
@@ -264,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_user_is_told_what_is_missing() {
+    fn a_permission_error_says_that_groups_cannot_be_created() {
         let error = io::Error::from(io::ErrorKind::PermissionDenied);
         let reason = not_ours(&error, Path::new("/sys/fs/cgroup/x"));
-        assert!(reason.starts_with("this process may not make control groups here: /sys/fs/cgroup/x"), "{reason}");
+        assert!(reason.starts_with("this process cannot create control groups here: /sys/fs/cgroup/x"), "{reason}");
         assert!(is_ours(std::process::id()) && !is_ours(1));
     }
 }

@@ -1,5 +1,7 @@
-//! One control group for each process that is started for a call, with all that it starts, where this machine lets us
-//! have them: version 2 or 1, found where this process is. Everything here blocks for moments, as the kernel's files do.
+//! A control group for each process that is started for a call, including its descendants. Versions
+//! 1 and 2 are supported, in the group of this process. Groups are optional: they are used where
+//! this process can create them. The functions here block for short times, as the kernel's files
+//! do.
 
 mod files;
 mod find;
@@ -20,12 +22,12 @@ use serde::Serialize;
 use hierarchy::Hierarchy;
 use owner::OwnerProcess;
 
-/// How long [`Cgroups::close`] waits for groups whose processes are still on their way out.
+/// How long [`Cgroups::close`] waits for groups whose processes are still exiting.
 const LEAVING: Duration = Duration::from_secs(2);
 const LEAVING_AT_ONCE: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// A control group of this machine below which each process of a call gets one.
+/// A control group in which each process of a call gets a child group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CgroupLocation {
     /// 1 or 2.
@@ -35,7 +37,7 @@ pub struct CgroupLocation {
     pub folder: PathBuf,
 }
 
-/// The folder of this maker in each hierarchy, with a group for each process below.
+/// The folder of this process in each hierarchy, with a child group for each worker process.
 pub struct Cgroups {
     hierarchies: Vec<Hierarchy>,
     leaving: Arc<Leaving>,
@@ -46,7 +48,7 @@ pub struct Cgroups {
 struct Leaving(Mutex<Vec<PathBuf>>);
 
 impl Leaving {
-    /// Removes the group now, or later when something of it is still on its way out.
+    /// Removes the group now, or later if a process in it is still exiting.
     fn add(&self, folder: PathBuf) {
         if let Err(error) = std::fs::remove_dir(&folder)
             && error.kind() != std::io::ErrorKind::NotFound
@@ -55,7 +57,7 @@ impl Leaving {
         }
     }
 
-    /// Tries those again; true when none is left.
+    /// Tries again to remove the groups; true when none is left.
     fn retry(&self) -> bool {
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         folders.retain(|folder| std::fs::remove_dir(folder).is_err() && folder.exists());
@@ -63,19 +65,19 @@ impl Leaving {
     }
 }
 
-/// Of each controller: that it is in use, or why not.
+/// For each controller: that it is in use, or why not.
 pub type Findings = BTreeMap<Controller, Result<(), String>>;
 
 impl Cgroups {
-    /// No groups, because they are not wanted.
+    /// No groups, because they are disabled.
     pub fn none() -> (Self, Findings) {
-        let reason = || Err("switched off".to_owned());
+        let reason = || Err("disabled".to_owned());
         let findings = Controller::ALL.into_iter().map(|controller| (controller, reason())).collect();
         (Self { hierarchies: Vec::new(), leaving: Arc::default() }, findings)
     }
 
-    /// Makes this sandbox's folders wherever that is allowed, after those of dead runners were removed. What cannot be
-    /// had stands in the findings.
+    /// Removes the folders of dead runners and creates this sandbox's folders wherever it can. The
+    /// findings say what is not available.
     pub fn open() -> (Self, Findings) {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         let known = read("/proc/self/cgroup").and_then(|groups| Ok((groups, read("/proc/self/mountinfo")?)));
@@ -117,7 +119,7 @@ impl Cgroups {
             for controller in controllers {
                 let finding = match &found {
                     Ok(hierarchy) if hierarchy.has(controller) => Ok(()),
-                    Ok(_) => Err(format!("the group {} has no such controller", place.folder.display())),
+                    Ok(_) => Err(format!("the group {} does not have this controller", place.folder.display())),
                     Err(reason) => Err(reason.clone()),
                 };
                 findings.insert(controller, finding);
@@ -127,23 +129,23 @@ impl Cgroups {
         (Self { hierarchies, leaving: Arc::default() }, findings)
     }
 
-    /// Where this sandbox makes its groups.
+    /// Where this sandbox creates its groups.
     pub fn places(&self) -> Vec<CgroupLocation> {
         self.hierarchies.iter().map(Hierarchy::place).collect()
     }
 
-    /// Makes a group and puts the process into it.
+    /// Creates a group and moves the process into it.
     pub fn admit(&self, process: u32) -> std::io::Result<Group> {
         self.leaving.retry();
         Group::make(&self.hierarchies, process, self.leaving.clone())
     }
 
-    /// Removes groups whose processes were still on their way out.
+    /// Removes groups whose processes were still exiting.
     pub fn tidy(&self) {
         self.leaving.retry();
     }
 
-    /// Removes this sandbox's folders, as soon as what ran in them is gone.
+    /// Removes this sandbox's folders, after the processes in them have exited.
     pub fn close(&self) {
         self.remove_within(LEAVING);
     }
@@ -161,7 +163,7 @@ impl Cgroups {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        // Killed processes are gone in a moment; what takes longer is swept by a later runner.
+        // Killed processes exit quickly. A later runner removes what takes longer.
         self.remove_within(LEAVING_AT_ONCE);
     }
 }

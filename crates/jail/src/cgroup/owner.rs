@@ -1,4 +1,4 @@
-//! The names of a runner's folders, from which any later runner can tell whether their maker still lives.
+//! The names of a runner's folders. They tell any later runner whether the owner is still running.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "rcrt";
 
-/// A process that makes folders: in which namespace its number counts, the number, and when it started, since numbers
-/// are used again.
+/// The process that owns a folder: its PID namespace, its PID, and its start time, since PIDs are
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerProcess {
     namespace: u64,
     process: u32,
-    /// In the kernel's ticks since it booted.
+    /// Clock ticks since boot.
     started: u64,
 }
 
@@ -24,13 +24,14 @@ impl OwnerProcess {
         Ok(Self { namespace: fs::metadata("/proc/self/ns/pid")?.ino(), process, started })
     }
 
-    /// A name that no other folder has.
+    /// A unique folder name.
     pub fn new_name(self) -> String {
         static MADE: AtomicU32 = AtomicU32::new(0);
         self.name(&MADE.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Of the group into which a runner moves itself, so that its own can have groups below.
+    /// The name of the group into which a runner moves itself, so that its own group can have child
+    /// groups.
     pub fn home_name(self) -> String {
         self.name("home")
     }
@@ -40,7 +41,7 @@ impl OwnerProcess {
         format!("{PREFIX}-{namespace}-{process}-{started}-{last}")
     }
 
-    /// Who made the folder of this name.
+    /// The owner of the folder with this name.
     pub fn of(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         if parts.next()? != PREFIX {
@@ -55,13 +56,14 @@ impl OwnerProcess {
         })
     }
 
-    /// Whether it certainly ended: of a process in another namespace nothing is known.
+    /// Whether it has certainly exited. Of a process in another namespace nothing is known.
     pub fn is_dead(self, me: Self) -> bool {
         self.namespace == me.namespace && started(self.process) != Some(self.started)
     }
 }
 
-/// Removes what runners that are dead left in `folder`. What still holds processes stays: it cannot be removed.
+/// Removes the groups that dead runners left in `folder`. A group with processes cannot be removed
+/// and stays.
 pub fn sweep(folder: &Path, me: OwnerProcess) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -69,12 +71,12 @@ pub fn sweep(folder: &Path, me: OwnerProcess) {
         if name.to_str().and_then(OwnerProcess::of).is_some_and(|maker| maker.is_dead(me)) {
             let path = entry.path();
             let removed = remove_tree(&path);
-            tracing::debug!(folder = %path.display(), is_removed = removed.is_ok(), "a dead runner's control group");
+            tracing::debug!(folder = %path.display(), is_removed = removed.is_ok(), "cleanup of a dead runner's control group");
         }
     }
 }
 
-/// Removes a group and those below. The files in it are no files: they go with the folder.
+/// Removes a group and its child groups. The control files in it are removed with the folder.
 pub fn remove_tree(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -84,10 +86,10 @@ pub fn remove_tree(folder: &Path) -> std::io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// When the process started, in ticks since the machine did; `None` when there is none.
+/// When the process started, in clock ticks since boot. `None` if it does not exist or is a zombie.
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may hold anything; what follows it does not.
+    // The name in parentheses can contain anything; the fields after it cannot.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let started = fields.nth(18)?.parse().ok()?;
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_their_maker() {
+    fn a_name_identifies_its_owner() {
         let me = OwnerProcess::this_process().unwrap();
         assert_eq!(OwnerProcess::of(&me.new_name()), Some(me));
         assert_eq!(OwnerProcess::of(&me.home_name()), Some(me));
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_of_the_certainly_dead_are_swept() {
+    fn only_folders_of_dead_owners_are_removed() {
         let me = OwnerProcess::this_process().unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let living = OwnerProcess { process: child.id(), started: started(child.id()).unwrap(), ..me };
@@ -126,7 +128,7 @@ mod tests {
         let left = all.each_ref().map(|path| path.exists());
         child.kill().unwrap();
         assert_eq!(left, [true, true, false, true]);
-        // Not waited for yet: it is dead all the same.
+        // A zombie counts as dead.
         while !living.is_dead(me) {
             std::thread::yield_now();
         }

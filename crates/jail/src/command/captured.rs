@@ -1,4 +1,4 @@
-//! What a program wrote: the beginning and the end of it, and how much lay in between.
+//! The output of a program: its beginning, its end, and the number of bytes omitted in between.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 pub struct Captured {
     first: Vec<u8>,
     last: VecDeque<u8>,
-    /// How much of the beginning, and of the end, is kept at most.
+    /// The size limit of the beginning, and of the end.
     half: usize,
     omitted: u64,
 }
 
 impl Captured {
-    /// Keeps at most so many bytes.
+    /// Stores at most this many bytes.
     pub fn at_most(bytes: usize) -> Self {
         Self { half: bytes / 2, ..Self::default() }
     }
@@ -21,7 +21,7 @@ impl Captured {
     pub fn add(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.half - self.first.len()));
         self.first.extend_from_slice(first);
-        // What the newest bytes alone push out is not copied first.
+        // Bytes that newer ones would replace at once are not copied.
         let (skipped, rest) = rest.split_at(rest.len().saturating_sub(self.half));
         let pushed_out =
             if skipped.is_empty() { (self.last.len() + rest.len()).saturating_sub(self.half) } else { self.last.len() };
@@ -30,7 +30,7 @@ impl Captured {
         self.omitted += (pushed_out + skipped.len()) as u64;
     }
 
-    /// Bytes that were written and are not kept.
+    /// Bytes that were written and not stored.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
@@ -39,7 +39,7 @@ impl Captured {
         self.first.is_empty() && self.last.is_empty()
     }
 
-    /// The text; what is no UTF-8 becomes U+FFFD, and a line says where something is left out.
+    /// The text. Invalid UTF-8 becomes U+FFFD, and a line says how much was omitted.
     pub fn text(&self) -> String {
         let last: Vec<u8> = self.last.iter().copied().collect();
         if self.omitted == 0 {
@@ -52,7 +52,7 @@ impl Captured {
     }
 }
 
-/// Without the beginning of a character that was cut off at the end.
+/// Removes an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
     match std::str::from_utf8(&bytes[start..]) {
@@ -61,7 +61,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Without the end of a character whose beginning was left out.
+/// Removes an incomplete character at the start.
 fn from_a_character(bytes: &[u8]) -> &[u8] {
     let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
     &bytes[cut..]
@@ -73,7 +73,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_is_lost_or_doubled(bytes: usize, parts: Vec<Vec<u8>>) {
+        fn every_byte_is_stored_or_counted(bytes: usize, parts: Vec<Vec<u8>>) {
             let bytes = bytes % 64;
             let mut captured = Captured::at_most(bytes);
             for part in &parts {
@@ -85,7 +85,7 @@ mod tests {
             assert!(captured.first.len() <= half && captured.last.len() <= half);
             assert!(all.starts_with(&captured.first));
             assert!(all.ends_with(&captured.last.iter().copied().collect::<Vec<u8>>()));
-            // Nothing is left out while there is room.
+            // Nothing is omitted while there is room.
             assert!(captured.omitted() == 0 || kept == half * 2);
         }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omitted_bytes_are_reported() {
         let mut captured = Captured::at_most(8);
         captured.add(b"0123456789");
         captured.add(b"abc");

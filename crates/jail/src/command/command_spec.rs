@@ -1,4 +1,4 @@
-//! What is to be run, and how much of everything it may use.
+//! A command to run, and its limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,41 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use super::FilesystemView;
 
-/// One program in a jail. Paths are those within, unless they say otherwise.
+/// One program in a jail. Paths are inside the jail, unless stated otherwise.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CommandSpec {
     pub program: PathBuf,
     pub arguments: Vec<String>,
     /// The whole environment of the program.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts.
+    /// The working directory.
     pub folder: PathBuf,
     pub view: FilesystemView,
-    /// It is in this machine's network. Otherwise it has a network of its own, with nothing in it but itself.
+    /// It uses this machine's network. Otherwise it has a private network with only a loopback
+    /// interface.
     pub network: bool,
     pub bounds: CommandLimits,
 }
 
-/// What the program and all that it starts may use together, where nothing else is said.
+/// Limits for the program and all its descendants together, unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
     /// Wall time.
     pub time: Duration,
     /// Processor time.
     pub processor_time: Duration,
-    /// The share of one processor, in percent.
+    /// CPU limit, in percent of one processor.
     pub cpu_percent: u64,
-    /// Memory in bytes, files in `/tmp` and `/dev/shm` included where there is a control group.
+    /// Memory in bytes. With a control group this includes files in `/tmp` and `/dev/shm`.
     pub memory: u64,
     /// Processes and threads.
     pub processes: u32,
     /// The largest file that can be written, in bytes.
     pub file: u64,
-    /// Of `/tmp` and `/dev/shm`, in bytes each.
+    /// The size of `/tmp` and of `/dev/shm`, in bytes each.
     pub temporary: u64,
-    /// How much of standard output and of standard error is kept, in bytes each: the first half and the last.
+    /// How much of standard output and of standard error is stored, in bytes each: the first half
+    /// and the last half.
     pub output: usize,
-    /// A program that writes more than this, in bytes on both together, is ended.
+    /// A program that writes more than this is killed, in bytes on both streams together.
     pub flood: u64,
 }
 

@@ -6,34 +6,35 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A file or folder of this machine at a place of its own in the jail.
+/// A file or folder of this machine, and its path in the jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
     pub outside: PathBuf,
     pub inside: PathBuf,
 }
 
-/// The files of a jail. Beside them it has `/proc` of its own processes, a small `/dev`, and a
-/// private, empty `/tmp` and `/dev/shm` that are deleted at the end. Deeper paths come later in
-/// each list.
+/// The files of a jail. In addition it has `/proc` of its own processes, a small `/dev`, and a
+/// private, empty `/tmp` and `/dev/shm` that are deleted at the end. In each list, a deeper path
+/// comes after its parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesystemView {
     pub read_only: Vec<Bind>,
-    /// Read-only as well, and as the program's own: what its user alone may read can be read.
+    /// Read-only, and mapped to the program's user: it can read files that only their owner can
+    /// read.
     pub own_read_only: Vec<Bind>,
-    /// As the program's own.
+    /// Writable, and mapped to the program's user.
     pub writable: Vec<Bind>,
-    /// Symbolic links: where they are, and what they say.
+    /// Symbolic links: the path and the target.
     pub links: Vec<(PathBuf, PathBuf)>,
-    /// Files that only the jail has, read-only, with their text. Those under `/tmp` can be changed.
+    /// Files that exist only in the jail, with their text. They are read-only, except under `/tmp`.
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Where programs and what they load are kept.
+/// Folders of programs and libraries.
 const PROGRAMS: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
-/// What programs read of the machine's settings, and nobody keeps secret: certificates are public, private keys lie
-/// beside and are not shown.
+/// System settings that programs read and that contain no secrets. Certificates are public; the
+/// private keys next to them are not shown.
 const SETTINGS: [&str; 17] = [
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -54,7 +55,7 @@ const SETTINGS: [&str; 17] = [
     "/etc/terminfo",
 ];
 
-/// The only user that there is to see, beside those who own what cannot be changed.
+/// The users that the program sees: its own, and the owners of what it cannot change.
 const USERS: &str = "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n\
     agent:x:1000:1000:agent:/tmp:/bin/bash\n\
     nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
@@ -63,7 +64,8 @@ const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost\n";
 const SERVICES: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 impl FilesystemView {
-    /// What programs need and no user owns. With the network come the names of this machine's hosts and name servers.
+    /// System files that programs need. With the network, this machine's hosts file and name
+    /// servers are included.
     pub fn of_programs(network: bool) -> Self {
         let mut view = Self::default();
         for path in PROGRAMS.into_iter().chain(SETTINGS).map(Path::new) {
@@ -83,8 +85,8 @@ impl FilesystemView {
         view
     }
 
-    /// Shows a file or folder in its own place, read-only, if it is there. A symbolic link is shown as one, where it
-    /// leads to something that is shown as well.
+    /// Shows a file or folder at its own path, read-only, if it exists. A symbolic link stays a
+    /// link if its target is shown too.
     pub fn show(&mut self, path: &Path) {
         let Ok(metadata) = fs::symlink_metadata(path) else { return };
         if !metadata.is_symlink() {
@@ -98,19 +100,19 @@ impl FilesystemView {
         }
     }
 
-    /// Shows what a program of this machine needs that lies outside of the usual places.
+    /// Shows a path that is outside of the folders that are already shown.
     pub fn show_unless_shown(&mut self, path: &Path) {
         if !self.shows(path) {
             self.show(path);
         }
     }
 
-    /// A folder of this machine that the jail may write to.
+    /// A folder of this machine that the jail can write to.
     pub fn write(&mut self, outside: &Path, inside: &Path) {
         self.writable.push(Bind { outside: outside.to_owned(), inside: inside.to_owned() });
     }
 
-    /// A folder of this program's own that the jail may read.
+    /// A folder of this program's user that the jail can read.
     pub fn read(&mut self, outside: &Path, inside: &Path) {
         self.own_read_only.push(Bind { outside: outside.to_owned(), inside: inside.to_owned() });
     }
@@ -119,13 +121,13 @@ impl FilesystemView {
         self.read_only.iter().any(|bind| bind.outside == bind.inside && path.starts_with(&bind.inside))
     }
 
-    /// Where the program of this name is, as the jail sees it.
+    /// The path of the program with this name, as the jail sees it.
     pub fn program(&self, name: &str) -> io::Result<PathBuf> {
         let folders = super::PATH.split(':').map(Path::new);
         let found = folders
             .map(|folder| folder.join(name))
             .find(|path| fs::canonicalize(path).is_ok_and(|real| self.shows(&real) && real.is_file()));
-        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no {name} in {}", super::PATH)))
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} was not found in {}", super::PATH)))
     }
 }
 
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_links_where_they_lead_to_what_is_shown() {
+    fn a_link_stays_a_link_if_its_target_is_shown() {
         let folder = std::env::temp_dir().join(format!("rcrt-view-{}", std::process::id()));
         fs::create_dir_all(folder.join("real")).unwrap();
         let folder = fs::canonicalize(folder).unwrap();
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_homes_and_no_secrets_are_shown() {
+    fn home_folders_and_secrets_are_not_shown() {
         let view = FilesystemView::of_programs(true);
         for path in ["/root", "/home", "/etc/shadow", "/etc/ssl/private", "/var", "/run", "/proc/1", "/sys", "/opt"] {
             assert!(!view.shows(Path::new(path)), "{path}");

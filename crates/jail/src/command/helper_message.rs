@@ -1,4 +1,4 @@
-//! The messages of the helper, one line of JSON each, and how a program can end.
+//! The messages of the helper, one line of JSON each, and the exit reasons of a program.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperMessage {
-    /// A wall that must stand does not.
+    /// A required protection is not available.
     Refused(String),
-    /// The walls stand; the program cannot be started.
+    /// The protections are in force; the program cannot be started.
     NoProgram(String),
     /// The program has started.
     Started,
@@ -19,16 +19,16 @@ pub enum HelperMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// With this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signalled(i32),
-    /// It was ended, because its time was over.
+    /// It was killed: its time limit was reached.
     OutOfTime,
-    /// It was ended, because it used up its processor time.
+    /// It was killed: its CPU time limit was reached.
     OutOfProcessorTime,
-    /// It, or a part of it, was ended because there was more memory in use than it may have.
+    /// It or one of its processes was killed: the memory limit was reached.
     OutOfMemory,
-    /// It was ended, because it wrote more than is read of anybody.
+    /// It was killed: it wrote more than the output limit.
     TooMuchOutput,
 }

@@ -1,5 +1,5 @@
-//! The caller's side: whether this machine supports the restrictions, and programs that run under
-//! them.
+//! The caller's side: checks whether this machine supports the restrictions, and runs programs
+//! under them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,24 +11,25 @@ use super::running::Running;
 use super::{CommandLimits, CommandSpec, ExitReason, FilesystemView, Finished, JailError};
 use crate::cgroup::{Cgroups, Controller};
 
-/// The program that calls [`jailed_command`](super::jailed_command), and what it is given to do so.
+/// The program that calls [`jailed_command`](super::jailed_command), and its arguments for that.
 #[derive(Debug, Clone)]
 pub struct Helper {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
 }
 
-/// Runs programs behind walls. Any number side by side.
+/// Runs programs in jails, any number at the same time.
 pub struct Jail {
     helper: Helper,
     cgroups: Arc<Cgroups>,
     counted: Counted,
-    /// Each helper until it has ended.
+    /// Tracks each helper until it has exited.
     ends: TaskTracker,
     refusal: Option<String>,
 }
 
-/// What control groups hold here; the rest is held by limits of processes, and by looking.
+/// The limits that control groups enforce here. The others are enforced by process limits and by
+/// polling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counted {
     pub memory: bool,
@@ -37,7 +38,8 @@ pub struct Counted {
 }
 
 impl Jail {
-    /// Finds out whether the walls stand here, by running a program behind them. One that is refused runs nothing.
+    /// Checks whether the restrictions work here by running a program under them. A jail that fails
+    /// the check runs nothing.
     pub async fn open(helper: Helper) -> Self {
         let opened = tokio::task::spawn_blocking(Cgroups::open).await;
         let (cgroups, findings) = opened.unwrap_or_else(|_| Cgroups::none());
@@ -50,7 +52,7 @@ impl Jail {
         Self::with(helper, cgroups, counted).await
     }
 
-    /// The same where no control groups are to be used.
+    /// The same without control groups.
     pub async fn open_without_groups(helper: Helper) -> Self {
         Self::with(helper, Cgroups::none().0, Counted::default()).await
     }
@@ -76,18 +78,18 @@ impl Jail {
         };
         match self.run(&order).await {
             Ok(Finished { how: ExitReason::Exited(0), .. }) => Ok(()),
-            Ok(finished) => Err(format!("a program that does nothing ended so: {:?}", finished.how)),
+            Ok(finished) => Err(format!("the trial program `true` failed: {:?}", finished.how)),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Why nothing can be run here; `None` when programs can be run.
+    /// Why nothing can be run here; `None` if programs can be run.
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
-    /// Runs a program to its end, or to the first of its bounds. When the future is dropped the program is ended, and
-    /// everything that it started.
+    /// Runs a program until it exits or reaches a limit. If the future is dropped, the program and
+    /// all its descendants are killed.
     pub async fn run(&self, order: &CommandSpec) -> Result<Finished, JailError> {
         if let Some(reason) = &self.refusal {
             return Err(JailError::Refused(reason.clone()));
@@ -95,7 +97,7 @@ impl Jail {
         Running::start(&self.helper, &self.cgroups, self.counted, order, &self.ends).await?.finish(order).await
     }
 
-    /// Returns when nothing is left of the programs whose calls ended.
+    /// Returns when all processes of finished calls have exited.
     pub async fn ended(&self) {
         self.ends.close();
         self.ends.wait().await;

@@ -1,11 +1,12 @@
-//! A program in a jail: it sees only the files that it is shown, writes only where it may, has no network unless that is
-//! granted, no privileges and no other processes around it, and everything that it started ends when it does.
+//! A program in a jail. It sees only the files that it is shown and writes only to the folders that
+//! it was given. It has no network unless that is granted, no privileges, and sees no other
+//! processes. Its descendants are killed when it exits.
 //!
-//! Two processes stand between the caller and the program. The caller starts a [`Helper`] by exec, which calls
-//! [`jailed_command`] before anything else: it is the keeper, outside. Its child, the first process of a process
-//! namespace, puts up the walls, starts the program and collects what the program leaves behind; when it ends, the
-//! kernel ends everything in the namespace. Both end when the caller's end of the socket closes, so nothing outlives the
-//! caller, however that ends.
+//! Two processes are between the caller and the program. The caller starts a [`Helper`] by exec,
+//! which calls [`jailed_command`] before anything else. It becomes the keeper, outside of the jail.
+//! Its child, the first process of a PID namespace, applies the restrictions, starts the program
+//! and reaps orphans; when it exits, the kernel kills everything in the namespace. Both exit when
+//! the caller's end of the socket closes, so nothing outlives the caller, even if it is killed.
 
 mod captured;
 mod command_spec;
@@ -25,13 +26,13 @@ pub use helper_message::ExitReason;
 pub use jail::{Helper, Jail};
 pub use running::Finished;
 
-/// Where programs are looked for in a jail.
+/// The search path for programs in a jail.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The socket by which the helper gets its command and reports the outcome.
 const SOCKET_FD: i32 = 3;
 
-/// The whole life of a helper. Call it first of all in `main`, while there is one thread, in a process that a [`Jail`]
+/// Runs a helper. Call it first in `main`, while there is one thread, in a process that a [`Jail`]
 /// started.
 pub fn jailed_command() -> std::process::ExitCode {
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! One program that runs, as its caller has it.
+//! A running program, on the caller's side.
 
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -21,25 +21,25 @@ use super::jail::Counted;
 use super::{Captured, CommandLimits, CommandSpec, ExitReason, Helper, JailError, SOCKET_FD};
 use crate::cgroup::{Cgroups, Group};
 
-/// How long a helper that was asked to end can take before it is killed itself: long, since it
-/// waits for the end of every process of the jail.
+/// How long a helper may take to exit before it is killed. Long, because it waits for every process
+/// of the jail.
 const LEAVING: Duration = Duration::from_secs(20);
-/// Bytes that are read at once.
+/// Read buffer size, in bytes.
 const PIECE: usize = 64 * 1024;
-/// Processes that stand around the program: the keeper and the first process.
+/// Processes around the program: the keeper and the first process.
 const AROUND: u32 = 2;
 
-/// A program that has ended, and everything that it started with it.
+/// The result of a program, after it and all its descendants have exited.
 #[derive(Debug)]
 pub struct Finished {
     pub how: ExitReason,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// Wall time from the start of the helper to the end of the last process.
+    /// Wall time from the start of the helper until the last process exited.
     pub took: Duration,
 }
 
-/// A helper with its program. When it is dropped, both end.
+/// A helper with its program. Both are killed when it is dropped.
 pub struct Running {
     started: Instant,
     stdout: Option<ChildStdout>,
@@ -47,9 +47,10 @@ pub struct Running {
     hold: Hold,
 }
 
-/// What keeps a helper going: the socket. Without it the helper ends the program and everything in the jail.
+/// Keeps a helper alive by its socket. When the socket closes, the helper kills the program and
+/// everything in the jail.
 struct Hold {
-    /// Until it is dropped.
+    /// `None` once it is dropped.
     parts: Option<(Child, Option<Group>)>,
     socket: Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>,
     ends: TaskTracker,
@@ -60,7 +61,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         self.socket = None;
         let Some((child, group)) = self.parts.take().filter(|(child, _)| child.id().is_some()) else { return };
-        // Without a runtime the helper is killed, and what it holds with it.
+        // Without a runtime the helper is killed, and the jail with it.
         let Ok(runtime) = Handle::try_current() else { return };
         self.ends.spawn_on(
             async move {
@@ -72,12 +73,12 @@ impl Drop for Hold {
     }
 }
 
-/// The helper ends when everything in the jail has.
+/// The helper exits after everything in the jail has.
 async fn end_of(mut child: Child) -> io::Result<std::process::ExitStatus> {
     match timeout(LEAVING, child.wait()).await {
         Ok(ended) => ended,
         Err(_) => {
-            tracing::error!("a jail does not end; its helper is killed");
+            tracing::error!("the processes of a jail do not exit; killing its helper");
             child.start_kill()?;
             child.wait().await
         }
@@ -115,28 +116,29 @@ impl Running {
         let plan = serde_json::to_vec(&Plan { order, counted }).map_err(|error| JailError::Start(error.into()))?;
         if let Some((_, socket)) = &mut hold.socket {
             let sent = timeout_at(started + order.bounds.time, send(socket, &plan)).await;
-            // A helper that does not listen says why, or its end does.
+            // If the helper does not read it, its message or its exit status says why.
             if !matches!(sent, Ok(Ok(()))) {
-                tracing::debug!("a jail's helper did not take its order");
+                tracing::debug!("a jail's helper did not read its plan");
             }
         }
         Ok(Self { started, stdout, stderr, hold })
     }
 
-    /// Reads what the program writes until it has ended, or ends it at a bound; then waits for the end of everything.
+    /// Reads the program's output until it exits or reaches a limit. Then waits until everything
+    /// has exited.
     pub async fn finish(mut self, order: &CommandSpec) -> Result<Finished, JailError> {
         let bounds = order.bounds;
         let mut stdout = Stream::new(self.stdout.take(), bounds.output);
         let mut stderr = Stream::new(self.stderr.take(), bounds.output);
         let mut how = None;
         let until = self.started + bounds.time;
-        let mut last_words = None;
+        let mut failure = None;
         while self.hold.socket.is_some() || stdout.is_open() || stderr.is_open() {
             tokio::select! {
                 line = next(&mut self.hold.socket) => match line {
                     Some(HelperMessage::Started) => {}
-                    Some(HelperMessage::Ended(told)) => how = how.or(Some(told)),
-                    Some(other) => last_words = Some(other),
+                    Some(HelperMessage::Ended(reason)) => how = how.or(Some(reason)),
+                    Some(other) => failure = Some(other),
                     None => self.hold.socket = None,
                 },
                 read = stdout.read() => read,
@@ -152,7 +154,7 @@ impl Running {
             }
         }
         let ended = self.hold.wait().await.map_err(|error| JailError::Broken(error.to_string()))?;
-        match last_words {
+        match failure {
             Some(HelperMessage::Refused(reason)) => return Err(JailError::Refused(reason)),
             Some(HelperMessage::NoProgram(reason)) => return Err(JailError::Program(reason)),
             _ => {}
@@ -178,7 +180,7 @@ impl Hold {
     /// Puts the helper, and so whatever it starts, under its limits before it gets the command.
     async fn admit(&mut self, cgroups: &Arc<Cgroups>, bounds: CommandLimits) -> io::Result<()> {
         let Some((child, group)) = &mut self.parts else { return Ok(()) };
-        let id = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;
+        let id = child.id().ok_or_else(|| io::Error::other("it exited immediately"))?;
         let cgroups = cgroups.clone();
         let admitted = move || -> io::Result<Group> {
             let group = cgroups.admit(id)?;
@@ -198,14 +200,15 @@ impl Hold {
         let Some((child, group)) = &mut self.parts else { return Err(io::ErrorKind::NotFound.into()) };
         let status = match timeout(LEAVING, child.wait()).await {
             Ok(ended) => ended?,
-            Err(_) => return Err(io::Error::other("it does not end")),
+            Err(_) => return Err(io::Error::other("it does not exit")),
         };
         let is_out_of_memory = group.as_ref().is_some_and(Group::was_killed_for_memory);
         Ok(End { status: status.to_string(), is_out_of_memory })
     }
 }
 
-/// The next line of the helper; `None` when there is none to come. Waits for ever where nobody is listened to.
+/// The next message of the helper; `None` at the end of the stream. Never returns if the socket is
+/// closed.
 async fn next(socket: &mut Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>) -> Option<HelperMessage> {
     match socket {
         Some((lines, _)) => serde_json::from_str(&lines.next_line().await.ok()??).ok(),
@@ -234,7 +237,7 @@ fn spawn(helper: &Helper, socket: StdUnixStream) -> io::Result<Child> {
     process.spawn()
 }
 
-/// One of the program's streams until it ends.
+/// One output stream of the program.
 struct Stream<S> {
     from: Option<S>,
     buffer: Vec<u8>,
@@ -251,7 +254,7 @@ impl<S: AsyncRead + Unpin> Stream<S> {
         self.from.is_some()
     }
 
-    /// Waits for ever when it has ended.
+    /// Never returns after the end of the stream.
     async fn read(&mut self) {
         let Some(from) = &mut self.from else { return std::future::pending().await };
         match from.read(&mut self.buffer).await {

@@ -6,8 +6,8 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits,
 };
 
-/// The superuser's id gives nothing, a change of id keeps nothing, nothing is passed on by exec; and none of it can be
-/// undone.
+/// Locked: user id 0 grants no capabilities, a change of user id keeps none, and exec passes none
+/// on.
 const SECURE: u32 = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
     | libc::SECBIT_NO_SETUID_FIXUP
@@ -15,10 +15,10 @@ const SECURE: u32 = (libc::SECBIT_NOROOT
     | libc::SECBIT_KEEP_CAPS_LOCKED
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as u32;
-/// The highest number that any kernel could give a capability.
+/// The highest capability number that a kernel can define.
 const HIGHEST: u32 = 63;
 
-/// The capabilities in effect; none when the kernel does not say.
+/// The effective capabilities; empty if the kernel does not report them.
 pub fn held() -> CapabilitySet {
     capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
 }
@@ -29,13 +29,13 @@ pub fn drop_all() -> Result<(), String> {
         set_capabilities_secure_bits(bits).map_err(|error| format!("the secure bits: {error}"))?;
         for number in 0..=HIGHEST {
             let one = CapabilitySet::from_bits_retain(1 << number);
-            // A number that this kernel does not know.
+            // This kernel does not have this number.
             if remove_capability_from_bounding_set(one).is_err() {
                 break;
             }
         }
     }
-    // Before Linux 4.3 there is no such set.
+    // Linux before 4.3 does not have this set.
     let _ = clear_ambient_capability_set();
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })

@@ -9,17 +9,18 @@ use nix::unistd::{chdir, chroot, pivot_root};
 
 use super::namespaces::Namespaces;
 
-/// Folders that are there on every system, one of which the empty file system is mounted on for a moment.
+/// Folders that exist on every system. The empty file system is mounted on one of them for a
+/// moment.
 const PLACES: [&str; 5] = ["/tmp", "/proc", "/dev", "/sys", "/run"];
 /// One page and one inode, the root itself.
 const NOTHING: &str = "size=4k,nr_inodes=1,mode=555";
 
 pub fn apply(namespaces: &Namespaces) -> Result<(), String> {
-    // Without one these would be the machine's own mounts.
-    namespaces.mount.as_ref().map_err(|_| "it takes a mount namespace".to_owned())?;
+    // Without one, this would change the machine's own mounts.
+    namespaces.mount.as_ref().map_err(|_| "it requires a mount namespace".to_owned())?;
     replace().map_err(|error| format!("the kernel refuses it: {error}"))?;
-    let left = fs::read_dir("/").map_err(|error| format!("it cannot be looked at: {error}"))?.count();
-    if left == 0 { Ok(()) } else { Err(format!("{left} files are left in it")) }
+    let left = fs::read_dir("/").map_err(|error| format!("cannot list the root: {error}"))?.count();
+    if left == 0 { Ok(()) } else { Err(format!("{left} files are still visible")) }
 }
 
 fn replace() -> nix::Result<()> {
@@ -35,18 +36,19 @@ fn replace() -> nix::Result<()> {
     leave_for(mounted?)
 }
 
-/// What happens here to mounts does not happen anywhere else. It takes a mount namespace of one's own.
+/// Mount changes in this namespace do not propagate to others. Requires a private mount namespace.
 pub fn keep_to_this_namespace() -> nix::Result<()> {
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
 }
 
-/// Makes `place`, a mount, the root of this namespace, and unmounts everything else from it.
+/// Makes `place`, a mount, the root of this namespace, and unmounts the old root.
 pub fn leave_for(place: &Path) -> nix::Result<()> {
     let none: Option<&str> = None;
     chdir(place)?;
-    // The old root comes to lie on the new one and is taken off from there. A root that is the kernel's very first
-    // file system cannot be moved away; without capabilities there is no way back from a changed root either.
+    // `pivot_root` stacks the old root on the new one, where it is unmounted. The kernel's initial
+    // root file system cannot be moved; without capabilities there is no way back from a changed
+    // root either.
     match pivot_root(".", ".") {
         Ok(()) => umount2(".", MntFlags::MNT_DETACH)?,
         Err(_) => {

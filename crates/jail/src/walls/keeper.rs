@@ -1,5 +1,5 @@
-//! The keeper: a process that stays outside of a new process namespace while its child, forked into it, is the first
-//! process there. When the keeper dies, so does the child, and with it everything in the namespace.
+//! The keeper: a process that stays outside of a new PID namespace while its child is the first
+//! process in it. When the keeper dies, so does the child, and with it everything in the namespace.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,15 +11,16 @@ use nix::unistd::{ForkResult, Pid, fork as fork_process};
 
 use super::{Outcome, parent_death};
 
-/// What a shell adds to the number of the signal that ended a process.
+/// The exit code of a process that a signal killed is this plus the signal number, as in a shell.
 const SIGNALLED: i32 = 128;
 
-/// Returns in the child alone. The calling process becomes the keeper: it calls `announce` with its child's id, lets
-/// the child go on if that gave true and kills it otherwise, and ends with the code that `keep` gives. The inner result tells
-/// whether the child dies with its keeper. Works only in a process with one thread.
+/// Returns only in the child. The calling process becomes the keeper. It calls `announce` with its
+/// child's id. If that returns true the child continues, otherwise it is killed. The keeper exits
+/// with the code that `keep` returns. The inner result says whether the child dies with its keeper.
+/// Works only in a process with one thread.
 pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -> io::Result<Outcome> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
-    // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
+    // SAFETY: this process has one thread, so the child finds no lock held by another.
     #[allow(unsafe_code)]
     let forked = unsafe { fork_process() }?;
     match forked {
@@ -35,8 +36,8 @@ pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -
             drop(ours);
             let death = parent_death::apply();
             die_of_aborts()?;
-            // Whether the keeper still lives cannot be seen from in here, but it answers only if it does, and only after
-            // its death would be noticed.
+            // The child cannot check whether the keeper is alive. It waits for the keeper's byte,
+            // which arrives only if the keeper is alive, and only after its death would be noticed.
             theirs.write_all(&[0])?;
             theirs.read_exact(&mut [0])?;
             Ok(death)
@@ -44,7 +45,8 @@ pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -
     }
 }
 
-/// The first process of a namespace is an init: a signal that it sends to itself does nothing unless it is handled.
+/// The first process of a namespace is its init: a signal that it sends to itself has no effect
+/// without a handler.
 fn die_of_aborts() -> nix::Result<()> {
     let action = SigAction::new(SigHandler::Handler(die), SaFlags::empty(), SigSet::empty());
     // SAFETY: the handler calls one async-signal-safe function, which does not return.
@@ -56,7 +58,7 @@ extern "C" fn die(signal: libc::c_int) {
     leave(SIGNALLED + signal)
 }
 
-/// Waits for the child and ends as it ended, so that the keeper's exit status is the child's.
+/// Waits for the child and exits as it did, so that the keeper's exit status is the child's.
 pub fn mirror(child: Pid) -> ! {
     loop {
         match waitpid(child, None) {
@@ -81,13 +83,13 @@ fn die_by(signal: Signal) -> ! {
     #[allow(unsafe_code)]
     let _ = unsafe { sigaction(signal, &action) };
     let _ = kill(Pid::this(), signal);
-    // A signal that ends nobody.
+    // The signal does not end processes.
     leave(SIGNALLED + signal as i32)
 }
 
-/// Ends the process at once: nothing that it inherited is flushed or cleaned up twice.
+/// Exits at once: nothing that was inherited is flushed or cleaned up twice.
 pub fn leave(code: i32) -> ! {
-    // SAFETY: ends the process at once and touches no memory of ours.
+    // SAFETY: exits at once and accesses no memory.
     #[allow(unsafe_code)]
     unsafe {
         libc::_exit(code)

@@ -3,13 +3,14 @@
 
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 
-/// The newest interface this code knows; the kernel's own, if older, is used as far as it goes.
+/// The newest Landlock ABI that this code supports. An older kernel applies the part that it
+/// supports.
 const NEWEST: ABI = ABI::V6;
 
 pub fn apply() -> Result<(), String> {
     let status = restrict().map_err(|error| error.to_string())?;
     match status {
-        RulesetStatus::NotEnforced => Err("this kernel has no Landlock, or it is switched off".into()),
+        RulesetStatus::NotEnforced => Err("this kernel has no Landlock, or it is disabled".into()),
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
     }
 }

@@ -15,5 +15,5 @@ pub mod parent_death;
 pub mod priority;
 pub mod seccomp;
 
-/// The reason why a wall does not stand, for an operator.
+/// The error is the reason why a protection is not in force, for an operator.
 pub type Outcome = Result<(), String>;

@@ -12,7 +12,7 @@ use super::Outcome;
 pub struct Namespaces {
     pub user: Outcome,
     pub mount: Outcome,
-    /// Holds the processes that are forked from now on.
+    /// Applies to processes that are forked from now on.
     pub process: Outcome,
     pub ipc: Outcome,
     pub host_name: Outcome,
@@ -22,7 +22,7 @@ pub struct Namespaces {
 
 impl Default for Namespaces {
     fn default() -> Self {
-        let none = || Err("not asked for".to_owned());
+        let none = || Err("not requested".to_owned());
         Self {
             user: none(),
             mount: none(),
@@ -36,12 +36,12 @@ impl Default for Namespaces {
 }
 
 impl Namespaces {
-    /// A user namespace. Where this process had no rights of its own, it has them inside from now on.
+    /// Creates a user namespace. The process has all capabilities inside it.
     pub fn unshare_user(&mut self) {
-        self.user = of_its_own(CloneFlags::CLONE_NEWUSER);
+        self.user = unshare_one(CloneFlags::CLONE_NEWUSER);
     }
 
-    /// All but the user's. One that the kernel refuses does not cost the others.
+    /// Creates all other namespaces. If the kernel refuses one, the others are created.
     #[must_use]
     pub fn unshare_others(self) -> Self {
         self.unshare_all_of(
@@ -54,7 +54,7 @@ impl Namespaces {
         )
     }
 
-    /// The same, but the process stays in the network in which it is.
+    /// The same, but the process stays in its network.
     #[must_use]
     pub fn unshare_all_but_the_network(self) -> Self {
         let shared = Err("the network is granted".to_owned());
@@ -70,8 +70,8 @@ impl Namespaces {
         let together = unshare(all).is_ok();
         let one = |flag| match (all.contains(flag), together) {
             (true, true) => Ok(()),
-            (true, false) => of_its_own(flag),
-            (false, _) => Err("not asked for".to_owned()),
+            (true, false) => unshare_one(flag),
+            (false, _) => Err("not requested".to_owned()),
         };
         Self {
             user: self.user,
@@ -85,14 +85,14 @@ impl Namespaces {
     }
 }
 
-fn of_its_own(flag: CloneFlags) -> Outcome {
+fn unshare_one(flag: CloneFlags) -> Outcome {
     unshare(flag).map_err(|error| format!("the kernel refuses it: {error}"))
 }
 
-/// A new namespace starts with the old one's names.
+/// A new namespace starts with the machine's names.
 fn forget_host_name() -> Outcome {
     let name = c"worker";
-    // SAFETY: both calls read so many bytes of a string that outlives them.
+    // SAFETY: both calls read 6 bytes of a string that outlives them.
     #[allow(unsafe_code)]
     let results = unsafe { [libc::sethostname(name.as_ptr(), 6), libc::setdomainname(name.as_ptr(), 6)] };
     if results == [0, 0] { Ok(()) } else { Err(io::Error::last_os_error().to_string()) }

@@ -6,9 +6,10 @@ use rustix::thread::CapabilitySet;
 
 use super::capabilities;
 
-/// The user and the group that own nothing, by old custom.
+/// The conventional user and group that own no files.
 const NOBODY: u32 = 65534;
-/// What the parent, who has what this process has, needs to kill and to limit a process of another user.
+/// The capabilities that the parent needs to kill and to limit a process of another user. The
+/// parent has the same capabilities as this process.
 const PARENT: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_RESOURCE);
 const CHANGE: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
@@ -20,7 +21,7 @@ pub fn apply() -> Result<(), String> {
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter_names().map(|(name, _)| name).collect();
         return Err(format!(
-            "a superuser who may not limit another user's processes: it lacks CAP_{}",
+            "the superuser cannot limit another user's processes: it lacks CAP_{}",
             names.join(", CAP_")
         ));
     }

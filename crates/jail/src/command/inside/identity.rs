@@ -1,6 +1,7 @@
-//! Who the program is. On this machine it is the caller's own user, or, if that is the superuser, nobody, to whom the
-//! folders that it may write to appear to belong: the superuser without any capability would still own the machine's
-//! files, and is not held by the limit on processes. In the jail it is always user 1000.
+//! The user of the program. Outside of the jail it is the caller's own user. If that is the
+//! superuser, it is nobody, and the folders that it can write to are mapped to nobody: without
+//! capabilities the superuser would still own the machine's files, and the limit on processes does
+//! not apply to it. Inside the jail it is always user 1000.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -21,23 +22,23 @@ use super::mounts::Binds;
 use crate::command::FilesystemView;
 use crate::walls::{capabilities, keeper};
 
-/// The user and group that the program sees itself as.
+/// The user and group inside the jail.
 const INSIDE: u32 = 1000;
-/// The user and the group that own nothing, by old custom.
+/// The conventional user and group that own no files.
 const NOBODY: u32 = 65534;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// The caller's own user, whoever that is.
+    /// The caller's own user.
     Same { user: Uid, group: Gid },
-    /// Nobody, as whom the superuser's folders can be shown.
+    /// The user nobody; the superuser's folders are mapped to it.
     Nobody,
-    /// The superuser, where folders cannot be shown as nobody's.
+    /// The superuser, if folders cannot be mapped to nobody.
     Superuser,
 }
 
 impl Identity {
-    /// By the rights that this process has.
+    /// Chooses by the privileges of this process.
     pub fn choose() -> Self {
         if geteuid().is_root() && capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
             return Self::Nobody;
@@ -45,13 +46,13 @@ impl Identity {
         Self::Same { user: geteuid(), group: getegid() }
     }
 
-    /// Whether there are rights over this machine to be used before they are given away.
+    /// Whether the process has privileges on this machine to use before it drops them.
     pub fn is_superuser(self) -> bool {
         matches!(self, Self::Nobody | Self::Superuser)
     }
 
-    /// Takes the files of the view, where there are rights to do so already. Folders that cannot be shown as nobody's are
-    /// taken as they are, for the superuser.
+    /// Opens the files of the view, if the process has the privileges to do so already. Folders
+    /// that cannot be mapped to nobody are opened for the superuser.
     pub fn take_with_its_rights(
         self,
         view: &FilesystemView,
@@ -60,16 +61,16 @@ impl Identity {
         if !self.is_superuser() {
             return Ok((self, None));
         }
-        let as_they_are = || Binds::take(view, Self::Superuser).map(|binds| (Self::Superuser, Some(binds)));
+        let as_superuser = || Binds::take(view, Self::Superuser).map(|binds| (Self::Superuser, Some(binds)));
         match Binds::take(view, Self::Nobody) {
             Ok(binds) => Ok((Self::Nobody, Some(binds))),
-            Err(_) if is_counted => as_they_are(),
+            Err(_) if is_counted => as_superuser(),
             Err(reason) => Err(reason),
         }
         .map_err(|reason| format!("files: {reason}"))
     }
 
-    /// The kernel does not hold the superuser to a number of processes, a control group does.
+    /// The kernel does not apply the limit on processes to the superuser; a control group does.
     pub fn may_be_bounded(self, is_counted: bool) -> Result<(), String> {
         let is_root = match self {
             Self::Same { user, .. } => user.is_root(),
@@ -78,7 +79,7 @@ impl Identity {
         };
         if is_root && !is_counted {
             return Err(
-                "a bound on processes: the superuser is held to one by control groups alone, and there are none \
+                "limit on processes: it applies to the superuser only with control groups, which are not available \
                         here; run this program as an ordinary user"
                     .into(),
             );
@@ -86,14 +87,14 @@ impl Identity {
         Ok(())
     }
 
-    /// For a process in a user namespace that it just made: it and the caller's user are one.
+    /// Maps the caller's user, in a user namespace that this process just created.
     pub fn map_ids(self) -> Result<(), String> {
         let Self::Same { user, group } = self else { return Ok(()) };
         let proc = File::open("/proc").map_err(|error| format!("/proc: {error}"))?;
         map_own(&proc, user, group)
     }
 
-    /// Becomes that user for good, in a user namespace in which nobody else is.
+    /// Becomes that user permanently, in a user namespace without any other user.
     pub fn become_it(self, processes: &File) -> Result<(), String> {
         let (user, group) = match self {
             Self::Same { .. } => return Ok(()),
@@ -104,14 +105,15 @@ impl Identity {
             .and_then(|()| setresgid(group, group, group))
             .and_then(|()| setresuid(user, user, user))
             .map_err(|error| format!("the kernel refuses it: {error}"))?;
-        // After a change of user a process's own files are the superuser's, until it says that it has no secrets.
+        // After a change of user the process's files in `/proc` belong to the superuser until it is
+        // dumpable again.
         nix::sys::prctl::set_dumpable(true).map_err(|error| error.to_string())?;
         unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("user namespace: {error}"))?;
         map_own(processes, user, group)
     }
 
-    /// A user namespace by which a mount shows the owner of `folder` as the user that the program will be; `None` where
-    /// they are the same.
+    /// A user namespace in which a mount shows the owner of `folder` as the program's user. `None`
+    /// if they are the same.
     pub fn mapping(self, folder: &Path) -> Result<Option<OwnedFd>, String> {
         if self != Self::Nobody {
             return Ok(None);
@@ -121,24 +123,27 @@ impl Identity {
     }
 }
 
-/// Maps the one id that an ordinary user may map: its own.
+/// Maps the only id that an ordinary user can map: its own.
 fn map_own(processes: &File, user: Uid, group: Gid) -> Result<(), String> {
     let write = |file: &str, text: String| -> Result<(), String> {
-        let told = |error: &dyn std::fmt::Display| format!("{file}: {error}");
+        let with_file = |error: &dyn std::fmt::Display| format!("{file}: {error}");
         let path = format!("self/{file}");
         let opened = openat(processes, path.as_str(), OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty());
-        File::from(opened.map_err(|error| told(&error))?).write_all(text.as_bytes()).map_err(|error| told(&error))
+        File::from(opened.map_err(|error| with_file(&error))?)
+            .write_all(text.as_bytes())
+            .map_err(|error| with_file(&error))
     };
-    // The superuser of the namespace may keep groups, an ordinary user must give up changing them.
+    // An ordinary user can map a group only after `setgroups` is denied.
     write("setgroups", "deny".into())?;
     write("uid_map", format!("{INSIDE} {user} 1"))?;
     write("gid_map", format!("{INSIDE} {group} 1"))
 }
 
-/// Makes a user namespace in which these ids of the disk are nobody's. A process must be in it for a moment.
+/// Creates a user namespace that maps these ids of the disk to nobody. A process must be in it
+/// while it is created.
 fn mapped_namespace(user: u32, group: u32) -> Result<OwnedFd, String> {
     let (mut ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
-    // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
+    // SAFETY: this process has one thread, so the child finds no lock held by another.
     #[allow(unsafe_code)]
     let forked = unsafe { fork() }.map_err(|error| error.to_string())?;
     let child = match forked {

@@ -1,5 +1,5 @@
-//! The first process of the jail: starts the program, collects whatever is left to it, looks after what they use, and
-//! ends when the program does. The kernel then ends every other process of the jail.
+//! The first process of the jail. It starts the program, reaps orphaned processes, checks resource
+//! use, and exits when the program does. The kernel then kills every other process of the jail.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -18,27 +18,27 @@ use super::{Ready, tell};
 use crate::command::ExitReason;
 use crate::command::helper_message::HelperMessage;
 
-/// How often it looks at what is used.
+/// How often it checks resource use.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub fn run(ready: &Ready, socket: &mut UnixStream) -> HelperMessage {
-    let order = &ready.order;
-    let started = Command::new(&order.program)
-        .args(&order.arguments)
+    let command = &ready.order;
+    let started = Command::new(&command.program)
+        .args(&command.arguments)
         .env_clear()
-        .envs(&order.environment)
-        .current_dir(&order.folder)
+        .envs(&command.environment)
+        .current_dir(&command.folder)
         .stdin(Stdio::null())
         .process_group(0)
         .spawn();
     let program = match started {
         Ok(child) => Pid::from_raw(child.id().cast_signed()),
-        Err(error) => return HelperMessage::NoProgram(format!("{}: {error}", order.program.display())),
+        Err(error) => return HelperMessage::NoProgram(format!("{}: {error}", command.program.display())),
     };
     let released = release_streams();
     let held = rustix::process::Pid::from_raw(program.as_raw()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let (Ok(()), Some(Ok(held))) = (released, held) else {
-        return HelperMessage::Refused("the program cannot be watched".into());
+        return HelperMessage::Refused("the helper cannot watch the program".into());
     };
     if tell(socket, &HelperMessage::Started).is_err() {
         return HelperMessage::Ended(ExitReason::OutOfTime);
@@ -56,7 +56,7 @@ fn watch(ready: &Ready, program: Pid, held: &OwnedFd) -> ExitReason {
         match wait_for(held, super::super::SOCKET_FD, Some(LOOK)) {
             Awaited::Process => {}
             Awaited::Time => usage.look(),
-            // Nobody is there any more to be told.
+            // The caller is gone.
             Awaited::Caller | Awaited::Nothing => return ExitReason::OutOfTime,
         }
         if usage.processor_time() > bounds.processor_time {
@@ -68,7 +68,7 @@ fn watch(ready: &Ready, program: Pid, held: &OwnedFd) -> ExitReason {
     }
 }
 
-/// Collects every process that has ended and belongs to nobody else; gives how the program ended, if it has.
+/// Reaps every child that has exited. Returns how the program ended, if it has.
 fn collect(program: Pid) -> Option<ExitReason> {
     let mut how = None;
     loop {

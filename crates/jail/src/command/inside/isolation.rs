@@ -1,4 +1,4 @@
-//! Namespaces of its own, and limits of each process.
+//! Private namespaces, and limits of each process.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -6,16 +6,16 @@ use super::identity::Identity;
 use crate::command::CommandLimits;
 use crate::walls::namespaces::Namespaces;
 
-/// Descriptors of one process.
+/// Limit on the descriptors of one process.
 const OPEN_FILES: u64 = 512;
-/// Memory that is kept from being swapped out, in bytes; what cryptographic libraries use.
+/// Limit on locked memory, in bytes; cryptographic libraries use some.
 const LOCKED: u64 = 64 * 1024;
-/// Signals that wait.
+/// Limit on pending signals.
 const SIGNALS: u64 = 256;
-/// The first process of the jail and, where the user namespace was made before it, the keeper.
+/// The first process of the jail and, if the user namespace was created before it, the keeper.
 const AROUND: u64 = 2;
 
-/// Makes the namespaces that must be there. Gives whether the network is one of its own.
+/// Creates the required namespaces. Returns whether the network is private.
 pub fn unshare(identity: Identity, network_is_granted: bool) -> Result<bool, String> {
     let mut namespaces = Namespaces::default();
     if !identity.is_superuser() {
@@ -32,16 +32,16 @@ pub fn unshare(identity: Identity, network_is_granted: bool) -> Result<bool, Str
     if !network_is_granted {
         namespaces.network.map_err(|reason| format!("network namespace: {reason}"))?;
     }
-    // Its absence hides nothing that could be changed.
+    // These two are optional: without them, nothing can be changed.
     let _ = (namespaces.host_name, namespaces.cgroup);
     Ok(!network_is_granted)
 }
 
-/// What an operator can do where the kernel refuses ordinary users namespaces.
+/// The setting because of which the kernel refuses namespaces to ordinary users.
 fn hint() -> &'static str {
     let is_on = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is_on("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        " (AppArmor keeps them from ordinary users: kernel.apparmor_restrict_unprivileged_userns is 1)"
+        " (AppArmor denies them to ordinary users: kernel.apparmor_restrict_unprivileged_userns is 1)"
     } else if is_on("/proc/sys/kernel/unprivileged_userns_clone", "0") {
         " (kernel.unprivileged_userns_clone is 0)"
     } else if is_on("/proc/sys/user/max_user_namespaces", "0") {
@@ -51,7 +51,7 @@ fn hint() -> &'static str {
     }
 }
 
-/// Bounds of each process by itself; the number of processes is that of all together.
+/// Limits of each process. Only the limit on processes is for all of them together.
 pub fn limit(bounds: &CommandLimits) -> Result<(), String> {
     let set = |resource: Resource, value: u64| {
         let (_, most) = getrlimit(resource).map_err(|error| format!("{resource:?}: {error}"))?;
@@ -64,7 +64,7 @@ pub fn limit(bounds: &CommandLimits) -> Result<(), String> {
     set(Resource::RLIMIT_MEMLOCK, LOCKED)?;
     set(Resource::RLIMIT_MSGQUEUE, 0)?;
     set(Resource::RLIMIT_SIGPENDING, SIGNALS)?;
-    // One process alone must not have more than all together, whatever counts those.
+    // One process must not use more than the limit for all of them, however that is enforced.
     set(Resource::RLIMIT_DATA, bounds.memory)?;
     set(Resource::RLIMIT_NPROC, u64::from(bounds.processes) + AROUND)
 }

@@ -1,4 +1,5 @@
-//! The files that the program sees: a root of their own, built beside the machine's, which is left behind.
+//! The root file system of the jail. It is built beside the machine's root, which is then
+//! unmounted.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -11,12 +12,13 @@ use super::mounts::{Binds, make_read_only};
 use crate::command::CommandSpec;
 use crate::walls::empty_root;
 
-/// A folder that is there on every system, in which the new root is built. What lies in it was taken in hand before.
+/// A folder that exists on every system, where the new root is built. The files below it were
+/// opened before.
 const SITE: &str = "/tmp";
-/// Of the root itself: folders and small files, in bytes.
+/// Limits of the root itself, which has folders and small files; in bytes.
 const ROOT_BYTES: u64 = 16 * 1024 * 1024;
 const ROOT_FILES: u64 = 4096;
-/// Of `/tmp` and of `/dev/shm`.
+/// Limit on the files in `/tmp` and in `/dev/shm`.
 const TEMPORARY_FILES: u64 = 65_536;
 
 const LINKS: [(&str, &str); 4] = [
@@ -33,40 +35,40 @@ pub struct JailRoot {
 impl JailRoot {
     pub fn build(order: &CommandSpec, binds: &Binds) -> Result<Self, String> {
         let root = PathBuf::from(SITE);
-        let told = |what: &str, error: io::Error| format!("files: {what}: {error}");
-        empty_root::keep_to_this_namespace().map_err(|error| told("/", error.into()))?;
+        let named = |what: &str, error: io::Error| format!("files: {what}: {error}");
+        empty_root::keep_to_this_namespace().map_err(|error| named("/", error.into()))?;
         let size = format!("size={ROOT_BYTES},nr_inodes={ROOT_FILES},mode=755");
-        memory(&root, &size).map_err(|error| told("the root", error))?;
+        memory(&root, &size).map_err(|error| named("the root", error))?;
         let jail_root = Self { root };
         for name in ["/tmp", "/dev/shm"] {
             let size = format!("size={},nr_inodes={TEMPORARY_FILES},mode=1777", order.bounds.temporary);
-            jail_root.folder(Path::new(name)).map_err(|error| told(name, error))?;
-            memory(&jail_root.within(Path::new(name)), &size).map_err(|error| told(name, error))?;
+            jail_root.folder(Path::new(name)).map_err(|error| named(name, error))?;
+            memory(&jail_root.within(Path::new(name)), &size).map_err(|error| named(name, error))?;
         }
-        jail_root.processes().map_err(|error| told("/proc", error))?;
+        jail_root.processes().map_err(|error| named("/proc", error))?;
         for taken in &binds.0 {
             let inside = taken.inside.as_path();
             let made = if taken.is_folder { jail_root.folder(inside) } else { jail_root.file(inside, "") };
             made.and_then(|()| taken.put(&jail_root.within(inside)))
-                .map_err(|error| told(&inside.display().to_string(), error))?;
+                .map_err(|error| named(&inside.display().to_string(), error))?;
         }
         let own = LINKS.map(|(path, target)| (PathBuf::from(path), PathBuf::from(target)));
         for (path, target) in order.view.links.iter().chain(&own) {
-            jail_root.link(path, target).map_err(|error| told(&path.display().to_string(), error))?;
+            jail_root.link(path, target).map_err(|error| named(&path.display().to_string(), error))?;
         }
         for (path, content) in &order.view.files {
-            jail_root.file(path, content).map_err(|error| told(&path.display().to_string(), error))?;
+            jail_root.file(path, content).map_err(|error| named(&path.display().to_string(), error))?;
         }
         Ok(jail_root)
     }
 
-    /// Leaves the machine's files for these. There is no way back.
+    /// Switches to the new root. There is no way back.
     pub fn enter(self) -> Result<(), String> {
         empty_root::leave_for(&self.root).map_err(|error| format!("the kernel refuses it: {error}"))?;
         make_read_only(Path::new("/")).map_err(|error| error.to_string())
     }
 
-    /// Where a path of the jail is while it is built.
+    /// The path of a jail path while the root is built.
     fn within(&self, path: &Path) -> PathBuf {
         let names = path.components().filter(|part| matches!(part, Component::Normal(_)));
         names.fold(self.root.clone(), |path, name| path.join(name))
@@ -77,7 +79,7 @@ impl JailRoot {
         self.folder(Path::new("/proc"))?;
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         mount(Some("proc"), &path, Some("proc"), flags, None::<&str>)?;
-        // The settings of the kernel are there as well.
+        // It contains the kernel's settings too.
         make_read_only(&path)
     }
 
@@ -102,7 +104,7 @@ impl JailRoot {
     }
 }
 
-/// An empty folder that is kept in memory.
+/// Mounts an empty in-memory file system.
 fn memory(path: &Path, size: &str) -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some(size))?)

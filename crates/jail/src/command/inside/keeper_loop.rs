@@ -1,4 +1,4 @@
-//! What the keeper does: it waits for the end of its child, and ends it when the caller is gone.
+//! The keeper's work: it waits until its child exits, and kills it if the caller is gone.
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -7,9 +7,9 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::wait::{Awaited, wait_for};
 
-/// Gives the code with which the helper ends.
+/// Returns the exit code of the helper.
 pub fn keep(child: Pid, socket: i32) -> i32 {
-    // The streams belong to the program: their end must be its end.
+    // The streams belong to the program: they must close when the program does.
     let _ = release_streams();
     let held = rustix::process::Pid::from_raw(child.as_raw()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let Some(Ok(held)) = held else { return end(child) };
@@ -17,7 +17,7 @@ pub fn keep(child: Pid, socket: i32) -> i32 {
     end(child)
 }
 
-/// When it returns, every process of the jail has ended: the first one is the last to go.
+/// When it returns, every process of the jail has exited: the first one exits last.
 fn end(child: Pid) -> i32 {
     let _ = kill(child, Signal::SIGKILL);
     loop {
@@ -30,11 +30,11 @@ fn end(child: Pid) -> i32 {
     }
 }
 
-/// Standard input, output and error lead nowhere from now on.
+/// Redirects standard input, output and error to `/dev/null`.
 pub fn release_streams() -> std::io::Result<()> {
-    let nowhere = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    nix::unistd::dup2_stdin(&nowhere)?;
-    nix::unistd::dup2_stdout(&nowhere)?;
-    nix::unistd::dup2_stderr(&nowhere)?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&null)?;
+    nix::unistd::dup2_stdout(&null)?;
+    nix::unistd::dup2_stderr(&null)?;
     Ok(())
 }

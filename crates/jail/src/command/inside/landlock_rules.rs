@@ -1,5 +1,5 @@
-//! A second wall around the files: what is not to be written cannot be opened for it, whatever the mounts say, and no
-//! process or socket outside is reached by name.
+//! A second layer of file protection: read-only paths cannot be opened for writing, whatever the
+//! mounts allow, and no process or socket outside is reachable by name.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -8,15 +8,16 @@ use landlock::{
 
 use crate::command::FilesystemView;
 
-/// The newest interface this code knows; the kernel's own, if older, is used as far as it goes.
+/// The newest Landlock ABI that this code supports. An older kernel applies the part that it
+/// supports.
 const NEWEST: ABI = ABI::V6;
-/// Where everything may be done, beside the folders of the view.
+/// Folders with full access, in addition to the writable folders of the view.
 const OWN: [&str; 2] = ["/tmp", "/dev/shm"];
 
 pub fn restrict(view: &FilesystemView) -> Result<(), String> {
     let status = restricted(view).map_err(|error| error.to_string())?;
     if status == RulesetStatus::NotEnforced {
-        return Err("this kernel has no Landlock, or it is switched off".into());
+        return Err("this kernel has no Landlock, or it is disabled".into());
     }
     Ok(())
 }

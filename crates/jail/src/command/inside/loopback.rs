@@ -5,11 +5,11 @@ use std::os::fd::AsRawFd;
 
 use nix::libc;
 
-/// Brings up the one interface of a new network. It leads nowhere but back.
+/// Brings up the only interface of a new network namespace.
 pub fn up() -> Result<(), String> {
-    // Any socket will do to ask by.
+    // The ioctl works on any socket.
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(|error| error.to_string())?;
-    // SAFETY: a structure of plain numbers, for which zeros are a value.
+    // SAFETY: the structure has only numbers, for which zero is a valid value.
     #[allow(unsafe_code)]
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {

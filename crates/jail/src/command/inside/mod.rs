@@ -29,7 +29,7 @@ use crate::walls::{core_dumps, descriptors, keeper, no_new_privileges, parent_de
 use identity::Identity;
 use jail_root::JailRoot;
 
-/// The most bytes of an order.
+/// The largest plan, in bytes.
 const LONGEST: u32 = 16 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -38,48 +38,51 @@ struct Plan {
     counted: Counted,
 }
 
-/// Does everything that a helper does; `socket` is the number of the descriptor that ties it to its caller.
+/// Runs the helper. `socket` is the descriptor number of the socket to its caller.
 pub fn run(socket: i32) -> ExitCode {
-    // In a session of its own: Ctrl-C at the caller's terminal is for the caller.
+    // A separate session: Ctrl-C at the caller's terminal must not reach the jail.
     let _ = nix::unistd::setsid();
-    // SAFETY: the caller hands over this descriptor by exec, and nothing else in this process knows its number.
+    // SAFETY: the caller hands over this descriptor by exec, and nothing else in this process knows
+    // its number.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket) });
-    let told = match prepare(&mut socket) {
-        // This is the first process of the jail; the keeper does not come back from there.
+    let message = match prepare(&mut socket) {
+        // Only the first process of the jail gets here; the keeper does not return.
         Ok(ready) => init::run(&ready, &mut socket),
         Err(reason) => HelperMessage::Refused(reason),
     };
-    let _ = tell(&mut socket, &told);
+    let _ = tell(&mut socket, &message);
     keeper::leave(0)
 }
 
-/// What the first process of the jail knows when all walls stand.
+/// What the first process of the jail has when all protections are in force.
 struct Ready {
     order: CommandSpec,
     counted: Counted,
 }
 
-fn tell(socket: &mut UnixStream, told: &HelperMessage) -> io::Result<()> {
-    let mut line = serde_json::to_vec(told)?;
+fn tell(socket: &mut UnixStream, message: &HelperMessage) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     socket.write_all(&line)
 }
 
-/// Returns in the first process of the jail, or, with the reason, in whichever found a wall missing.
+/// Returns in the first process of the jail. If a protection is missing, it returns the reason in
+/// the process that found it.
 fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     let named = |wall: &'static str| move |reason: String| format!("{wall}: {reason}");
     descriptors::close_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
-    fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("its socket: {error}"))?;
-    let Plan { order, counted } = read_plan(socket).map_err(|error| format!("its order: {error}"))?;
-    // What a program in a jail uses is the first to go; where that is refused it goes when its turn comes.
+    fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("socket: {error}"))?;
+    let Plan { order, counted } = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
+    // If the machine runs out of memory, processes of a jail are killed first. This is optional.
     let _ = priority::go_first();
     let _ = priority::apply();
     no_new_privileges::apply().map_err(named("no new privileges"))?;
-    // Taken while this machine's files are in sight.
+    // Opened while this machine's files are visible.
     let processes = File::open("/proc").map_err(|error| format!("/proc: {error}"))?;
     let identity = Identity::choose();
-    // The superuser's folders are taken with rights that go with the namespaces; an ordinary user gets such by them.
+    // The superuser opens its folders before it drops privileges with the namespaces; an ordinary
+    // user gets the privileges in its namespace.
     let (identity, taken) = identity.take_with_its_rights(&order.view, counted.processes)?;
     identity.may_be_bounded(counted.processes)?;
     let network = isolation::unshare(identity, order.network)?;
@@ -89,7 +92,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     };
     let death = keeper::fork(|_| true, |child| keeper_loop::keep(child, super::SOCKET_FD))
         .map_err(|error| format!("process namespace: {error}"))?;
-    death.map_err(named("the end with the keeper"))?;
+    death.map_err(named("parent death signal"))?;
     if network {
         loopback::up().map_err(named("network namespace"))?;
     }
@@ -97,14 +100,14 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     jail_root.enter().map_err(named("files"))?;
     identity.become_it(&processes).map_err(named("ordinary user"))?;
     drop(processes);
-    // A change of user resets both.
-    parent_death::apply().map_err(named("the end with the keeper"))?;
+    // A change of user resets this and the dumpable flag.
+    parent_death::apply().map_err(named("parent death signal"))?;
     isolation::limit(&order.bounds).map_err(named("resource limits"))?;
     crate::walls::capabilities::drop_all().map_err(named("no capabilities"))?;
     core_dumps::apply().map_err(named("no core dumps"))?;
-    // Not every kernel has it, and nothing relies on it alone: the files are not there at all.
+    // Optional: not every kernel has it, and files outside of the jail are not visible anyway.
     if let Err(reason) = landlock_rules::restrict(&order.view) {
-        tracing::debug!(reason, "a jail without Landlock");
+        tracing::debug!(reason, "the jail runs without Landlock");
     }
     syscall_filter::apply(counted.memory).map_err(named("seccomp"))?;
     Ok(Ready { order, counted })
@@ -115,7 +118,7 @@ fn read_plan(socket: &mut UnixStream) -> io::Result<Plan> {
     socket.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length);
     if length > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
     }
     let mut plan = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     socket.read_exact(&mut plan)?;

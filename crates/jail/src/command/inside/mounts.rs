@@ -15,29 +15,29 @@ use crate::command::FilesystemView;
 
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 
-/// Devices that every program may expect, and that lead nowhere.
+/// Devices that programs expect and that give no access to the machine.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// A part of this machine's files that is mounted nowhere yet.
+/// A detached mount: a part of this machine's files that is not attached yet.
 pub struct Taken {
     pub inside: PathBuf,
     pub is_folder: bool,
     mount: OwnedFd,
 }
 
-/// Everything of this machine that the jail shows.
+/// All files of this machine that the jail shows.
 pub struct Binds(pub Vec<Taken>);
 
 impl Binds {
-    /// Takes what the view names, as this process sees it now.
+    /// Opens what the view names, with the privileges of this process.
     pub fn take(view: &FilesystemView, identity: Identity) -> Result<Self, String> {
         let mut taken = Vec::new();
         for bind in &view.read_only {
             let flags = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
             taken.push(Taken::new(&bind.outside, &bind.inside, flags, None)?);
         }
-        let of_its_own = view.own_read_only.iter().map(|bind| (bind, libc::MOUNT_ATTR_RDONLY));
-        for (bind, flags) in of_its_own.chain(view.writable.iter().map(|bind| (bind, 0))) {
+        let own_read_only = view.own_read_only.iter().map(|bind| (bind, libc::MOUNT_ATTR_RDONLY));
+        for (bind, flags) in own_read_only.chain(view.writable.iter().map(|bind| (bind, 0))) {
             let flags = flags | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
             let mapping = identity.mapping(&bind.outside)?;
             taken.push(Taken::new(&bind.outside, &bind.inside, flags, mapping.as_ref())?);
@@ -52,20 +52,20 @@ impl Binds {
 
 impl Taken {
     fn new(outside: &Path, inside: &Path, flags: u64, mapping: Option<&OwnedFd>) -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", outside.display());
-        let is_folder = fs::metadata(outside).map_err(|error| told(&error))?.is_dir();
-        let mount = take_tree(outside).map_err(|error| told(&error))?;
+        let with_path = |error: &dyn std::fmt::Display| format!("{}: {error}", outside.display());
+        let is_folder = fs::metadata(outside).map_err(|error| with_path(&error))?.is_dir();
+        let mount = take_tree(outside).map_err(|error| with_path(&error))?;
         set_attributes(&mount, flags, mapping).map_err(|error| match mapping {
-            Some(_) => format!("{}: its file system cannot be shown as another user's: {error}", outside.display()),
-            None => told(&error),
+            Some(_) => format!("{}: its file system does not support id-mapped mounts: {error}", outside.display()),
+            None => with_path(&error),
         })?;
         Ok(Self { inside: inside.to_owned(), is_folder, mount })
     }
 
-    /// Mounts it on a place that is there.
+    /// Attaches it at a path that exists.
     pub fn put(&self, place: &Path) -> io::Result<()> {
         let place = text(place)?;
-        // SAFETY: the kernel reads two strings that end in zero and outlive the call.
+        // SAFETY: the kernel reads two null-terminated strings that outlive the call.
         #[allow(unsafe_code)]
         let result = unsafe {
             libc::syscall(
@@ -81,18 +81,18 @@ impl Taken {
     }
 }
 
-/// A mount of its own of what is at `path`, and of what is mounted below.
+/// Creates a detached mount of `path` and of all mounts below it.
 fn take_tree(path: &Path) -> io::Result<OwnedFd> {
     let path = text(path)?;
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    // SAFETY: the kernel reads a string that ends in zero and outlives the call.
+    // SAFETY: the kernel reads a null-terminated string that outlives the call.
     #[allow(unsafe_code)]
     let result = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
     let descriptor = i32::try_from(result).map_err(io::Error::other)?;
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel just created this descriptor, and nothing else owns it.
     #[allow(unsafe_code)]
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
@@ -100,7 +100,7 @@ fn take_tree(path: &Path) -> io::Result<OwnedFd> {
 /// Adds these attributes to a mount and all mounts below it.
 fn set_attributes(mount: &OwnedFd, flags: u64, mapping: Option<&OwnedFd>) -> io::Result<()> {
     if let Some(mapping) = mapping {
-        // Of the folder itself alone: what is mounted below it may be of a kind that cannot be mapped.
+        // Only the folder itself: the file systems mounted below it may not support it.
         let userns_fd = u64::try_from(mapping.as_raw_fd()).map_err(io::Error::other)?;
         let mapped = libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
         change(mount.as_raw_fd(), c"", 0, &mapped)?;
@@ -109,7 +109,7 @@ fn set_attributes(mount: &OwnedFd, flags: u64, mapping: Option<&OwnedFd>) -> io:
     change(mount.as_raw_fd(), c"", libc::AT_RECURSIVE, &harmless)
 }
 
-/// Makes the mount at `path` one that nothing can be written to.
+/// Makes the mount at `path` read-only.
 pub fn make_read_only(path: &Path) -> io::Result<()> {
     let attr_set = libc::MOUNT_ATTR_RDONLY;
     let attributes = libc::mount_attr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
@@ -118,7 +118,7 @@ pub fn make_read_only(path: &Path) -> io::Result<()> {
 
 fn change(at: i32, path: &std::ffi::CStr, flags: i32, attributes: &libc::mount_attr) -> io::Result<()> {
     let flags = if path.is_empty() { flags | libc::AT_EMPTY_PATH } else { flags };
-    // SAFETY: the kernel reads a string that ends in zero, and a structure of the size that it is told.
+    // SAFETY: the kernel reads a null-terminated string, and a structure of the given size.
     #[allow(unsafe_code)]
     let result = unsafe {
         libc::syscall(

@@ -1,5 +1,5 @@
-//! Denies system calls that no ordinary program needs and that were used to break into kernels or
-//! out of jails. Everything else is allowed, since any program can run.
+//! Denies system calls that ordinary programs do not need and that were used in kernel exploits or
+//! jail escapes. Everything else is allowed, since any program can run.
 
 use nix::libc;
 
@@ -7,7 +7,7 @@ use crate::walls::Outcome;
 use crate::walls::seccomp::rules::{Argument, Rules, always, when};
 use crate::walls::seccomp::{SeccompAction, install, refuse_other_numbers};
 
-/// Refused, as they are to anybody without rights.
+/// Refused with `EPERM`, as for a process without privileges.
 const REFUSED: &[i64] = &[
     // Namespaces and mounts.
     libc::SYS_unshare,
@@ -25,7 +25,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount_setattr,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // Other processes' insides.
+    // Memory and state of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -42,7 +42,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_memfd_secret,
-    // Parts of the kernel that were broken into before.
+    // Parts of the kernel with past vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -79,7 +79,8 @@ const REFUSED_HERE: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
-/// As on an older kernel, on which libraries do the same in another way: no filter sees the arguments of these.
+/// Refused with `ENOSYS`, so that libraries use an older call: a filter cannot see the arguments of
+/// these.
 const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_openat2,
@@ -88,7 +89,7 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_register,
 ];
 
-/// New namespaces by way of a new process.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -97,24 +98,26 @@ const NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
-    // Of time; no library names it.
+    // `CLONE_NEWTIME`, which `libc` does not define.
     0x80,
 ];
 
-/// Writing into a terminal as if somebody typed, and what else is done to terminals from outside.
+/// Terminal requests: `TIOCSTI`, which fakes input, `TIOCLINUX` and `TIOCSETD`.
 const TERMINALS: [u32; 3] = [0x5412, 0x541C, 0x5423];
 
-/// Networks that have namespaces, and by which ordinary programs speak.
+/// Socket families that ordinary programs use and that network namespaces isolate.
 const NETWORKS: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// The bits by which a program runs as its owner, or its group: a file in the working folder belongs to the caller's user.
+/// The set-user-id and set-group-id bits: a file in the working folder belongs to the caller's
+/// user.
 const SET_ID: [u32; 2] = [0o4000, 0o2000];
 
-/// The flags with which `open` makes a file and heeds its mode: under a name, or without one until `linkat` gives it one.
-/// `O_TMPFILE` is two bits, of which `O_DIRECTORY` makes nothing.
+/// The flags with which `open` creates a file and applies its mode: with a name, or without one
+/// until `linkat` gives it one. `O_TMPFILE` is two bits; the other one is `O_DIRECTORY`, which
+/// creates nothing.
 const CREATING: [u32; 2] = [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
 
-/// `is_counted` says whether a control group counts the memory of files that exist in memory alone.
+/// `is_counted`: a control group counts the memory of in-memory files.
 pub fn apply(is_counted: bool) -> Outcome {
     refuse_other_numbers()?;
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -137,7 +140,7 @@ fn refusals(is_counted: bool) -> Result<Rules, String> {
     for request in TERMINALS {
         when(&mut rules, libc::SYS_ioctl, &[Argument::Is(1, request)])?;
     }
-    // Another personality than Linux's own, but for asking which it is.
+    // Any personality except Linux's own. The query is allowed.
     when(&mut rules, libc::SYS_personality, &[Argument::IsNot(0, 0), Argument::IsNot(0, u32::MAX)])?;
     for bit in SET_ID {
         let bit_in = |argument| Argument::HasOf(argument, bit, bit);
@@ -154,7 +157,7 @@ fn refusals(is_counted: bool) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// The number that all architectures share.
+/// The same number on all architectures.
 const SYS_FCHMODAT2: i64 = 452;
 
 #[cfg(target_arch = "x86_64")]
@@ -175,7 +178,8 @@ fn older_names(_rules: &mut Rules, _bit: u32) -> Outcome {
     Ok(())
 }
 
-/// Sockets of every other kind: some, as those to the host of a virtual machine, know no namespaces.
+/// Sockets of all other families. Some, such as those to the host of a virtual machine, have no
+/// namespaces.
 fn networks() -> Result<Rules, String> {
     let mut rules = Rules::new();
     let others = NETWORKS.map(|network| Argument::IsNot(0, network.cast_unsigned()));

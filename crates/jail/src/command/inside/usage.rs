@@ -1,5 +1,5 @@
-//! The combined use of all processes of the jail, from `/proc`: processor time, and memory where no
-//! control group counts it.
+//! The resource use of all processes of the jail, from `/proc`: CPU time, and memory if no control
+//! group counts it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use nix::libc;
 
-/// The state of things at the last look.
+/// The values at the last check.
 #[derive(Default)]
 pub struct Usage {
-    /// Of each process and of the children that it collected, in ticks.
+    /// Clock ticks of each process and of the children that it has waited for.
     ticks: BTreeMap<u32, u64>,
     /// Bytes.
     memory: u64,
@@ -28,26 +28,26 @@ impl Usage {
         self.ticks = ticks;
     }
 
-    /// Processor time of the processes that are there, and of those that they waited for. What the program leaves behind
-    /// is waited for by the first process, so nothing is forgotten.
+    /// CPU time of the current processes and of those that they waited for. The first process waits
+    /// for orphans, so no time is lost.
     pub fn processor_time(&self) -> Duration {
-        // SAFETY: asks the C library for a number.
+        // SAFETY: reads a number from the C library.
         #[allow(unsafe_code)]
         let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         let per_second = u64::try_from(per_second).unwrap_or(100).max(1);
         Duration::from_millis(self.ticks.values().sum::<u64>() * 1000 / per_second)
     }
 
-    /// Private bytes in memory: pages that several processes share count for each of them.
+    /// Private resident memory in bytes. Pages that several processes share count for each of them.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 }
 
-/// User and system time, of the process and of its ended children.
+/// User and system time of the process and of the children that it has waited for.
 fn ticks_of(id: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything; what follows it does not.
+    // The name in parentheses can contain anything; the fields after it cannot.
     let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(4);
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }

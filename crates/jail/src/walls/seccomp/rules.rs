@@ -1,4 +1,4 @@
-//! Rules by the number of the system call. A call with several rules matches when one of them does.
+//! Rules by system call number. A call with several rules matches if one of them does.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule}
 
 pub type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What an argument, counted from 0, must be.
+/// A condition on an argument, by its index from 0.
 #[derive(Clone, Copy)]
 pub enum Argument {
-    /// The lower 32 bits: what the kernel reads of an `int`.
+    /// The lower 32 bits, which the kernel reads of an `int`.
     Is(u8, u32),
     IsNot(u8, u32),
     /// All 64 bits: pointers and flags of that width.
     IsWide(u8, u64),
     IsNotWide(u8, u64),
-    /// Of these among the lower 32 bits, those and no others.
+    /// Of the bits in the first value, exactly those in the second are set (lower 32 bits).
     HasOf(u8, u32, u32),
 }
 
@@ -33,12 +33,12 @@ impl Argument {
     }
 }
 
-/// The calls without regard to their arguments.
+/// Matches the calls with any arguments.
 pub fn always(calls: &[i64]) -> Rules {
     calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
-/// Adds a rule: the call, when all of these are so.
+/// Adds a rule: the call matches if all conditions do.
 pub fn when(rules: &mut Rules, call: i64, arguments: &[Argument]) -> Result<(), String> {
     let conditions: Result<Vec<_>, String> = arguments.iter().map(|argument| argument.condition()).collect();
     let rule = SeccompRule::new(conditions?).map_err(|error| error.to_string())?;
