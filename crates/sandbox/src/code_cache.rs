@@ -1,8 +1,8 @@
-//! The engine's compiled form of a script, so that the next isolate need not compile it again.
+//! The engine's compiled form of a script, so that the next isolate does not compile it again.
 //!
-//! An engine trusts such bytes. So they are taken only from a process that has run no tool code
-//! yet, before it runs any, and they are used only for the script that they were made from: one
-//! version of a tool of one tenant.
+//! The engine trusts these bytes. So they are taken only from a process that has not run tool code
+//! yet, and they are used only for the script that they were made from: one version of a tool of
+//! one tenant.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ enum State {
     #[default]
     Unknown,
     Made(Bytes),
-    /// There is none, or the engine rejected it: do not try again.
+    /// The engine made none or rejected it: do not try again.
     Without,
 }
 
@@ -27,12 +27,12 @@ impl CodeCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is one that the next isolate takes.
+    /// Whether a cache is available for the next isolate.
     pub fn is_there(&self) -> bool {
         matches!(*self.state(), State::Made(_))
     }
 
-    /// Whether somebody should make one for a text of so many bytes.
+    /// Whether a cache should be made for a script of this size.
     pub(crate) fn is_wanted(&self, script_bytes: usize) -> bool {
         script_bytes >= MIN_CACHED_SCRIPT_BYTES && matches!(*self.state(), State::Unknown)
     }
@@ -44,12 +44,12 @@ impl CodeCache {
         }
     }
 
-    /// Takes the first that is made; no bytes mean that there is none.
+    /// Stores the first cache; empty bytes mean that the engine made none.
     pub(crate) fn put(&self, bytes: Bytes) {
         let mut state = self.state();
         if matches!(*state, State::Unknown) {
-            let is_kept = !bytes.is_empty() && bytes.len() <= MAX_CODE_CACHE_BYTES;
-            *state = if is_kept { State::Made(bytes) } else { State::Without };
+            let is_usable = !bytes.is_empty() && bytes.len() <= MAX_CODE_CACHE_BYTES;
+            *state = if is_usable { State::Made(bytes) } else { State::Without };
         }
     }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_cache_stays_until_it_is_refused() {
+    fn the_first_cache_is_used_until_it_is_refused() {
         let cache = CodeCache::default();
         assert!(cache.is_wanted(MIN_CACHED_SCRIPT_BYTES) && !cache.is_wanted(MIN_CACHED_SCRIPT_BYTES - 1));
         cache.put(Bytes::from_static(b"first"));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_much_are_not_kept() {
+    fn empty_and_too_large_caches_are_not_stored() {
         for bytes in [Bytes::new(), Bytes::from(vec![0; MAX_CODE_CACHE_BYTES + 1])] {
             let cache = CodeCache::default();
             cache.put(bytes);

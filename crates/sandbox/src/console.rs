@@ -11,12 +11,12 @@ pub struct Console {
 }
 
 impl Console {
-    /// Takes a line. The worker keeps to the bound itself and says when lines are left out; one that does not is none
-    /// of ours.
+    /// Adds a line. An honest worker enforces the limits itself and reports omitted lines, so more
+    /// lines are a breach.
     pub fn add(&mut self, mut line: ConsoleLine, script: &Script) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(line.message.len());
         if self.truncated || self.lines.len() >= MAX_CONSOLE_LINES || self.bytes > MAX_CONSOLE_BYTES {
-            return Err("more console lines than a call may write".into());
+            return Err("more console lines than a call can write".into());
         }
         line.message = stack::mapped(&line.message, script);
         self.lines.push(line);

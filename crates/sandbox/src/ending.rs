@@ -1,4 +1,4 @@
-//! How a call ended: one reason, and the failure that its caller gets.
+//! How a call ended: the reason, and the failure that its caller gets.
 
 use breadcrumb::{ErrorCode, LimitName, LimitReached, Limits, ToolFailure};
 use serde_json::{Map, Value, json};
@@ -7,33 +7,33 @@ use crate::protocol::{CallResult, Failed, MAX_INPUT_BYTES, MAX_OUTPUT_BYTES};
 use crate::worker::Death;
 use crate::{SandboxError, Script, stack};
 
-/// What a call may say of its failure, in bytes: more than an honest worker sends.
+/// Size limits of a failure, in bytes: more than an honest worker sends.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 const MAX_DETAILS_BYTES: usize = 512 * 1024;
 
-/// The one reason why a call ended: whichever came first.
+/// Why a call ended: the first reason that occurred.
 #[derive(Debug)]
 pub enum Ending {
-    /// The worker answered within all bounds.
+    /// The worker sent a result within all limits.
     Finished(CallResult),
     Timeout,
     CpuBudget,
-    /// The engine said so, the kernel killed for it, or the process aborted for want of it.
+    /// The engine reported it, the kernel killed the process, or the process aborted.
     Memory,
-    /// The result has so many bytes of JSON.
+    /// The size of the result, in bytes of JSON.
     OutputSize(u64),
     Cancelled,
     WorkerDied(Option<Death>),
-    /// The worker did what no worker does.
+    /// The worker broke the protocol.
     Breach(String),
-    /// There was no worker to be had.
+    /// No worker was available.
     NoWorker(SandboxError),
-    /// Input and context have so many bytes of JSON.
+    /// The size of input and context, in bytes of JSON.
     InputSize(u64),
 }
 
 impl Ending {
-    /// For the log, which learns nothing of the call's data.
+    /// For the log, without the call's data.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Finished(_) => "finished",
@@ -55,7 +55,7 @@ impl Ending {
             Self::Finished(CallResult::Ok(json)) => serde_json::from_str(json.get()).map_err(|error| {
                 ToolFailure::new(
                     ErrorCode::InvalidOutput,
-                    format!("the result is nested too deeply or no text: {error}"),
+                    format!("the result is nested too deeply or is not valid text: {error}"),
                 )
             }),
             Self::Finished(CallResult::Failed(failed)) => Err(failed_call(failed, script)),
@@ -70,7 +70,7 @@ impl Ending {
                 format!("the result has {bytes} bytes of JSON; the most is {MAX_OUTPUT_BYTES}"),
             )),
             Self::Finished(CallResult::Terminated) => {
-                failure(ErrorCode::ExecutionFailed, "the call was ended for no reason".into())
+                failure(ErrorCode::ExecutionFailed, "the call was stopped without a reason".into())
             }
             Self::Timeout => Err(reached(
                 ErrorCode::Timeout,
@@ -93,10 +93,11 @@ impl Ending {
                 failure(ErrorCode::ExecutionFailed, format!("the tool's worker process died{how}"))
             }
             Self::Breach(what) => {
-                failure(ErrorCode::ExecutionFailed, format!("the tool's worker process was ended: {what}"))
+                failure(ErrorCode::ExecutionFailed, format!("the tool's worker process was terminated: {what}"))
             }
             Self::NoWorker(error) => {
-                Err(ToolFailure::new(ErrorCode::ExecutionFailed, format!("no worker process: {error}")).retryable(true))
+                Err(ToolFailure::new(ErrorCode::ExecutionFailed, format!("no worker process is available: {error}"))
+                    .retryable(true))
             }
             Self::InputSize(bytes) => Err(exhausted(
                 LimitName::InputBytes,

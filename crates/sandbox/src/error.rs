@@ -1,4 +1,4 @@
-//! Why a sandbox is unavailable. A failure within a call is its outcome, and never one of these.
+//! Why a sandbox is unavailable. A failure of a call is never one of these errors.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,9 @@ pub enum SandboxError {
     Died(String),
     #[error("the worker was not ready after {0} seconds")]
     Slow(u64),
-    #[error("the worker speaks protocol {worker}, this program {parent}; both must be of one version")]
+    #[error(
+        "the worker uses protocol version {worker}, this program version {parent}; both must come from the same build"
+    )]
     Version { worker: u32, parent: u32 },
     #[error("the worker broke the protocol: {0}")]
     Protocol(String),
@@ -18,7 +20,7 @@ pub enum SandboxError {
     Snapshot(std::io::Error),
     #[error("{}", unprotected(missing))]
     Unprotected {
-        /// The name of each required protection that does not stand, and why.
+        /// The name of each required protection that is not in force, and why.
         missing: Vec<(String, String)>,
     },
     #[error("the limits of a worker cannot be set: {0}")]
@@ -30,9 +32,8 @@ pub enum SandboxError {
 fn unprotected(missing: &[(String, String)]) -> String {
     let list: Vec<String> = missing.iter().map(|(name, reason)| format!("{name} ({reason})")).collect();
     format!(
-        "tools are not run here, because this machine does not give the protection that they call for: {}. Let the \
-         kernel or the container give what is missing (`rcrt doctor` shows all of it), or accept the risk by name, \
-         with `--sandbox minimal`",
+        "tools cannot run on this machine, because required protections are not available: {}. Enable them in the \
+         kernel or the container (`rcrt doctor` lists all of them), or accept the risk with `--sandbox minimal`",
         list.join("; ")
     )
 }

@@ -14,15 +14,15 @@ pub type BodyStream = BoxStream<'static, Result<Bytes, OpError>>;
 /// The runner's side of a call: one per call, so it knows the tool, its permissions and its tenant.
 #[async_trait]
 pub trait HostOps: Send + Sync + 'static {
-    /// Performs one HTTP exchange, redirects included. The caller streams `body` and reads the answer's body to its
-    /// end or drops it.
+    /// Performs one HTTP exchange, including redirects. The caller streams `body`, and reads the
+    /// response's body to the end or drops it.
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError>;
 
     /// Performs one method of `context.api`.
     async fn api(&self, call: ApiCall) -> Result<Value, OpError>;
 
-    /// Receives the call's progress: a fraction from 0 to 1, if the tool can say, and a message,
-    /// perhaps empty. Must not wait. By default it is discarded.
+    /// Receives the call's progress: a fraction from 0 to 1, if the tool knows it, and a message,
+    /// which can be empty. Must not block. By default it is discarded.
     fn progress(&self, _fraction: Option<f64>, _message: &str) {}
 }
 
@@ -31,7 +31,7 @@ pub struct FetchRequest {
     pub method: String,
     /// Absolute, without a fragment.
     pub url: String,
-    /// In order; values are Latin-1 text as the web platform has them.
+    /// In order. Values are Latin-1 text, as on the web platform.
     pub headers: Vec<(String, String)>,
     pub redirect: Redirect,
 }
@@ -51,10 +51,10 @@ pub struct FetchResponse {
     pub status_text: String,
     /// In order, lower-case names.
     pub headers: Vec<(String, String)>,
-    /// Where the answer came from, after redirects.
+    /// The final URL, after redirects.
     pub url: String,
     pub redirected: bool,
-    /// Decoded (gzip, brotli). Ends with an error past the size limit.
+    /// Decoded (gzip, brotli). Fails if it exceeds the size limit.
     pub body: BodyStream,
 }
 
@@ -71,15 +71,15 @@ pub enum ApiCall {
     GetSecret { id: String, reason: String },
 }
 
-/// Why an op was not done: thrown in the tool as an `Error` with this name and message.
+/// Why an op failed. It is thrown in the tool as an `Error` with this name and message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{name}: {message}")]
 pub struct OpError {
-    /// `PermissionDenied`, `NotFound`, `InvalidArguments`, `VersionConflict`, `TypeError` (what the fetch standard
-    /// throws for a network error), `ResourceExhausted`, `Unavailable`.
+    /// `PermissionDenied`, `NotFound`, `InvalidArguments`, `VersionConflict`, `TypeError` (what the
+    /// fetch standard throws for a network error), `ResourceExhausted`, `Unavailable`.
     pub name: String,
     pub message: String,
-    /// The bound on the call that was reached, if it was one.
+    /// The limit of the call that was reached, if any.
     #[serde(default)]
     pub reached: Option<LimitReached>,
 }
@@ -89,7 +89,8 @@ impl OpError {
         Self { name: name.into(), message: message.into(), reached: None }
     }
 
-    /// `ResourceExhausted`, for a bound on the call. A tool that lets it through fails with the bound in its details.
+    /// `ResourceExhausted`, for a limit of the call. If the tool does not catch it, the call fails
+    /// with the limit in its details.
     pub fn exhausted(reached: LimitReached, message: impl Into<String>) -> Self {
         Self { reached: Some(reached), ..Self::new("ResourceExhausted", message) }
     }

@@ -17,27 +17,27 @@ pub struct Script {
     pub file_name: String,
     /// JavaScript, types stripped.
     pub javascript: String,
-    /// Maps positions in `javascript` to the author's source; used on stacks and console lines.
+    /// Maps positions in `javascript` to the author's source, for stacks and console lines.
     pub source_map: Option<typescript::SourceMap>,
-    /// What the engine made of the text, once it did.
+    /// The engine's code cache for the script, if it made one.
     pub cache: CodeCache,
 }
 
 impl Script {
-    /// A script that no engine has seen yet.
+    /// A script without a code cache.
     pub fn new(file_name: String, javascript: String, source_map: Option<typescript::SourceMap>) -> Self {
         Self { file_name, javascript, source_map, cache: CodeCache::default() }
     }
 }
 
-/// What is to be done with the code.
+/// What to do with the code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     /// Call `execute`.
     #[default]
     Call,
-    /// Only see whether the code comes to its end when it is loaded, and exports a function `execute`. The result is null.
+    /// Only check that the code loads and exports a function `execute`. The result is null.
     Check,
 }
 
@@ -54,7 +54,7 @@ pub struct Invocation {
     pub secrets: BTreeMap<String, String>,
     pub limits: Limits,
     pub isolation: Isolation,
-    /// Clocks finer than a millisecond: the tool's `permissions.hrtime`.
+    /// Whether clocks are finer than a millisecond: the tool's `permissions.hrtime`.
     pub hrtime: bool,
 }
 
@@ -75,9 +75,9 @@ pub struct RequestContext {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub result: Result<Value, ToolFailure>,
-    /// What the tool wrote to its console, in order, bounded.
+    /// The tool's console lines, in order, up to the limits.
     pub console: Vec<ConsoleLine>,
-    /// True when lines were left out because the bound was reached.
+    /// Whether lines were omitted because a limit was reached.
     pub console_truncated: bool,
 }
 

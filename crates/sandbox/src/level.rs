@@ -9,13 +9,13 @@ use serde::{Serialize, Serializer};
 
 use crate::{Protection, ProtectionState};
 
-/// How much protection there must be before tool code runs.
+/// Which protections must be in force before tool code runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
-    /// Every required protection stands, or the sandbox does not start.
+    /// Every required protection is in force, or the sandbox does not start.
     #[default]
     Strict,
-    /// Whatever this machine offers; an operator asks for it by name.
+    /// Whatever this machine supports. An operator must request it by name.
     Minimal,
 }
 
@@ -43,7 +43,7 @@ impl Serialize for Level {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no level of the sandbox; it is `strict` or `minimal`")]
+#[error("`{0}` is not a valid sandbox level; expected `strict` or `minimal`")]
 pub struct UnknownLevel(String);
 
 impl FromStr for Level {
@@ -56,7 +56,7 @@ impl FromStr for Level {
 
 /// The names under which protections are reported.
 pub mod names {
-    // Put up by the worker around itself.
+    // Applied by the worker to itself.
     pub const DESCRIPTORS: &str = "no inherited descriptors";
     pub const PRIVILEGES: &str = "no new privileges";
     pub const CAPABILITIES: &str = "no capabilities";
@@ -75,17 +75,17 @@ pub mod names {
     pub const NO_CORE_DUMPS: &str = "no core dumps";
     pub const PARENT_DEATH: &str = "parent death signal";
     pub const LOW_PRIORITY: &str = "low priority";
-    // Put up by the parent around each worker.
-    /// RLIMIT_DATA, moved by the parent for each call.
+    // Applied by the parent to each worker.
+    /// RLIMIT_DATA, which the parent sets for each call.
     pub const MEMORY_CEILING: &str = "memory ceiling";
-    /// The worker's own clock of processor time, for `limits.cpu_ms`.
+    /// The CPU clock of the worker process, for `limits.cpu_ms`.
     pub const PROCESSOR_CLOCK: &str = "processor clock";
     pub const MEMORY_CGROUP: &str = "memory cgroup";
     pub const CPU_CGROUP: &str = "cpu cgroup";
     pub const PROCESSES_CGROUP: &str = "processes cgroup";
 }
 
-/// What strict calls for, each by any of the protections beside it.
+/// What strict requires. Any of the protections next to it is enough.
 pub const REQUIRED: [(&str, &[&str]); 10] = [
     ("no inherited descriptors", &[names::DESCRIPTORS]),
     ("no new privileges", &[names::PRIVILEGES]),
@@ -118,14 +118,14 @@ pub fn missing(protections: &[Protection]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The names of those that stood and do not stand now, with the reason.
+/// The names of those that were in force and are not any more, with the reason.
 pub(crate) fn lost(first: &[Protection], now: &[Protection]) -> Vec<String> {
-    let stood = first.iter().filter(|wall| wall.state == ProtectionState::Applied);
-    stood
-        .filter_map(|wall| match now.iter().find(|other| other.name == wall.name).map(|other| &other.state) {
+    let applied = first.iter().filter(|protection| protection.state == ProtectionState::Applied);
+    applied
+        .filter_map(|before| match now.iter().find(|other| other.name == before.name).map(|other| &other.state) {
             Some(ProtectionState::Applied) => None,
-            Some(ProtectionState::Unavailable(reason)) => Some(format!("{}: {reason}", wall.name)),
-            None => Some(format!("{}: not reported", wall.name)),
+            Some(ProtectionState::Unavailable(reason)) => Some(format!("{}: {reason}", before.name)),
+            None => Some(format!("{}: not reported", before.name)),
         })
         .collect()
 }

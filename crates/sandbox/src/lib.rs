@@ -1,9 +1,9 @@
 //! Runs TypeScript in a locked-down worker process and returns the result: the parent's side. It
-//! starts workers, speaks the protocol with them over one inherited socket, enforces the limits,
-//! and kills a worker that exceeds them.
+//! starts workers, exchanges frames with them over one inherited socket, enforces the limits, and
+//! kills a worker that exceeds them.
 //!
-//! It knows no store, no HTTP and no engine. A [`HostOps`] performs the ops that tool code asks
-//! for; the engine is in the crate `isolate`, in the worker.
+//! It does not depend on a store, HTTP or an engine. A [`HostOps`] performs the ops that tool code
+//! requests; the engine is in the crate `isolate`, in the worker.
 //!
 //! Begin with `sandbox.rs` (the entry), `pool.rs` (the workers) and `supervise.rs` (one call in a
 //! worker). `protocol` has the messages.

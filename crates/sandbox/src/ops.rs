@@ -17,16 +17,16 @@ use crate::protocol::{
 use crate::upload::{Upload, UploadCapacity};
 use crate::{ApiCall, BodyStream, HostOps, OpError};
 
-/// An op's end and the next op's start may cross on the socket.
+/// The end of an op and the start of the next can cross on the socket.
 const MOST: usize = 2 * MAX_OPS_IN_FLIGHT;
 
-/// Bytes of what ops were asked with, of all that run together. Each is read into memory several times its size.
+/// Limit on the arguments of all current ops, in bytes. Each is parsed into several times its size.
 const MAX_ASKED_BYTES: usize = 2 * MAX_INPUT_BYTES;
 
-/// Pieces of an answer's body that are shorter are put together before they are sent, in bytes.
+/// Chunks of a response's body that are shorter are joined before they are sent, in bytes.
 const SMALL_PIECE: usize = 4 * 1024;
 
-/// What the worker did that no worker does.
+/// How the worker broke the protocol.
 type Breach = String;
 
 pub struct Ops {
@@ -35,7 +35,7 @@ pub struct Ops {
     out: mpsc::Sender<Frame>,
     running: FuturesUnordered<BoxFuture<'static, u32>>,
     known: HashMap<u32, Op>,
-    /// Bytes of what the known ones were asked with.
+    /// Bytes of the arguments of all current ops.
     asked: usize,
     uploads: UploadCapacity,
 }
@@ -47,7 +47,7 @@ struct Op {
     credit: Arc<Credit>,
 }
 
-/// What the worker still takes of an answer's body.
+/// How many more bytes of a response's body the worker accepts.
 #[derive(Default)]
 struct Credit {
     bytes: Mutex<usize>,
@@ -85,7 +85,7 @@ impl Ops {
         Self { host, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads }
     }
 
-    /// Waits for the next op that ends; for ever when there is none.
+    /// Waits until an op ends; never returns if there is none.
     pub async fn progress(&mut self) {
         match self.running.next().await {
             Some(op) => {
@@ -95,7 +95,7 @@ impl Ops {
         }
     }
 
-    /// Takes a frame that belongs to an op.
+    /// Handles a frame of an op.
     pub fn take(&mut self, frame: &Frame) -> Result<(), Breach> {
         match frame.kind {
             Kind::Api => self.api(frame),
@@ -103,7 +103,7 @@ impl Ops {
             Kind::BodyChunk => self.chunk(frame),
             Kind::BodyEnd => self.body_end(frame),
             Kind::Credit => {
-                let bytes = frame.credited().ok_or("a credit that is no number")?;
+                let bytes = frame.credited().ok_or("a credit that is not a number")?;
                 if let Some(op) = self.known.get(&frame.op) {
                     op.credit.add(bytes);
                 }
@@ -125,7 +125,7 @@ impl Ops {
         Some(op)
     }
 
-    /// Whether an op that asks with so many bytes fits beside the others.
+    /// Whether the arguments of this op fit beside those of the others.
     fn fits(&self, frame: &Frame) -> Result<(), OpError> {
         if self.asked.saturating_add(frame.payload.len()) <= MAX_ASKED_BYTES {
             return Ok(());
@@ -136,7 +136,7 @@ impl Ops {
 
     fn api(&mut self, frame: &Frame) -> Result<(), Breach> {
         if frame.payload.len() > MAX_INPUT_BYTES {
-            return Err("an API call that is too long".into());
+            return Err("an API call that is too large".into());
         }
         if let Err(refusal) = self.fits(frame) {
             return self.refuse(Kind::ApiReply, frame.op, ApiReply::Err(refusal));
@@ -185,16 +185,16 @@ impl Ops {
         let work = async move {
             match host.fetch(start.request, body).await {
                 Err(error) => send(&out, Kind::FetchReply, id, op, &FetchReply::Err(error)).await,
-                Ok(answer) => {
+                Ok(response) => {
                     let head = FetchHead {
-                        status: answer.status,
-                        status_text: answer.status_text,
-                        headers: answer.headers,
-                        url: answer.url,
-                        redirected: answer.redirected,
+                        status: response.status,
+                        status_text: response.status_text,
+                        headers: response.headers,
+                        url: response.url,
+                        redirected: response.redirected,
                     };
                     send(&out, Kind::FetchReply, id, op, &FetchReply::Ok(head)).await;
-                    let error = pass_on(answer.body, &out, id, op, &window).await.err();
+                    let error = pass_on(response.body, &out, id, op, &window).await.err();
                     send(&out, Kind::BodyEnd, id, op, &BodyEnd { error }).await;
                 }
             }
@@ -227,7 +227,7 @@ impl Ops {
     }
 
     fn chunk(&mut self, frame: &Frame) -> Result<(), Breach> {
-        // The op may have ended while its body was on the way.
+        // The op may have ended while its body was being sent.
         let Some(upload) = self.known.get(&frame.op).and_then(|op| op.upload.as_ref()) else { return Ok(()) };
         upload.add(&frame.payload)
     }
@@ -247,15 +247,15 @@ async fn send<T: serde::Serialize>(out: &mpsc::Sender<Frame>, kind: Kind, call: 
     let payload = match encode(message) {
         Ok(payload) => payload,
         Err(error) => {
-            tracing::error!(%error, ?kind, "an answer to a tool cannot be written");
+            tracing::error!(%error, ?kind, "cannot encode a reply to a tool");
             return;
         }
     };
-    // When frames are no longer received, the call is over.
+    // If frames are no longer received, the call is over.
     let _ = out.send(Frame::new(kind, call, op, payload)).await;
 }
 
-/// Sends an answer's body to the worker, as it takes it.
+/// Sends a response's body to the worker, as fast as the worker accepts it.
 async fn pass_on(
     body: BodyStream,
     out: &mpsc::Sender<Frame>,
@@ -280,8 +280,9 @@ async fn pass_on(
     Ok(())
 }
 
-/// A piece with those that are there behind it, up to a frame's length, and the error that came after them: a server may
-/// send single bytes, and each frame is work for the worker.
+/// Joins a chunk with those that are available after it, up to a frame's length, and returns the
+/// error that follows them, if any. A server may send single bytes, and each frame costs the worker
+/// time.
 fn joined(first: Bytes, body: &mut Fuse<BodyStream>) -> (Bytes, Option<OpError>) {
     if first.len() >= SMALL_PIECE {
         return (first, None);

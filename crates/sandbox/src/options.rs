@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::Level;
 
-/// The program that becomes a worker process: it calls `isolate::worker_main`. It gets an empty environment, `/` as
-/// its folder and one socket.
+/// The program that becomes a worker process: it calls `isolate::worker_main`. It gets an empty
+/// environment, `/` as its working directory, and one socket.
 #[derive(Debug, Clone)]
 pub struct WorkerCommand {
     /// Absolute path.
@@ -15,10 +15,10 @@ pub struct WorkerCommand {
     pub args: Vec<OsString>,
 }
 
-/// Which control groups bound the workers. Without any, rlimits and signals do it.
+/// Which control groups limit the workers. Without any, rlimits and signals do it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CgroupUse {
-    /// Those that this program may make, below the group where it is.
+    /// Those that this program can create, in its own group.
     #[default]
     WhereTheyAre,
     None,
@@ -27,20 +27,21 @@ pub enum CgroupUse {
 #[derive(Debug, Clone)]
 pub struct SandboxOptions {
     pub worker: WorkerCommand,
-    /// Which protections there must be.
+    /// Which protections are required.
     pub level: Level,
-    /// Whether workers get control groups of their own.
+    /// Whether workers get their own control groups.
     pub cgroups: CgroupUse,
-    /// Calls that run side by side, each in a worker process of its own; at least 1. Further calls wait in line.
+    /// The number of calls that run at the same time, each in its own worker process; at least 1.
+    /// Further calls wait in a queue.
     pub max_workers: usize,
-    /// Workers that stand ready for a tenant who has none yet. They come on top of `max_workers`.
+    /// Warm workers for a tenant that has none yet. They are in addition to `max_workers`.
     pub spares: usize,
-    /// A worker that had nothing to do for this long is ended.
+    /// A worker that was idle for this long is stopped.
     pub idle: Duration,
-    /// From the request to end a call to the kill of its process.
+    /// The time between the request to end a call and the kill of its process.
     pub grace: Duration,
-    /// Bytes of request bodies that wait here to be sent, of all calls together. Each call may have one body under way
-    /// beside them.
+    /// Limit on buffered request bodies of all calls together, in bytes. Each call can send one
+    /// body in addition.
     pub upload_bytes: usize,
 }
 
@@ -52,7 +53,7 @@ impl SandboxOptions {
             worker,
             level: Level::default(),
             cgroups: CgroupUse::default(),
-            // Most tools wait for something else most of the time.
+            // Most tools are I/O-bound.
             max_workers: (processors * 4).clamp(8, 64),
             spares: 2,
             idle: Duration::from_mins(1),

@@ -1,5 +1,5 @@
-//! The pool of worker processes: some are ready for any tenant, each of the others belongs to one
-//! tenant until it ends.
+//! The warm pool of worker processes: some are ready for any tenant, each of the others belongs to
+//! one tenant until it exits.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use crate::spawner::Spawner;
 use crate::worker::{REAP, Worker};
 use crate::{Level, SandboxError, SandboxOptions, Script, level};
 
-/// How often idle workers are looked at.
+/// How often idle workers are checked.
 const SHORTEST_ROUND: Duration = Duration::from_millis(100);
 const LONGEST_ROUND: Duration = Duration::from_secs(5);
-/// Processor time that a worker without a call may use: it makes the next isolate ready.
+/// CPU time that a worker can use without a call: it prepares the next isolate.
 const IDLE_CPU: Duration = Duration::from_secs(2);
-/// When the process of a worker's next isolate is usually there.
+/// When the process of a worker's next isolate is usually ready.
 const NEXT_CHILD: Duration = Duration::from_millis(12);
-/// After a worker could not be started, the next try waits this long.
+/// The delay after a worker could not be started.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 pub struct Pool {
@@ -31,19 +31,19 @@ pub struct Pool {
     spawner: Spawner,
     snapshot: Option<Snapshot>,
     cgroups: Arc<Cgroups>,
-    /// Which control groups there are, and why not.
+    /// Which control groups are in use, and why not.
     findings: Findings,
-    /// What the first worker reported.
+    /// The protections of the first worker.
     protections: OnceLock<Vec<Protection>>,
-    /// Said once: a later worker has other protections than the first.
+    /// Logs once that a later worker has other protections than the first.
     told: Once,
-    /// The bounds of the first worker. One that cannot have the same does not run tools.
+    /// The limits of the first worker. A worker that cannot have the same does not run tools.
     enforced: OnceLock<EnforcedLimits>,
-    /// One permit for each call that runs; those who wait are served in order.
+    /// One permit for each running call; waiting calls get one in order.
     permits: Arc<Semaphore>,
     state: Mutex<State>,
     spare_taken: Notify,
-    /// A worker came back whose next process is on its way.
+    /// A worker was released whose next process is being forked.
     spent: Notify,
     pub closed: CancellationToken,
 }
@@ -51,57 +51,60 @@ pub struct Pool {
 #[derive(Default)]
 struct State {
     spares: Vec<Worker>,
-    /// Longest idle first.
+    /// Ordered by idle time, longest first.
     idle: Vec<Idle>,
 }
 
 struct Idle {
     worker: Worker,
     owner: Uuid,
-    /// Whose isolate the worker kept.
+    /// The script whose isolate the worker kept.
     kept: Option<Arc<Script>>,
     since: Instant,
-    /// Its processor time then.
+    /// Its CPU time at that moment.
     cpu_time: Option<Duration>,
 }
 
 impl Idle {
-    /// Nothing of a tool runs between calls, and nothing of the last one stays.
+    /// Whether nothing of a tool runs between calls and the worker can be used again.
     fn is_well(&mut self) -> bool {
         let spent = self.worker.bounds.cpu_time().zip(self.cpu_time).map(|(now, then)| now.saturating_sub(then));
         if spent.is_some_and(|spent| spent > IDLE_CPU) {
             tracing::warn!(
                 process = self.worker.process_id(),
                 ?spent,
-                "a sandbox worker without a call keeps busy: ended"
+                "stopping a sandbox worker that uses CPU time without a call"
             );
             return false;
         }
         if self.worker.is_overdue(self.since) {
-            tracing::warn!(process = self.worker.process_id(), "the process of a spent isolate does not end: ended");
+            tracing::warn!(
+                process = self.worker.process_id(),
+                "stopping a sandbox worker: the process of its last isolate does not exit"
+            );
             return false;
         }
         if self.kept.is_none() && self.worker.bounds.is_swollen() {
-            tracing::debug!(process = self.worker.process_id(), "a sandbox worker holds on to memory: ended");
+            tracing::debug!(process = self.worker.process_id(), "stopping a sandbox worker that holds too much memory");
             return false;
         }
         self.worker.is_alive()
     }
 }
 
-/// Which worker a call would like.
+/// Which worker a call prefers.
 pub struct WorkerRequest<'a> {
     pub owner: Uuid,
     pub script: &'a Arc<Script>,
     pub isolation: Isolation,
-    /// One that no tool's code ever came to is worth more than one of the tenant.
+    /// Prefer a worker that never ran tool code to one of the tenant.
     pub is_best_untouched: bool,
 }
 
-/// A worker for one call. Dropped instead of given back, it takes its process with it.
+/// A worker for one call. If it is dropped instead of released, its process is killed.
 pub struct PooledWorker {
     pub worker: Worker,
-    /// The worker still has the isolate of this very script.
+    /// The worker has the kept isolate of this script.
     pub has_script: bool,
     owner: Uuid,
     _permit: OwnedSemaphorePermit,
@@ -136,8 +139,8 @@ impl Pool {
     }
 
     /// Starts a worker and waits until it is ready and has the protections that the level requires:
-    /// a kernel may refuse to one process what it gave to another. Returns its handshake with all
-    /// protections, including the parent's.
+    /// the kernel may refuse to one process what it granted to another. Returns the worker's
+    /// handshake with all protections, including the parent's.
     pub async fn start_worker(&self) -> Result<(Worker, Hello), SandboxError> {
         let snapshot = self.snapshot.as_ref().map(Snapshot::share).transpose()?;
         let memory_mb = Limits::default().memory_mb;
@@ -157,7 +160,7 @@ impl Pool {
         Ok((worker, hello))
     }
 
-    /// Tells the operator, once, that the report of the start is true no more.
+    /// Logs once that a later worker lacks protections of the start report.
     fn compare(&self, protections: &[Protection]) {
         let first = self.protections.get_or_init(|| protections.to_vec());
         let lost = level::lost(first, protections);
@@ -176,8 +179,8 @@ impl Pool {
         self.state().spares.push(worker);
     }
 
-    /// Waits for a turn, then gives the best worker there is: the one that kept the script, another of the tenant (one
-    /// that is ready first), a spare, a new one.
+    /// Waits for a permit, then returns the best worker: the one that kept the script, another one
+    /// of the tenant (a ready one first), a spare, or a new one.
     pub async fn acquire(&self, wanted: &WorkerRequest<'_>) -> Result<PooledWorker, SandboxError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| SandboxError::Closed)?;
         let owner = wanted.owner;
@@ -205,7 +208,7 @@ impl Pool {
             return Some((spare, false));
         }
         let is_free = |idle: &Idle| own(idle) && idle.kept.is_none();
-        // One that is still making its isolate is only waited for when no other stands ready.
+        // A worker that is still preparing its isolate is used only if no other is ready.
         let ready = state.idle.iter_mut().rposition(|idle| is_free(idle) && idle.worker.is_ready());
         if let Some(at) = ready.or_else(|| state.idle.iter().position(is_free)) {
             return Some((state.idle.remove(at).worker, false));
@@ -227,7 +230,7 @@ impl Pool {
         Some(spare)
     }
 
-    /// Ends idle workers, longest idle first, until one more process fits.
+    /// Stops idle workers, longest idle first, until one more process fits.
     fn make_room(&self, state: &mut State) {
         let busy = self.options.max_workers.max(1).saturating_sub(self.permits.available_permits());
         let room = self.options.max_workers.max(1).saturating_sub(busy);
@@ -235,7 +238,7 @@ impl Pool {
         state.idle.drain(..surplus);
     }
 
-    /// Takes a worker back after a call that ended well for it.
+    /// Returns a worker to the pool after a call that left it usable.
     pub fn release(&self, pooled: PooledWorker, kept: Option<Arc<Script>>) {
         if self.closed.is_cancelled() || pooled.worker.is_worn_out() {
             return;
@@ -249,7 +252,7 @@ impl Pool {
         }
     }
 
-    /// Keeps spares in stock and ends what was idle for too long, until the pool is closed.
+    /// Refills the spares and stops workers that were idle for too long, until the pool is closed.
     pub async fn tend(&self) {
         let mut rounds = tokio::time::interval((self.options.idle / 4).clamp(SHORTEST_ROUND, LONGEST_ROUND));
         loop {
@@ -278,7 +281,7 @@ impl Pool {
         }
     }
 
-    /// Takes hold of the processes that are there since, so that no call has to wait for that.
+    /// Opens the processes that were forked since, so that no call has to wait for that.
     async fn welcome(&self) {
         tokio::select! {
             () = self.closed.cancelled() => return,
@@ -304,8 +307,8 @@ impl Pool {
         self.cgroups.tidy();
     }
 
-    /// Ends every worker that has nothing to do; those at work end with their calls. What tends the pool goes on until
-    /// it sees that, and `ended` tells when its last worker has ended as well.
+    /// Stops every idle worker; busy ones stop with their calls. `tend` runs until it notices, and
+    /// `ended` returns after the last worker has exited.
     pub async fn close(&self) {
         self.closed.cancel();
         self.permits.close();
@@ -314,7 +317,8 @@ impl Pool {
         futures::future::join_all(workers.map(Worker::kill)).await;
     }
 
-    /// Waits for the ends of all processes, those of calls that are being ended too, and clears up.
+    /// Waits until all processes have exited, including those of calls that are being ended, and
+    /// cleans up.
     pub async fn ended(&self) {
         self.spawner.close().await;
         self.spawner.ends.close();

@@ -1,4 +1,4 @@
-//! A worker's process: killed when its last handle is dropped, and reaped even then.
+//! A worker's process. It is killed when its last handle is dropped, and reaped even then.
 
 use std::process::ExitStatus;
 
@@ -11,11 +11,11 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::zygote::CopiedProcess;
 
-/// A child of this program, which is killed when it is dropped.
+/// A child of this program that is killed when it is dropped.
 pub enum Started {
     /// By exec.
     Program(Child),
-    /// As a copy of the zygote.
+    /// Forked from the zygote.
     Copy(CopiedProcess),
 }
 
@@ -51,17 +51,17 @@ impl Started {
 }
 
 pub struct Process {
-    /// Until it is dropped.
+    /// `None` once it is dropped.
     started: Option<Started>,
-    /// Its standard error, until somebody takes it.
+    /// Its standard error, until it is taken.
     stderr: Option<Receiver>,
     ends: TaskTracker,
-    /// Counts until the end was seen.
+    /// Counts the process until its exit is observed.
     _running: TaskTrackerToken,
 }
 
 impl Process {
-    /// It is counted in `ends` until it has ended.
+    /// `ends` tracks the process until it has exited.
     pub fn new(started: Started, stderr: Option<Receiver>, ends: TaskTracker) -> Self {
         let running = ends.token();
         Self { started: Some(started), stderr, ends, _running: running }
@@ -97,7 +97,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let Some(mut started) = self.started.take().filter(|started| started.id().is_some()) else { return };
-        // Without a runtime the child is still killed, but not waited for.
+        // Without a runtime the child is still killed, but not reaped.
         let Ok(runtime) = Handle::try_current() else { return };
         started.start_kill();
         self.ends.spawn_on(

@@ -22,7 +22,8 @@ use crate::upload::UploadCapacity;
 use crate::worker::Death;
 use crate::{CgroupUse, HostOps, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task};
 
-/// Workers that a call tries at most: one that has no process for it is its tenant's doing, and no fault of the call.
+/// How many workers a call tries. A worker without a process for it is due to its tenant's earlier
+/// calls, not to this call.
 const MAX_WORKERS_TRIED: usize = 3;
 
 pub struct Sandbox {
@@ -77,8 +78,8 @@ impl Sandbox {
         &self.report
     }
 
-    /// Runs one call to its end, its limit or its cancellation. `timeout_ms` counts from the moment when
-    /// a worker has an isolate for it.
+    /// Runs one call until it finishes, reaches a limit or is cancelled. `timeout_ms` counts from
+    /// the moment when a worker has an isolate for it.
     pub async fn run(&self, invocation: Invocation, host: Arc<dyn HostOps>, cancelled: CancellationToken) -> Outcome {
         let mut console = Console::default();
         let ending = self.end_of(&invocation, host, &cancelled, &mut console).await;
@@ -116,7 +117,7 @@ impl Sandbox {
         };
         if let Err(error) = pooled.worker.bounds.admit(&invocation.limits) {
             let died = pooled.worker.kill().await;
-            tracing::warn!(%error, ?died, "a sandbox worker is killed, because its limits cannot be set");
+            tracing::warn!(%error, ?died, "killing a sandbox worker: cannot set its limits");
             return Ending::NoWorker(SandboxError::Limits(error.to_string()));
         }
         let watch = Watch {
@@ -152,7 +153,7 @@ impl Sandbox {
                 tracing::warn!(
                     reason = ending.name(),
                     process = pooled.worker.process_id(),
-                    "a sandbox worker is killed"
+                    "killing a sandbox worker"
                 );
                 pooled.worker.kill().await;
                 ending
@@ -160,7 +161,7 @@ impl Sandbox {
         }
     }
 
-    /// A worker with a process for the call.
+    /// Acquires a worker that has a process for the call.
     async fn acquire(&self, wanted: &WorkerRequest<'_>, cancelled: &CancellationToken) -> Result<PooledWorker, Ending> {
         let mut tries = 1;
         loop {
@@ -173,22 +174,22 @@ impl Sandbox {
             if pooled.has_script {
                 return Ok(pooled);
             }
-            let born = tokio::select! {
+            let ready = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => None,
                 () = self.pool.closed.cancelled() => None,
-                born = pooled.worker.next_child() => Some(born),
+                ready = pooled.worker.next_child() => Some(ready),
             };
-            match born {
+            match ready {
                 Some(Ok(())) => return Ok(pooled),
-                // Its next process is for another call.
+                // Its next process is used by another call.
                 None => {
                     self.pool.release(pooled, None);
                     return Err(Ending::Cancelled);
                 }
                 Some(Err(error)) => {
                     let died = pooled.worker.kill().await;
-                    tracing::warn!(%error, ?died, "a sandbox worker is killed, because it has no process for the next call");
+                    tracing::warn!(%error, ?died, "killing a sandbox worker: it has no process for the next call");
                     if tries == MAX_WORKERS_TRIED {
                         return Err(Ending::NoWorker(error));
                     }
@@ -198,7 +199,7 @@ impl Sandbox {
         }
     }
 
-    /// Ends every worker. Calls that still run are cancelled; new ones are refused.
+    /// Stops every worker. Running calls are cancelled; new ones are refused.
     pub async fn close(&self) {
         self.pool.close().await;
         let tending = self.tending.lock().await.take();
@@ -211,7 +212,7 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // The tending task lets go of the pool, and the pool of its processes.
+        // The tending task drops the pool, and the pool its processes.
         self.pool.closed.cancel();
     }
 }
@@ -222,7 +223,7 @@ fn start_payload(
     is_counted: bool,
     wants_cache: bool,
 ) -> Result<Bytes, Ending> {
-    let unreadable = |error: serde_json::Error| Ending::Breach(format!("input that cannot be written: {error}"));
+    let unreadable = |error: serde_json::Error| Ending::Breach(format!("cannot encode the input: {error}"));
     let input = to_raw_value(&invocation.input).map_err(unreadable)?;
     let context = json!({ "request": invocation.request, "secrets": invocation.secrets });
     let context = to_raw_value(&context).map_err(unreadable)?;
@@ -245,7 +246,7 @@ fn start_payload(
     encode(&start).map_err(unreadable)
 }
 
-/// What a process's own end says about its call.
+/// Derives a call's ending from how its process ended.
 fn ended(death: Option<Death>) -> Ending {
     match death {
         Some(death) if death.is_out_of_memory() => Ending::Memory,

@@ -1,4 +1,4 @@
-//! The start-up snapshot: made once by a separate worker, kept where no process can change it,
+//! The start-up snapshot: made once by a separate worker, stored where no process can change it,
 //! passed to every worker.
 
 #[cfg_attr(not(target_os = "linux"), path = "snapshot/file.rs")]
@@ -22,7 +22,7 @@ impl Snapshot {
     pub async fn make(spawner: &Spawner) -> Result<Option<Self>, SandboxError> {
         let mut worker = Worker::spawn(spawner, Mode::Snapshot, None, 0).await?;
         let made = Self::receive(&mut worker).await;
-        // Nothing of it is left when the first worker starts.
+        // Its process has exited before the first worker starts.
         worker.kill().await;
         made
     }
@@ -47,7 +47,7 @@ impl Snapshot {
         }
     }
 
-    /// A descriptor of its own for one worker, at the beginning of the bytes.
+    /// A separate descriptor for one worker, at offset 0.
     pub fn share(&self) -> Result<OwnedFd, SandboxError> {
         self.0.open().map_err(SandboxError::Snapshot)
     }

@@ -22,14 +22,15 @@ use crate::protocol::{SNAPSHOT_FD, SOCKET_FD};
 use crate::zygote::Zygote;
 use crate::{SandboxError, WorkerCommand};
 
-/// Starts that stand in line; who comes later waits for a place, and leaves it to others when its call is cancelled.
+/// The length of the queue of starts. Further ones wait for a place, and give it up if their call
+/// is cancelled.
 const LINE: usize = 64;
-/// Zygotes that are asked for one worker at most.
+/// How many zygotes are tried for one worker.
 const MAX_ZYGOTES: u32 = 2;
 
 enum SpawnerCommand {
     Worker(SpawnRequest),
-    /// No more workers are needed, and those that are left can end.
+    /// No more workers are needed; the zygote can exit.
     Close,
 }
 
@@ -37,19 +38,19 @@ struct SpawnRequest {
     socket: OwnedFd,
     snapshot: Option<OwnedFd>,
     started: oneshot::Sender<Result<(Process, Group), SandboxError>>,
-    /// A wait for all processes includes those that are still to be started.
+    /// Waits for all processes include those that are still to be started.
     _counted: TaskTrackerToken,
 }
 
 pub struct Spawner {
     orders: Option<Sender<SpawnerCommand>>,
     thread: Option<JoinHandle<()>>,
-    /// Every process until it has ended.
+    /// Tracks every process until it has exited.
     pub ends: TaskTracker,
 }
 
 impl Spawner {
-    /// Must be called within an asynchronous runtime, which watches the processes' ends.
+    /// Must be called within an async runtime, which observes the processes' exits.
     pub fn start(command: WorkerCommand, cgroups: Arc<Cgroups>) -> Result<Self, SandboxError> {
         let (orders, line) = channel(LINE);
         let runtime = Handle::current();
@@ -66,8 +67,8 @@ impl Spawner {
         Ok(Self { orders: Some(orders), thread: Some(thread), ends })
     }
 
-    /// Starts one process with `socket` as its only tie, and the snapshot to read if there is one. It stands in its
-    /// control groups, and so does whatever it starts.
+    /// Starts one process with `socket` as its only connection, and the snapshot to read if there
+    /// is one. The process is in its control groups, and so are its descendants.
     pub async fn spawn(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let (started, wait) = oneshot::channel();
         let wanted = SpawnRequest { socket, snapshot, started, _counted: self.ends.token() };
@@ -75,7 +76,7 @@ impl Spawner {
         wait.await.map_err(|_| SandboxError::Closed)?
     }
 
-    /// Ends what stands ready for further workers.
+    /// Stops the zygote.
     pub async fn close(&self) {
         let _ = self.order(SpawnerCommand::Close).await;
     }
@@ -88,7 +89,7 @@ impl Spawner {
 
 impl Drop for Spawner {
     fn drop(&mut self) {
-        // Without orders the thread ends, and the kernel ends every worker that is left.
+        // The thread exits when the channel closes, and the kernel kills every worker that is left.
         self.orders = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -96,7 +97,7 @@ impl Drop for Spawner {
     }
 }
 
-/// What makes processes, on the thread.
+/// The state of the thread that starts processes.
 struct SpawnerThread {
     command: WorkerCommand,
     cgroups: Arc<Cgroups>,
@@ -105,12 +106,12 @@ struct SpawnerThread {
     copying: Copying,
 }
 
-/// Whether workers can be made as copies of the zygote.
+/// Whether workers can be forked from the zygote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copying {
     Untried,
     Works,
-    /// The kernel refuses it, or the engine.
+    /// The kernel or the engine refuses it.
     Fails,
 }
 
@@ -139,7 +140,7 @@ impl SpawnerThread {
             Some(copy) => copy,
             None => self.start(socket, snapshot).map_err(|source| self.failed(source))?,
         };
-        let id = process.id().ok_or_else(|| self.failed(std::io::Error::other("it ended at once")))?;
+        let id = process.id().ok_or_else(|| self.failed(std::io::Error::other("it exited immediately")))?;
         let group = self.cgroups.admit(id).map_err(|source| self.failed(source))?;
         Ok((process, group))
     }
@@ -148,10 +149,11 @@ impl SpawnerThread {
         SandboxError::Start { program: self.command.program.clone(), source }
     }
 
-    /// A worker that is a copy of the zygote, which is started where there is none. `None` where there are no copies.
+    /// Forks a worker from the zygote, which is started if there is none. `None` if forking does
+    /// not work.
     fn copy(&mut self, socket: &OwnedFd, snapshot: &OwnedFd) -> Result<Option<Process>, SandboxError> {
         self.zygote.take_if(|zygote| zygote.is_worn_out());
-        // One that has been killed is no reason to fail.
+        // A zygote that was killed is replaced.
         let mut tries = 1;
         loop {
             let mut zygote = match self.zygote.take() {
@@ -166,9 +168,9 @@ impl SpawnerThread {
                 }
                 Err(error) => {
                     let words = zygote.last_words();
-                    tracing::warn!(%error, words, "the zygote makes no worker");
+                    tracing::warn!(%error, words, "the zygote cannot fork a worker");
                     if self.copying == Copying::Untried {
-                        tracing::warn!("each sandbox worker is started anew from here on, and takes more memory");
+                        tracing::warn!("sandbox workers are started by exec from now on, and each takes more memory");
                         self.copying = Copying::Fails;
                         return Ok(None);
                     }
@@ -204,7 +206,7 @@ impl SpawnerThread {
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // Its last words, when it dies.
+            // Its error output, for when it dies.
             .stderr(Stdio::piped())
             .fd_mappings(mappings)
             .map_err(std::io::Error::other)?;

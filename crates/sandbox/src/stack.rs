@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use crate::Script;
 
-/// How the worker names the tool's module.
+/// The URL scheme of the tool's module in the worker.
 const SCHEME: &str = "tool:///";
 /// Scripts of the worker itself.
 const OWN: [&str; 2] = ["ext:", "sandbox:"];
 
-/// The text with the tool's positions as its author knows them, without the worker's own frames, and without the one
-/// character that records cannot hold.
+/// The text with positions in the author's source, without the worker's own frames, and without
+/// U+0000, which records cannot store.
 pub fn mapped(text: &str, script: &Script) -> String {
     let text = &storable(text);
     if !text.contains(SCHEME) && !text.contains("    at ") {
@@ -22,7 +22,7 @@ pub fn mapped(text: &str, script: &Script) -> String {
     lines.join("\n")
 }
 
-/// The text with U+FFFD for U+0000.
+/// Replaces U+0000 with U+FFFD.
 pub fn storable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }
@@ -56,7 +56,7 @@ fn map_line<'l>(line: &'l str, script: &Script) -> Cow<'l, str> {
     Cow::Owned(mapped)
 }
 
-/// `:line:column` at the front, and how many bytes it takes.
+/// Parses `:line:column` at the start; returns its length too.
 fn position(text: &str) -> Option<(u32, u32, usize)> {
     let (line, after) = number(text)?;
     let (column, end) = number(after)?;

@@ -22,20 +22,20 @@ use crate::upload::UploadCapacity;
 use crate::worker::Worker;
 use crate::{ConsoleLine, HostOps, Script};
 
-/// How long the worker may take to make an isolate, before the tool's own time begins.
+/// How long the worker may take to create an isolate, before the tool's own time begins.
 const START: Duration = Duration::from_secs(30);
-/// Frames of earlier calls that may still arrive.
+/// How many frames of earlier calls are tolerated.
 const MAX_LATE: usize = 10_000;
-/// Frames on their way to the worker.
+/// The capacity of the queue of frames to the worker.
 const OUTBOX: usize = 16;
 
 pub struct Watch<'a> {
     pub script: &'a Script,
-    /// The call runs in the isolate that an earlier call of the same script left.
+    /// The call runs in the isolate that an earlier call of the same script kept.
     pub has_script: bool,
-    /// An isolate is there: the call's time counts from its first frame on.
+    /// An isolate is ready: the call's time counts from its first frame.
     pub is_counted: bool,
-    /// The worker is to tell what the engine made of the script.
+    /// The worker sends the engine's code cache of the script.
     pub wants_cache: bool,
     pub host: Arc<dyn HostOps>,
     pub cancelled: &'a CancellationToken,
@@ -47,12 +47,12 @@ pub struct Watch<'a> {
     pub uploads: &'a Arc<Semaphore>,
 }
 
-/// What became of the worker.
+/// What happens to the worker after the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerFate {
-    /// It takes the next call; the isolate was kept.
+    /// It can take the next call; the isolate was kept.
     Kept,
-    /// It takes the next call.
+    /// It can take the next call.
     Fresh,
     /// It must be killed.
     Unusable,
@@ -67,7 +67,7 @@ enum StopReason {
     Cancelled,
 }
 
-/// Sends `start` (the payload of the call) and sees to the call's end.
+/// Sends `start` (the payload of the call) and supervises the call until it ends.
 pub async fn supervise(
     worker: &mut Worker,
     start: bytes::Bytes,
@@ -115,13 +115,13 @@ pub async fn supervise(
                     Some(Err(error)) => break Err(Some(error.to_string())),
                 };
                 if has_child && frame.kind == Kind::Ready {
-                    break Err(Some("another process took its place during the call".into()));
+                    break Err(Some("another process replaced it during the call".into()));
                 }
-                // What an earlier call let go of may arrive late.
+                // Frames of what an earlier call dropped may arrive late.
                 if frame.call != call {
                     late += 1;
                     if late > MAX_LATE {
-                        break Err(Some("it keeps talking of other calls".into()));
+                        break Err(Some("it keeps sending frames of other calls".into()));
                     }
                     continue;
                 }
@@ -145,7 +145,8 @@ pub async fn supervise(
                             look.as_mut().reset(now + meter.as_ref().map(Meter::first_look).unwrap_or_default());
                         }
                     }
-                    // The first only, which the worker sends before any of the script's code runs.
+                    // Only the first one, which the worker sends before any of the script's code
+                    // runs.
                     Kind::CodeCache if wants_cache => {
                         wants_cache = false;
                         watch.script.cache.put(frame.payload);
@@ -169,12 +170,12 @@ pub async fn supervise(
             why = reason, if stop_reason.is_none() => {
                 stop_reason = Some(why);
                 if matches!(why, StopReason::Memory) {
-                    // A process that gets here is past the engine's own limits, and would continue.
+                    // This process is past the engine's own limits, and would continue.
                     worker.bounds.kill();
                     break Err(None);
                 }
                 stop.cancel();
-                // To end, the call needs the processor.
+                // To end, the call needs the CPU.
                 meter = None;
                 worker.bounds.let_go();
                 grace.as_mut().reset(Instant::now() + watch.grace);
@@ -212,7 +213,7 @@ pub async fn supervise(
     (ending, after)
 }
 
-/// Returns when the meter says that the call's processor time or memory is used up.
+/// Returns when the call's CPU time or memory is used up.
 async fn spent(meter: &mut Option<Meter<'_>>, mut look: Pin<&mut Sleep>) -> StopReason {
     let Some(meter) = meter else { return std::future::pending().await };
     loop {
@@ -232,7 +233,8 @@ async fn either(one: &CancellationToken, other: &CancellationToken) {
     }
 }
 
-/// Writes the call, then the replies of its ops, and in between the request to end it.
+/// Writes the call, then the replies of its ops, and the request to end it when `stop` is
+/// cancelled.
 async fn write(
     sink: &mut FramedWrite<OwnedWriteHalf, FrameCodec>,
     call: u32,
@@ -244,12 +246,12 @@ async fn write(
         sink.feed(frame).await?;
     }
     sink.flush().await?;
-    let mut is_told = false;
+    let mut is_cancel_sent = false;
     loop {
         tokio::select! {
             biased;
-            () = stop.cancelled(), if !is_told => {
-                is_told = true;
+            () = stop.cancelled(), if !is_cancel_sent => {
+                is_cancel_sent = true;
                 sink.send(Frame::new(Kind::Cancel, call, 0, Vec::new())).await?;
             }
             frame = queue.recv() => {

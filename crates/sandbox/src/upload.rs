@@ -1,5 +1,5 @@
-//! A request's body on its way from the worker to the network. Chunks are joined as they arrive, so
-//! a body takes as much memory as it has bytes, however small its chunks are.
+//! A request's body between the worker and the network. Chunks are joined as they arrive, so a body
+//! takes as much memory as it has bytes, however small its chunks are.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,18 +10,18 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::protocol::{Frame, MAX_CHUNK_BYTES, UPLOAD_WINDOW_BYTES};
 use crate::{BodyStream, OpError};
 
-/// Memory for the request bodies of one call. Calls share it, except that each has its own for one
-/// body, so that no call keeps the others from sending.
+/// Memory for the request bodies of one call. Calls share it, but each call has its own for one
+/// body, so that no call can keep the others from sending.
 pub struct UploadCapacity {
     own: Arc<Semaphore>,
     shared: Arc<Semaphore>,
 }
 
-/// The memory of one body, until it is dropped.
+/// The memory of one body. Dropping it releases the memory.
 pub type UploadPermit = OwnedSemaphorePermit;
 
 impl UploadCapacity {
-    /// What calls share: this many bytes.
+    /// The memory that calls share, in bytes.
     pub fn shared(bytes: usize) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(bytes / UPLOAD_WINDOW_BYTES))
     }
@@ -30,7 +30,7 @@ impl UploadCapacity {
         Self { own: Arc::new(Semaphore::new(1)), shared: shared.clone() }
     }
 
-    /// Memory for another body; `None` when there is none left.
+    /// Memory for another body; `None` if none is left.
     pub fn take(&self) -> Option<UploadPermit> {
         let take = |room: &Arc<Semaphore>| room.clone().try_acquire_owned().ok();
         take(&self.own).or_else(|| take(&self.shared))
@@ -43,7 +43,7 @@ pub struct Upload(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     more: Notify,
-    /// As long as either end can hold bytes.
+    /// Held while either end can hold bytes.
     _permit: UploadPermit,
 }
 
@@ -61,13 +61,13 @@ impl Shared {
 }
 
 impl Upload {
-    /// The two ends. The worker gets credit for as many bytes as were sent on.
+    /// Creates the two ends. The worker gets credit for the bytes that were sent on.
     pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, permit: UploadPermit) -> (Self, BodyStream) {
         let shared = Arc::new(Shared { state: Mutex::default(), more: Notify::new(), _permit: permit });
         let body = futures::stream::unfold((shared.clone(), out), move |(shared, out)| async move {
             let piece = next(&shared).await?;
             if let Ok(bytes) = &piece {
-                // When frames are no longer received, the call is over.
+                // If frames are no longer received, the call is over.
                 let _ = out.send(Frame::credit(call, op, bytes.len())).await;
             }
             Some((piece, (shared, out)))
@@ -75,13 +75,13 @@ impl Upload {
         (Self(shared), body.boxed())
     }
 
-    /// Takes a piece. The error says what no worker does.
+    /// Adds a chunk. The error is a breach of the protocol.
     pub fn add(&self, piece: &[u8]) -> Result<(), String> {
         let bytes = piece.len();
         if bytes == 0 || bytes > MAX_CHUNK_BYTES {
-            return Err(format!("a piece of {bytes} bytes of a body"));
+            return Err(format!("a body chunk of {bytes} bytes"));
         }
-        // A world that dropped the body does not want the rest.
+        // The reader dropped the body: discard the rest.
         if Arc::strong_count(&self.0) == 1 {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The body ends here, with an error after what has come.
+    /// Ends the body with an error after the bytes that have arrived.
     pub fn fail(self, error: OpError) {
         self.0.state().error = Some(error);
     }
@@ -108,7 +108,7 @@ impl Drop for Upload {
     }
 }
 
-/// All that has come, in one piece.
+/// All bytes that have arrived, in one chunk.
 async fn next(shared: &Shared) -> Option<Result<Bytes, OpError>> {
     loop {
         {

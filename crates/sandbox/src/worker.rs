@@ -22,17 +22,17 @@ use crate::protocol::{
 };
 use crate::spawner::Spawner;
 
-/// How long a process may take to be ready: a loaded machine takes its time.
+/// How long a process may take to become ready; generous, for a loaded machine.
 pub const START: Duration = Duration::from_secs(30);
 /// How long a worker may take from one isolate's process to the next.
 const NEXT_CHILD: Duration = Duration::from_secs(5);
-/// How long a process may take to end by itself after its socket closed.
+/// How long a process may take to exit by itself after its socket closed.
 const OWN_END: Duration = Duration::from_millis(500);
-/// How long to wait for a killed process's end, which the kernel brings about.
+/// How long to wait for the exit of a killed process.
 pub const REAP: Duration = Duration::from_secs(5);
-/// Frames that are read between calls without looking up.
+/// How many frames are read at once between calls.
 const FRAMES_AT_ONCE: usize = 64;
-/// Bytes of a dead worker's standard error that are looked at.
+/// How much of a dead worker's standard error is read, in bytes.
 pub const LAST_WORDS: u64 = 2000;
 
 pub struct Worker {
@@ -41,27 +41,27 @@ pub struct Worker {
     pub sink: FramedWrite<OwnedWriteHalf, FrameCodec>,
     /// The number of the last call.
     calls: u32,
-    /// Around the process that runs tool code, which the one that was started has below it.
+    /// The limits of the process that runs tool code, a descendant of the one that was started.
     pub bounds: ProcessLimits,
-    /// Fresh isolates that the process is still good for.
+    /// How many fresh isolates the process can still create.
     isolates: u32,
-    /// Heap of the next fresh isolate, in MiB: what the call before had.
+    /// Heap limit of the next fresh isolate, in MiB: what the call before had.
     next_mb: u64,
-    /// That isolate is made and waits.
+    /// That isolate is ready.
     is_ready: bool,
-    /// Each fresh isolate has a process of its own.
+    /// Each fresh isolate has its own process.
     pub has_child: bool,
-    /// What its first process reported.
-    walls: Vec<Protection>,
-    /// The process of the last isolate was asked to end; until the next one reports, none is
-    /// limited.
+    /// The protections that its first process reported.
+    protections: Vec<Protection>,
+    /// The process of the last isolate was asked to exit; until the next one reports, no limits
+    /// apply to any.
     is_between_children: bool,
-    /// It broke the protocol between calls, or hung up: no call may meet it.
+    /// It broke the protocol between calls or closed the socket: it must not get a call.
     is_broken: bool,
 }
 
 impl Worker {
-    /// Starts a process and says what it is for.
+    /// Starts a process and sends its mode.
     pub async fn spawn(
         spawner: &Spawner,
         mode: Mode,
@@ -83,14 +83,14 @@ impl Worker {
             next_mb: memory_mb,
             is_ready: false,
             has_child: false,
-            walls: Vec::new(),
+            protections: Vec::new(),
             is_between_children: false,
             is_broken: false,
         };
         let begin = Begin::frame(mode, has_snapshot, memory_mb);
         let sent = worker.sink.send(begin.map_err(|error| SandboxError::Protocol(error.to_string()))?).await;
         if sent.is_err() {
-            return Err(SandboxError::Died(worker.last_words().await));
+            return Err(SandboxError::Died(worker.last_output().await));
         }
         let frame = worker.next_while_starting().await?;
         let named = match frame.kind {
@@ -109,7 +109,7 @@ impl Worker {
         match timeout(START, self.frames.next()).await {
             Err(_) => Err(SandboxError::Slow(START.as_secs())),
             Ok(Some(Ok(frame))) => Ok(frame),
-            Ok(Some(Err(FrameError::Io(_))) | None) => Err(SandboxError::Died(self.last_words().await)),
+            Ok(Some(Err(FrameError::Io(_))) | None) => Err(SandboxError::Died(self.last_output().await)),
             Ok(Some(Err(error))) => Err(SandboxError::Protocol(error.to_string())),
         }
     }
@@ -126,7 +126,7 @@ impl Worker {
         }
         self.isolates = hello.isolates;
         self.has_child = hello.has_child;
-        self.walls.clone_from(&hello.protections);
+        self.protections.clone_from(&hello.protections);
         if self.has_child {
             self.bounds.take_child().map_err(|error| SandboxError::Protocol(error.to_string()))?;
         }
@@ -134,23 +134,23 @@ impl Worker {
         Ok(hello)
     }
 
-    /// Whether another fresh isolate may be made in this process.
+    /// Whether the process cannot create another fresh isolate.
     pub fn is_worn_out(&self) -> bool {
         self.isolates == 0
     }
 
-    /// Whether no tool's code ever came here.
+    /// Whether it never ran tool code.
     pub fn is_untouched(&self) -> bool {
         self.calls == 0
     }
 
-    /// Whether the next process was asked for a while ago and is not there.
+    /// Whether the next process was requested a while ago and is not ready.
     pub fn is_overdue(&mut self, since: Instant) -> bool {
         since.elapsed() > NEXT_CHILD && self.is_between_children()
     }
 
-    /// Whether the process of the last isolate is to end and the next one is not there, as far as
-    /// the worker has reported.
+    /// Whether the process of the last isolate was asked to exit and the next one is not ready, as
+    /// far as the worker has reported.
     fn is_between_children(&mut self) -> bool {
         self.listen();
         self.is_between_children
@@ -170,7 +170,7 @@ impl Worker {
         for _ in 0..FRAMES_AT_ONCE {
             match self.frames.next().now_or_never() {
                 Some(Some(Ok(Frame { kind: Kind::Ready, payload, .. }))) => self.welcome(&payload),
-                // What a call let go of arrives late.
+                // A late frame of something that the call dropped.
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(_)) | None) => {
                     self.is_broken = true;
@@ -182,7 +182,8 @@ impl Worker {
         }
     }
 
-    /// The next isolate is there. Where it has a process of its own, that one is held from now on.
+    /// Handles `Ready`: the next isolate is ready. If it has its own process, that process is
+    /// opened.
     fn welcome(&mut self, ready: &[u8]) {
         if !self.has_child {
             self.is_ready = true;
@@ -192,52 +193,55 @@ impl Worker {
             Ok(()) => (self.is_ready, self.is_between_children) = (true, false),
             Err(reason) => {
                 let process = self.process.id();
-                tracing::warn!(%reason, process, "a sandbox worker has no good process for its next isolate");
+                tracing::warn!(%reason, process, "a sandbox worker has no valid process for its next isolate");
                 self.is_broken = true;
             }
         }
     }
 
-    /// Who had the last process in its hands, and whatever it left on the socket, must not speak for the next one, nor to it.
+    /// Switches to the next process. An attacker in the last process, or data that it left on the
+    /// socket, must not be able to send frames for the next one, or to it.
     fn take_child(&mut self, ready: &[u8]) -> Result<(), String> {
         if !self.is_between_children {
-            return Err("nobody asked for one".into());
+            return Err("no new process was requested".into());
         }
         self.bounds.take_child().map_err(|error| error.to_string())?;
-        // From here on the last one has ended, so that all that it said is here. The new one says nothing before a call.
+        // The last process has exited now, so everything that it sent has arrived. The new one
+        // sends nothing before a call.
         let socket: &UnixStream = self.frames.get_ref().as_ref();
         let is_silent = self.frames.read_buffer().is_empty() && ioctl_fionread(socket).is_ok_and(|bytes| bytes == 0);
         if !is_silent {
-            return Err("more was said than that it is there".into());
+            return Err("it sent data before its first call".into());
         }
         let Ready { mark, protections } = decode(ready).map_err(|error| error.to_string())?;
-        let lost = level::lost(&self.walls, &protections);
+        let lost = level::lost(&self.protections, &protections);
         if !lost.is_empty() {
-            return Err(format!("walls do not stand any more: {}", lost.join("; ")));
+            return Err(format!("protections are not in force any more: {}", lost.join("; ")));
         }
-        // Behind all that was for the last one, and before all that is for this one.
+        // After everything for the last process, and before everything for this one.
         self.sink.write_buffer_mut().extend_from_slice(mark.bytes());
         Ok(())
     }
 
-    /// Waits until a process is there that had no call yet, where each isolate has its own.
+    /// Waits for a process that has not run a call, if each isolate has its own.
     pub async fn next_child(&mut self) -> Result<(), SandboxError> {
-        timeout(NEXT_CHILD, self.born()).await.unwrap_or(Err(SandboxError::Slow(NEXT_CHILD.as_secs())))
+        timeout(NEXT_CHILD, self.wait_for_child()).await.unwrap_or(Err(SandboxError::Slow(NEXT_CHILD.as_secs())))
     }
 
-    async fn born(&mut self) -> Result<(), SandboxError> {
+    async fn wait_for_child(&mut self) -> Result<(), SandboxError> {
         self.listen();
         if !self.has_child || self.is_ready {
             return Ok(());
         }
         self.is_between_children = true;
-        // The second one says that there is a call. One that comes when the process has ended is never read.
+        // The second one says that a call is waiting. If it arrives after the process has exited,
+        // it is never read.
         for _ in 0..2 {
             let _ = self.sink.feed(Frame::new(Kind::Spent, 0, 0, Vec::new())).await;
         }
         let _ = self.sink.flush().await;
         while self.is_between_children {
-            // What a call let go of arrives late.
+            // A late frame of something that the call dropped.
             let frame = self.next_while_starting().await?;
             if frame.kind == Kind::Ready {
                 self.welcome(&frame.payload);
@@ -249,7 +253,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The isolate of the last call is not wanted again.
+    /// Tells the worker that the isolate of the last call is not needed any more.
     pub async fn spend(&mut self) -> Result<(), FrameError> {
         if self.has_child {
             self.is_between_children = true;
@@ -258,12 +262,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether a fresh isolate waits here that can have so many MiB.
+    /// Whether a fresh isolate is ready that can have this many MiB.
     pub fn is_ready_for(&mut self, memory_mb: u64) -> bool {
         (self.has_child || self.next_mb == memory_mb) && self.is_ready()
     }
 
-    /// The number of a new call with so many MiB, which may run in a kept isolate or a fresh one.
+    /// The number of a new call with this much memory, in a kept or a fresh isolate.
     pub fn next_call(&mut self, is_fresh: bool, memory_mb: u64) -> u32 {
         self.isolates = self.isolates.saturating_sub(u32::from(is_fresh));
         self.next_mb = memory_mb;
@@ -272,7 +276,7 @@ impl Worker {
         self.calls
     }
 
-    /// Whether a call may have it, as far as can be seen without waiting.
+    /// Whether it can take a call, as far as is known without waiting.
     pub fn is_alive(&mut self) -> bool {
         // The stream reports a breach once and continues: a caller that checks only the process
         // would never see it.
@@ -284,14 +288,14 @@ impl Worker {
         self.process.id()
     }
 
-    /// Kills the process and waits for its end. `None` when its end cannot be seen.
+    /// Kills the process and waits for its exit. `None` if the exit is not observed.
     pub async fn kill(mut self) -> Option<Death> {
         self.bounds.kill();
         self.process.start_kill();
         self.death().await
     }
 
-    /// The end of a process whose socket closed. One that closed its socket and lives on is killed.
+    /// Waits for the exit of a process whose socket closed, and kills it if it does not exit.
     pub async fn death(&mut self) -> Option<Death> {
         let status = match timeout(OWN_END, self.process.wait()).await {
             Ok(ended) => ended.ok()?,
@@ -302,39 +306,40 @@ impl Worker {
             }
         };
         let is_memory_kill = self.bounds.was_killed_for_memory();
-        Some(Death { status, is_memory_kill, words: self.last_words().await })
+        Some(Death { status, is_memory_kill, output: self.last_output().await })
     }
 
-    /// What the process wrote before it died, on one line.
-    async fn last_words(&mut self) -> String {
+    /// The process's error output, on one line.
+    async fn last_output(&mut self) -> String {
         let Some(stderr) = self.process.take_stderr() else { return String::new() };
-        let mut words = Vec::new();
-        let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut words)).await;
-        on_one_line(&words)
+        let mut output = Vec::new();
+        let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut output)).await;
+        on_one_line(&output)
     }
 }
 
-/// Last words as they are told.
-pub fn on_one_line(words: &[u8]) -> String {
-    String::from_utf8_lossy(words).split_whitespace().collect::<Vec<_>>().join(" ")
+/// Formats error output for a log line.
+pub fn on_one_line(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How a process ended.
 #[derive(Debug)]
 pub struct Death {
     pub status: ExitStatus,
-    /// The kernel did it, for the memory of the process's control group.
+    /// The kernel killed it because its control group reached the memory limit.
     pub is_memory_kill: bool,
-    pub words: String,
+    pub output: String,
 }
 
 impl Death {
-    /// The signal that ended it, or its child: who outlives its child tells of that as a shell does.
+    /// The signal that killed it, or its child: a process that outlives its child exits with the
+    /// code that a shell would use.
     fn signal(&self) -> Option<i32> {
         self.status.signal().or_else(|| self.status.code().map(|code| code - 128).filter(|signal| *signal > 0))
     }
 
-    /// Somebody else killed it.
+    /// It was killed from outside.
     pub fn is_killed(&self) -> bool {
         self.signal() == Some(nix::libc::SIGKILL)
     }
@@ -344,11 +349,11 @@ impl Death {
         self.signal() == Some(nix::libc::SIGSYS)
     }
 
-    /// The kernel kills for it; the engine and the allocator abort when memory ends.
+    /// The kernel kills for it; the engine and the allocator abort when memory runs out.
     pub fn is_out_of_memory(&self) -> bool {
         use nix::libc::{SIGABRT, SIGILL, SIGTRAP};
         self.is_memory_kill
             || self.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
-            || self.words.contains("out of memory")
+            || self.output.contains("out of memory")
     }
 }

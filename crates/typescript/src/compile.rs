@@ -21,12 +21,13 @@ pub enum Dialect {
 /// A module, ready for the engine.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// An ES module without types. For JavaScript, the source as it was.
+    /// An ES module without types. For JavaScript, the source without changes.
     pub javascript: String,
     pub source_map: SourceMap,
 }
 
-/// Why a source cannot be compiled, and where. Lines and columns start at 1; columns count UTF-16 units.
+/// Why a source cannot be compiled, and where. Lines and columns start at 1; columns count UTF-16
+/// units.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct SyntaxError {
@@ -35,10 +36,12 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// Strips the types and rewrites what only TypeScript has (enums, namespaces, parameter properties). The rest stays
-/// as it is: the target is the newest ECMAScript. `file_name` is only a name; nothing is read from disk.
+/// Strips the types and rewrites syntax that only TypeScript has (enums, namespaces, parameter
+/// properties). The rest is not changed: the target is the newest ECMAScript. `file_name` is only a
+/// name; nothing is read from disk.
 ///
-/// Decorators, `accessor` fields and JSX are errors: no engine here runs them, and rewriting them would need imports.
+/// Decorators, `accessor` fields and JSX are errors: the engine does not run them, and rewriting
+/// them would need imports.
 pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compiled, Vec<SyntaxError>> {
     syntax::with_tree(source, dialect, |tree| {
         let unsupported = unsupported::find(&tree);
@@ -52,7 +55,8 @@ pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compil
     })
 }
 
-/// The module that a TypeScript tree becomes; an error where the types hid one from TypeScript's checks.
+/// Emits JavaScript for a TypeScript tree. Fails if the result has an error that TypeScript's
+/// checks allow for the sake of types.
 pub(crate) fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError>> {
     let Tree { allocator, mut program, scoping, lines } = tree;
     let options = TransformOptions::default();

@@ -1,4 +1,4 @@
-//! The one entry that a runner calls: `export async function execute(input, context)`.
+//! The entry that a runner calls: `export async function execute(input, context)`.
 
 use oxc::ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, Function, Program, Statement,
@@ -9,16 +9,16 @@ use oxc::span::{GetSpan, Span};
 use crate::inspect::{Findings, Rule};
 
 const NAME: &str = "execute";
-const MISSING: &str = "the code exports no execute: add export async function execute(input, context) { … }";
+const MISSING: &str = "the code does not export execute: add export async function execute(input, context) { … }";
 const ONLY_DEFAULT: &str =
     "a default export is not enough: the runner calls execute by name; write export async function execute(…)";
 const ONLY_TYPE: &str = "execute is exported as a type only: export the function itself";
-const NO_FUNCTION: &str = "execute is exported, but the code shows no function for it here: write it as \
+const NO_FUNCTION: &str = "execute is exported, but the source does not show that it is a function: write it as \
                            async function execute(input, context) { … }";
 const NOT_ASYNC: &str = "execute must be async: write async before it, and await what it calls";
-const GENERATOR: &str = "execute must not be a generator: take the * away and return the result";
+const GENERATOR: &str = "execute must not be a generator: remove the * and return the result";
 
-/// What is behind a name.
+/// The declaration of a name.
 #[derive(Clone, Copy)]
 enum Meant {
     Function {
@@ -26,7 +26,7 @@ enum Meant {
         is_generator: bool,
         span: Span,
     },
-    /// Something whose kind the source does not show.
+    /// Something whose kind is not known from the source.
     Other(Span),
 }
 
@@ -92,7 +92,7 @@ fn default_export(program: &Program<'_>) -> Option<Span> {
     })
 }
 
-/// What a name of the module's own scope is declared as.
+/// Finds the declaration of a name in the module's scope.
 fn top_level(program: &Program<'_>, name: &str) -> Option<Meant> {
     program.body.iter().find_map(|statement| match statement {
         Statement::FunctionDeclaration(function) => function_named(function, name),
@@ -118,7 +118,7 @@ fn declared(declaration: &Declaration<'_>, name: &str) -> Option<Meant> {
     }
 }
 
-/// Overload signatures and `declare function` have no body: they are not the function.
+/// Overload signatures and `declare function` have no body and are skipped.
 fn function_named(function: &Function<'_>, name: &str) -> Option<Meant> {
     let id = function.id.as_ref().filter(|id| id.name == name)?;
     function.body.as_ref()?;

@@ -1,4 +1,4 @@
-//! Code from strings and code from elsewhere: what tool code must not reach for.
+//! Finds code that tools must not use: code from strings, and imports.
 
 use oxc::ast::ast::{
     Argument, AssignmentExpression, AssignmentTarget, AssignmentTargetProperty, BinaryExpression, BindingPattern,
@@ -15,14 +15,14 @@ use crate::syntax::Tree;
 
 const TIMERS: [&str; 2] = ["setTimeout", "setInterval"];
 
-const EVAL: &str = "eval runs text as code, which tools must not: parse the text, or use JSON.parse for data";
-const FUNCTION: &str = "a Function constructor runs text as code, which tools must not: write the function itself";
-const REQUIRE: &str = "require is not there: a tool stands alone; use the web platform (fetch, crypto, URL) and \
+const EVAL: &str = "eval runs text as code, which is not allowed: parse the text, or use JSON.parse for data";
+const FUNCTION: &str = "a Function constructor runs text as code, which is not allowed: write the function itself";
+const REQUIRE: &str = "require is not available: a tool has no modules; use the web platform (fetch, crypto, URL) and \
                        context.api";
-const IMPORT: &str = "imports are not allowed: a tool stands alone; put what it needs into its own source";
-const DYNAMIC_IMPORT: &str = "import() is not allowed: a tool stands alone; put what it needs into its own source";
-const META: &str = "import.meta is not there: a tool has no module address";
-const STRING_TIMER: &str = "a timer with a string runs text as code, which tools must not: give it a function";
+const IMPORT: &str = "imports are not allowed: put what the tool needs into its own source";
+const DYNAMIC_IMPORT: &str = "import() is not allowed: put what the tool needs into its own source";
+const META: &str = "import.meta is not allowed: a tool has no module URL";
+const STRING_TIMER: &str = "a timer with a string runs text as code, which is not allowed: pass a function";
 
 pub(crate) fn find(tree: &Tree<'_, '_>, findings: &mut Findings<'_, '_>) {
     let names = Names::of(tree);
@@ -35,7 +35,7 @@ struct Finder<'t, 'f, 'l, 's> {
 }
 
 impl Finder<'_, '_, '_, '_> {
-    /// A property read from `object`, by access or by destructuring.
+    /// A property that is read from `object`, by access or by destructuring.
     fn property_read(&mut self, object: &Expression<'_>, name: &str, span: Span) {
         if self.names.is_global_object(object) {
             self.global_read(name, span);
@@ -53,7 +53,7 @@ impl Finder<'_, '_, '_, '_> {
         }
     }
 
-    /// `Reflect.get(object, "name")` and its like.
+    /// `Reflect.get(object, "name")` and similar.
     fn reflection(&mut self, callee: &Expression<'_>, arguments: &[Argument<'_>]) {
         let Some(member) = callee.get_inner_expression().as_member_expression() else { return };
         let Expression::Identifier(owner) = member.object().get_inner_expression() else { return };
@@ -87,7 +87,7 @@ impl Finder<'_, '_, '_, '_> {
         if timer && text_given {
             self.findings.add(Rule::NoStringTimer, first.map_or(callee.span(), GetSpan::span), STRING_TIMER);
         }
-        // x.constructor("return 1") is no way to copy an object: x is a function.
+        // `x.constructor("return 1")` does not copy an object: x is a function.
         if let Some(member) = callee.as_member_expression()
             && self.names.property(member).as_deref() == Some("constructor")
             && arguments.iter().filter_map(Argument::as_expression).any(|argument| self.names.is_text(argument))
@@ -107,7 +107,7 @@ impl<'a> Visit<'a> for Finder<'_, '_, '_, '_> {
 
     fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
         self.visit_expression(&it.left);
-        // `x instanceof Function` only asks.
+        // `x instanceof Function` does not call it.
         let asks = it.operator.as_str() == "instanceof"
             && matches!(it.right.get_inner_expression(), Expression::Identifier(name) if name.name == "Function");
         if !asks {
@@ -153,7 +153,8 @@ impl<'a> Visit<'a> for Finder<'_, '_, '_, '_> {
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.call(&it.callee, &it.arguments);
         self.reflection(&it.callee, &it.arguments);
-        // With `new`, it may make another object of the same class. A class cannot be called without; Function can.
+        // With `new` it may create another object of the same class. Without `new` a class cannot
+        // be called, but `Function` can.
         if let Expression::Identifier(name) = it.callee.get_inner_expression()
             && self.names.holds_constructor(name)
             && it.arguments.iter().filter_map(Argument::as_expression).any(|argument| self.names.is_text(argument))
@@ -189,7 +190,7 @@ impl<'a> Visit<'a> for Finder<'_, '_, '_, '_> {
         self.findings.add(Rule::NoImport, it.span, IMPORT);
     }
 
-    /// `typeof eval` in a type names what eval is; nothing is read.
+    /// `typeof eval` in a type reads nothing at run time.
     fn visit_ts_type_query(&mut self, it: &TSTypeQuery<'a>) {
         if let TSTypeQueryExprName::TSImportType(import) = &it.expr_name {
             self.visit_ts_import_type(import);

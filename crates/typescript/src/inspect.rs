@@ -1,4 +1,4 @@
-//! Findings about a tool's code from its syntax tree.
+//! Findings about a tool's code, from its syntax tree.
 
 use oxc::span::Span;
 
@@ -6,12 +6,12 @@ use crate::position::Lines;
 use crate::syntax::with_tree;
 use crate::{Dialect, SyntaxError, compile, entry, forbidden, unsupported};
 
-/// A rule that tool code keeps.
+/// A rule for tool code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// No `eval`, by whatever name it is reached.
+    /// No `eval`, under any name.
     NoEval,
-    /// No code from strings: the constructors of functions, and timers with a string.
+    /// No constructors of functions: they make code from strings.
     NoFunctionConstructor,
     NoStringTimer,
     /// No `import(…)`.
@@ -43,7 +43,7 @@ impl Rule {
     }
 }
 
-/// A breach of a rule. Line and column start at 1; the column counts UTF-16 units.
+/// A violation of a rule. Line and column start at 1; the column counts UTF-16 units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub rule: Rule,
@@ -53,13 +53,15 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Breaches told of one source, at most: finding the column of each takes time, and more do not help an author.
+/// Limit on the findings for one source: finding the column of each takes time, and more do not
+/// help an author.
 const MAX_FINDINGS: usize = 200;
 
-/// The breaches of each [`Rule`] (at most 200 in all), in the order of the source; or why there is no tree to look at.
+/// The violations of each [`Rule`] (at most 200 in all), in the order of the source, or the errors
+/// if there is no tree.
 ///
-/// The rules see what stands in the tree: a name computed at run time escapes them. They are for authors; the
-/// sandbox is what holds.
+/// The rules check only what is in the tree: they do not find a name that is computed at run time.
+/// They are for authors; the sandbox enforces security.
 pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<SyntaxError>> {
     with_tree(source, dialect, |tree| {
         let unsupported = unsupported::find(&tree);

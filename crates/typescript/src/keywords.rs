@@ -1,8 +1,8 @@
-//! The keywords of the language, as far as the scan needs them.
+//! The keywords that the scan needs.
 
 use crate::scan::{Before, TokenKind};
 
-/// Words that carry on the statement before, even on a new line or after a `}`.
+/// Words that continue the previous statement, even on a new line or after a `}`.
 pub(crate) const CONTINUES: &[&str] = &[
     "as",
     "catch",
@@ -19,7 +19,7 @@ pub(crate) const CONTINUES: &[&str] = &[
     "while",
 ];
 
-/// What a word is to the scan: its kind, and what stands before whatever follows it.
+/// The token kind of a word, and the state of the scan after it.
 pub(crate) fn meaning(word: &str) -> (TokenKind, Before) {
     match word {
         "if" | "for" | "while" | "do" | "with" => (TokenKind::StatementKeyword, Before::Expression),

@@ -1,8 +1,8 @@
 //! The TypeScript front end: turns source into JavaScript and a source map, and reports what the
 //! syntax tree shows.
 //!
-//! It knows no tool, no engine and no file: text in, text and findings out. It expects hostile
-//! source, which gives errors and never a crash.
+//! It does not depend on tools, an engine or files: text in, text and findings out. Hostile source
+//! results in errors and never in a crash.
 //!
 //! Begin with `compile.rs` and `inspect.rs`.
 

@@ -1,4 +1,4 @@
-//! What names and expressions hold, as far as the source shows without running it.
+//! What names and expressions refer to, as far as the source shows without running it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,11 +44,11 @@ const BUILT_IN_FUNCTIONS: &[&str] = &[
 ];
 const NAMESPACES: &[&str] = &["Atomics", "JSON", "Math", "Reflect"];
 
-/// How far a chain such as `self.self.self` is followed: each link of it is looked at from each end.
+/// How far a chain such as `self.self.self` is followed: each link is checked from each end.
 const MAX_LOOK: u32 = 16;
 
-/// Variables that hold the global object, a function, somebody's constructor or a text, as far as their declarations
-/// say.
+/// Variables that hold the global object, a function, a constructor or a text, according to their
+/// declarations.
 pub(crate) struct Names<'t> {
     scoping: &'t Scoping,
     globals: HashSet<SymbolId>,
@@ -75,7 +75,8 @@ impl<'t> Names<'t> {
         reference.symbol_id()
     }
 
-    /// A reference to the global of this name: nothing in the source declares it (`declare` declares nothing).
+    /// Whether a reference is to the global of this name: nothing in the source declares it
+    /// (`declare` declares nothing).
     pub(crate) fn is_global(&self, name: &IdentifierReference<'_>) -> bool {
         self.symbol(name).is_none_or(|symbol| self.scoping.symbol_flags(symbol).is_ambient())
     }
@@ -84,12 +85,12 @@ impl<'t> Names<'t> {
         name.reference_id.get().is_none_or(|id| !self.scoping.get_reference(id).flags().is_type_only())
     }
 
-    /// The text that an expression is known to be.
+    /// The text of an expression, if the source shows it.
     pub(crate) fn text(&self, expression: &Expression<'_>) -> Option<String> {
         static_text(expression, |name| self.texts.get(&self.symbol(name)?).map(String::as_str))
     }
 
-    /// The name that a member access reads, where the source shows it.
+    /// The property name of a member access, if the source shows it.
     pub(crate) fn property(&self, member: &MemberExpression<'_>) -> Option<String> {
         match member {
             MemberExpression::StaticMemberExpression(member) => Some(member.property.name.to_string()),
@@ -106,7 +107,8 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// A string, a template, the name of one, or a sum that has one: text whatever the rest is.
+    /// Whether an expression is text: a string, a template, the name of one, or a sum with one of
+    /// them.
     pub(crate) fn is_text(&self, expression: &Expression<'_>) -> bool {
         let is_one = |part: &Expression<'_>| match part {
             Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => true,
@@ -150,7 +152,7 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// An expression that is a function, or that has a function's prototype.
+    /// Whether an expression is a function or a function's prototype.
     pub(crate) fn is_function(&self, expression: &Expression<'_>) -> bool {
         self.is_function_within(expression, MAX_LOOK)
     }
@@ -206,7 +208,7 @@ impl<'t> Names<'t> {
         inner.as_member_expression().is_some_and(|member| self.property(member).as_deref() == Some("constructor"))
     }
 
-    /// A variable that was declared as `x.constructor`, for any `x` but `this`.
+    /// Whether a variable was declared as `x.constructor`, for any `x` except `this`.
     pub(crate) fn holds_constructor(&self, name: &IdentifierReference<'_>) -> bool {
         self.symbol(name).is_some_and(|symbol| self.constructors.contains(&symbol))
     }

@@ -1,15 +1,17 @@
-//! An upper bound for how deep a source nests, found without recursion, before a recursive parser sees it.
+//! An upper bound on the nesting depth of a source. It is found without recursion, before a
+//! recursive parser sees the source.
 //!
-//! The bound counts, for each open bracket, the operators and statement keywords since the last place where a
-//! statement or list item surely ended. It is generous to ordinary code and never less than the real depth; where
-//! the scan cannot be sure how a parser would read the text, it refuses the text.
+//! The bound counts, for each open bracket, the operators and statement keywords since the last
+//! point where a statement or list item certainly ended. It allows ordinary code and is never less
+//! than the real depth. If the scan cannot be sure how a parser would read the text, it refuses the
+//! text.
 
 use crate::scan::{Scan, Token, TokenKind};
 
-/// Deeper than this, no parser sees the source. Engines give up far earlier.
+/// Deeper sources are not parsed. Engines give up far earlier.
 pub(crate) const MAX_NESTING: u64 = 3000;
 
-/// Why a source is refused before it is parsed, and the byte where.
+/// Why a source is refused before it is parsed, and the byte offset.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub offset: usize,
@@ -19,14 +21,14 @@ pub(crate) struct Refused {
 const TOO_DEEP: &str = "the code is nested too deeply, or one statement is too long: end statements with ; and split \
                         long expressions";
 
-/// What may enclose more within one pair of brackets.
+/// What can nest within one pair of brackets.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     /// Operators since the last `,` or end of a statement.
     operators: u64,
     /// `if`, `else`, `for` and labels since the last end of a statement: a `,` does not end these.
     statements: u64,
-    /// `<` that may be open type argument lists: a `,` is one of theirs.
+    /// `<` that may open type argument lists: a `,` may belong to one of them.
     angles: u64,
     has_else: bool,
     /// A statement may have ended here, unless `else` follows.
@@ -68,7 +70,7 @@ pub(crate) fn check(source: &str) -> Result<(), Refused> {
                 level.statements += 1;
                 level.has_else = true;
             }
-            // Closes a type argument list; where it is a comparison, no `<` of a list is open.
+            // Closes a type argument list. If it is a comparison, no `<` of a list is open.
             TokenKind::GreaterThan => {
                 level.angles = level.angles.saturating_sub(1);
                 level.operators += 1;

@@ -1,6 +1,6 @@
-//! Byte offsets as lines and columns.
+//! Converts byte offsets to lines and columns.
 
-/// Where each line of a text starts.
+/// The start of each line of a text.
 pub(crate) struct Lines<'s> {
     source: &'s str,
     starts: Vec<usize>,

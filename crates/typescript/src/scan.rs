@@ -1,12 +1,13 @@
-//! Cuts a source into the few kinds of token that nesting depends on, in one pass and without recursion.
+//! Splits a source into the few kinds of tokens that matter for nesting, in one pass and without
+//! recursion.
 //!
-//! Where `/` could start a regular expression or divide, and the tokens before do not tell, the source is refused: a
-//! wrong guess would let code hide from the count.
+//! If `/` could start a regular expression or divide, and the tokens before do not decide it, the
+//! source is refused: a wrong guess would hide code from the count.
 
 use crate::keywords::{CONTINUES, meaning};
 use crate::nesting::Refused;
 
-/// `(` and `[` in one regular expression, at most.
+/// Limit on `(` and `[` in one regular expression.
 const MAX_PATTERN_BRACKETS: u32 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +34,12 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token {
     pub kind: TokenKind,
     pub offset: usize,
-    /// No statement or expression goes on from the token before to this one.
+    /// No statement or expression continues from the previous token to this one.
     pub starts_statement: bool,
 }
 
-/// What stands before the place where the scan is: decides what `/` means and whether a line end ends a statement.
+/// What is before the current position. It decides what `/` means and whether a line end ends a
+/// statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
     /// An operator, an opening bracket, a keyword, or the start: an expression begins here.
@@ -48,9 +50,10 @@ pub(crate) enum Before {
     Head,
     /// `}` of a block or of an object.
     Brace,
-    /// A word that is a keyword in some places and a name in others; no regular expression follows it.
+    /// A word that is a keyword in some places and a name in others; no regular expression follows
+    /// it.
     Word,
-    /// `of`, `yield`, `await`, `++`, `!` or `>` whose meaning the tokens before do not tell.
+    /// `of`, `yield`, `await`, `++`, `!` or `>` whose meaning the tokens before do not decide.
     Unclear,
     /// `.`: the next word is a property's name.
     Dot,
@@ -69,11 +72,11 @@ pub(crate) struct Scan<'s> {
     source: &'s str,
     at: usize,
     before: Before,
-    /// The word before is one after which `(` opens a statement's head.
+    /// After the previous word, `(` opens a statement's head.
     head_word: bool,
-    /// The word before is `for`, so that `await` may follow.
+    /// The previous word is `for`, so `await` may follow.
     for_word: bool,
-    /// A name stands directly before, and what stood before that name.
+    /// Set directly after a name: what was before the name.
     name_after: Option<Previous>,
     previous: Previous,
     open: Vec<Bracket>,
@@ -127,7 +130,7 @@ impl<'s> Scan<'s> {
             '\\' => return Err(self.refuse("names with \\u escapes are not accepted: write the character itself")),
             _ if character.is_alphabetic() => return Ok(Some(self.word(new_line))),
             _ if !character.is_ascii() || character.is_ascii_control() => {
-                return Err(self.refuse("this character cannot stand here"));
+                return Err(self.refuse("unexpected character"));
             }
             _ => self.operator(character, new_line)?,
         };
@@ -139,7 +142,7 @@ impl<'s> Scan<'s> {
         self.head_word = false;
         self.for_word = false;
         self.previous = if matches!(character, ',' | '?') { Previous::CommaOrQuestion } else { Previous::Other };
-        // A literal on a new line after a value is a new statement only if it is no operator's operand.
+        // A literal on a new line after a value starts a statement only if it is not an operand.
         let starts_statement =
             matches!(kind, TokenKind::Operand) && character != '`' && new_line && before == Before::Value;
         Ok(Some(Token { kind, offset, starts_statement }))
@@ -153,7 +156,7 @@ impl<'s> Scan<'s> {
         Refused { offset: self.at, message }
     }
 
-    /// Skips white space and comments; tells whether a line ended.
+    /// Skips white space and comments. Returns whether a line ended.
     fn skip_space(&mut self) -> Result<bool, Refused> {
         let mut new_line = false;
         loop {
@@ -248,7 +251,7 @@ impl<'s> Scan<'s> {
         Err(self.refuse("this string is not closed on its line"))
     }
 
-    /// Reads on inside a template, to its end or to the next `${`.
+    /// Continues inside a template, to its end or to the next `${`.
     fn template(&mut self) -> Result<TokenKind, Refused> {
         let rest = self.rest().as_bytes();
         let mut index = 0;
@@ -293,7 +296,7 @@ impl<'s> Scan<'s> {
             Some(Bracket::Paren) => (')', Before::Value),
             Some(Bracket::Square) => (']', Before::Value),
             Some(Bracket::Brace | Bracket::Template) => ('}', Before::Brace),
-            None => return Err(self.refuse("this bracket closes nothing")),
+            None => return Err(self.refuse("this closing bracket has no opening one")),
         };
         if closing != Some(expected) {
             return Err(self.refuse("this bracket does not match the one that is open"));

@@ -1,7 +1,7 @@
-//! From a position in the emitted JavaScript back to the author's source.
+//! Maps positions in the emitted JavaScript back to the author's source.
 
-/// Maps positions in the emitted JavaScript to the source. Lines and columns start at 1 and columns count UTF-16
-/// units, as V8 counts them.
+/// Maps positions in the emitted JavaScript to the source. Lines and columns start at 1, and
+/// columns count UTF-16 units, as in V8.
 #[derive(Debug, Clone)]
 pub struct SourceMap {
     mapping: Mapping,
@@ -13,7 +13,7 @@ enum Mapping {
     Segments(Vec<Segment>),
 }
 
-/// One mapped place, sorted by `(line, column)` of the emitted text; all numbers start at 0.
+/// One mapped position. Sorted by `(line, column)` of the emitted text; all numbers start at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub line: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Segment {
 }
 
 impl SourceMap {
-    /// The map of text that was left as it is.
+    /// The map of text that was not changed.
     pub fn identity() -> Self {
         Self { mapping: Mapping::Identity }
     }
@@ -33,8 +33,8 @@ impl SourceMap {
         Self { mapping: Mapping::Segments(segments) }
     }
 
-    /// The place in the source for a place in the JavaScript, both counted from 1; `None` where nothing of the source
-    /// stands behind it.
+    /// The position in the source for a position in the JavaScript, both counted from 1. `None` if
+    /// it has no source position.
     pub fn original(&self, line: u32, column: u32) -> Option<(u32, u32)> {
         let (line, column) = (line.checked_sub(1)?, column.checked_sub(1)?);
         let Mapping::Segments(segments) = &self.mapping else {

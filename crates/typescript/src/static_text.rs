@@ -1,15 +1,15 @@
-//! Text that an expression is known to be without running it.
+//! The text of an expression, if it is known without running it.
 
 use oxc::ast::ast::{Expression, IdentifierReference};
 
-/// The text of a literal, of a template without holes, of a name that `text_of` knows, or of a sum of such; at most a
-/// few hundred bytes of it matter for a name, so longer text is no answer.
+/// The text of a literal, of a template without substitutions, of a name that `text_of` knows, or
+/// of a sum of these. A name has at most a few hundred bytes, so longer text returns `None`.
 pub(crate) fn static_text<'n>(
     expression: &Expression<'_>,
     text_of: impl Fn(&IdentifierReference<'_>) -> Option<&'n str>,
 ) -> Option<String> {
     const LONGEST: usize = 300;
-    // A sum leans to the left: the parts are met from the last to the first.
+    // A sum is left-associative, so the parts are visited from last to first.
     let mut parts = Vec::new();
     let mut left = expression.get_inner_expression();
     while let Expression::BinaryExpression(sum) = left {

@@ -1,4 +1,4 @@
-//! One way to a syntax tree for everybody here: bounded, checked, and on a stack that is large enough.
+//! The only way to a syntax tree in this crate: bounded, checked, and on a large enough stack.
 
 use oxc::allocator::Allocator;
 use oxc::ast::ast::Program;
@@ -10,13 +10,13 @@ use oxc::span::SourceType;
 use crate::position::Lines;
 use crate::{Dialect, MAX_SOURCE_BYTES, SyntaxError, nesting};
 
-/// Far more than `nesting::MAX_NESTING` levels need; pages that are not used cost nothing.
+/// Far more than `nesting::MAX_NESTING` levels need. Unused pages cost nothing.
 const STACK_BYTES: usize = 128 * 1024 * 1024;
 
-/// Errors told for one source; more do not help its author.
+/// Limit on the errors for one source; more do not help its author.
 pub(crate) const MAX_ERRORS: usize = 50;
 
-/// A checked syntax tree with its scopes. The tree is the author's: nothing is stripped yet.
+/// A checked syntax tree with its scopes. It is the author's tree: types are not stripped yet.
 pub(crate) struct Tree<'t, 'a> {
     pub allocator: &'a Allocator,
     pub program: Program<'a>,
@@ -24,7 +24,8 @@ pub(crate) struct Tree<'t, 'a> {
     pub lines: &'t Lines<'a>,
 }
 
-/// Parses `source` and hands the tree to `then`, on a thread with a large stack: parser and visitors are recursive.
+/// Parses `source` and passes the tree to `then`, on a thread with a large stack: parser and
+/// visitors are recursive.
 pub(crate) fn with_tree<T: Send>(
     source: &str,
     dialect: Dialect,
@@ -46,9 +47,10 @@ pub(crate) fn with_tree<T: Send>(
             .spawn_scoped(scope, || parse(source, dialect, &lines, then));
         match parsing.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
-            // A panic in the parser is a bug there; the source is refused, the process goes on.
+            // A panic in the parser is a bug there. The source is refused, and the process
+            // continues.
             Ok(Err(_)) => Err(vec![whole("the TypeScript front end failed on this source")]),
-            Err(error) => Err(vec![whole(&format!("no thread to parse the source on: {error}"))]),
+            Err(error) => Err(vec![whole(&format!("cannot start a thread to parse the source: {error}"))]),
         }
     })
 }
@@ -78,8 +80,9 @@ fn parse<T>(
     then(Tree { allocator: &allocator, program, scoping, lines })
 }
 
-/// What an engine refuses in JavaScript that was emitted, with positions in it. TypeScript's own checks let things
-/// through for the sake of types: a name declared twice may be overloads, an exported name may be a type.
+/// Errors that an engine would report in emitted JavaScript, with positions in it. TypeScript's own
+/// checks allow some for the sake of types: a name declared twice may be overloads, an exported
+/// name may be a type.
 pub(crate) fn check_emitted(javascript: &str) -> Vec<SyntaxError> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, javascript, SourceType::mjs()).parse();

@@ -1,4 +1,4 @@
-//! Syntax that parses but that the engine does not run.
+//! Syntax that parses but that the engine does not support.
 
 use oxc::ast::ast::{AccessorProperty, Decorator, TSExportAssignment, TSExternalModuleReference};
 use oxc::ast_visit::{Visit, walk};
@@ -46,6 +46,6 @@ impl<'a> Visit<'a> for Finder<'_, '_> {
     }
 
     fn visit_ts_external_module_reference(&mut self, it: &TSExternalModuleReference<'a>) {
-        self.add(it.span, "import = require(…) is not supported: the code must stand alone, without imports");
+        self.add(it.span, "import = require(…) is not supported: tools cannot import anything");
     }
 }

@@ -97,7 +97,7 @@ fn wrong(must: &Must, came: &Result<Value, ToolFailure>) -> Option<String> {
         (Must::AtMost(_), Err(failure)) => failure.code == ErrorCode::ResourceExhausted,
         (Must::TimeOut, Err(failure)) => failure.code == ErrorCode::Timeout,
         (Must::Breach, Err(failure)) => {
-            failure.code == ErrorCode::ExecutionFailed && failure.message.contains("was ended")
+            failure.code == ErrorCode::ExecutionFailed && failure.message.contains("was terminated")
         }
         (Must::End, Err(failure)) => [ErrorCode::ExecutionFailed, ErrorCode::ResourceExhausted].contains(&failure.code),
         _ => false,

@@ -115,7 +115,7 @@ fn a_runner_needs_the_required_protections_unless_minimal_is_set() {
     server.run(&["bootstrap"]).ends_with(0);
 
     let ran = Ran::of(refused(server.command(&["runner"])).output().unwrap()).ends_with(1);
-    for part in ["tools are not run here", "seccomp", "no files", "`--sandbox minimal`", "rcrt doctor"] {
+    for part in ["tools cannot run on this machine", "seccomp", "no files", "`--sandbox minimal`", "rcrt doctor"] {
         assert!(ran.stderr.contains(part), "{part} is not in {}", ran.stderr);
     }
     assert!(!ran.stderr.contains("the runner is ready"), "{}", ran.stderr);

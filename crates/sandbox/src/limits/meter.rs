@@ -1,5 +1,6 @@
-//! Measures the processor time of one call on the process's own clock, holds it to a share, and
-//! ends it past a budget. Where no control group counts memory, it also checks the memory.
+//! Measures the CPU time of one call on the process's own clock, enforces its CPU share, and
+//! reports when its budget is used up. If no control group counts memory, it also checks the
+//! memory.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -7,40 +8,41 @@ use std::time::{Duration, Instant};
 use super::process::Process;
 use super::share::{Share, Turn};
 
-/// The shortest time between two looks at the clock.
+/// The shortest time between two checks.
 const SHORTEST: Duration = Duration::from_millis(5);
-/// When to look again at a process whose clock cannot be read: it ended, and its socket says so.
+/// When to check again if the clock cannot be read: the process has exited, and its socket reports
+/// that.
 const LATER: Duration = Duration::from_mins(1);
-/// The longest time between two checks of a process whose memory no control group counts.
+/// The longest time between two checks if no control group counts the memory.
 const MEMORY: Duration = Duration::from_millis(10);
 
 pub struct Meter<'a> {
     process: &'a Process,
-    /// Kept by stopping the process, where no group does it.
+    /// Enforced by stopping the process, if no control group does it.
     share: Option<Share>,
     budget: Duration,
-    /// No group bounds the memory.
+    /// No control group limits the memory.
     watches_memory: bool,
     processors: u32,
-    /// On the process's clock.
+    /// CPU time at the start, on the process's clock.
     from: Duration,
     looked: Duration,
     at: Instant,
 }
 
-/// What a look at the clock tells.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeterCheck {
     /// The budget is used up.
     CpuExhausted,
-    /// The process holds more memory than the call may have.
+    /// The process uses more memory than the call's limit.
     MemoryExceeded,
-    /// Look again after this long.
+    /// Check again after this long.
     CheckAgain(Duration),
 }
 
 impl<'a> Meter<'a> {
-    /// Counts from now on. `percent` is the share that is to be kept here.
+    /// Starts to count. `percent` is the CPU share that is enforced here.
     pub fn start(process: &'a Process, budget: Duration, percent: Option<u64>, watches_memory: bool) -> Self {
         let processors = processors();
         let from = process.cpu_time().unwrap_or_default();
@@ -56,7 +58,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// How long nothing can be used up that matters: until then there is nothing to see.
+    /// How long no limit can be reached, so that no check is needed.
     pub fn first_look(&self) -> Duration {
         let share = self.share.as_ref().map_or(Duration::MAX, Share::first_wait);
         let memory = if self.watches_memory { MEMORY } else { Duration::MAX };
@@ -73,7 +75,7 @@ impl<'a> Meter<'a> {
         if self.watches_memory && self.process.is_past_its_ceiling() {
             return MeterCheck::MemoryExceeded;
         }
-        // No process can use it up sooner than with every processor.
+        // The fastest way to use it up is on all processors.
         let mut wait = (left / self.processors).max(SHORTEST);
         if self.watches_memory {
             wait = wait.min(MEMORY);
@@ -93,7 +95,7 @@ impl<'a> Meter<'a> {
         MeterCheck::CheckAgain(again.min(wait))
     }
 
-    /// From here on the process runs freely: to end its call, it needs the processor.
+    /// Lets the process run without its share: it needs the CPU to end its call.
     pub fn let_go(&mut self) {
         if self.share.take().is_some_and(|share| share.is_stopped()) {
             let _ = self.process.resume();
@@ -101,7 +103,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Asked once: to find it, the library reads the files of this program's own control group.
+/// Read once: the library reads the files of this program's own control group for it.
 fn processors() -> usize {
     static PROCESSORS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS

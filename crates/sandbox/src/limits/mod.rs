@@ -1,5 +1,5 @@
 //! Enforces a call's limits on a worker process from outside, whatever runs in it: a memory
-//! ceiling, a control group where there is one, and its processor clock.
+//! ceiling, a control group if there is one, and its CPU clock.
 
 mod meter;
 #[cfg_attr(not(target_os = "linux"), path = "process_unsupported.rs")]
@@ -24,26 +24,27 @@ use jail::cgroup::Controller;
 use process::Process;
 
 const MIB: u64 = 1024 * 1024;
-/// What a process may grow beyond the memory of its call, in bytes: the engine's own tables, stacks of threads that
-/// start late, buffers of the protocol, and what it gathers over many calls.
+/// How much a process can grow beyond the memory of its call, in bytes: the engine's own tables,
+/// stacks of threads that start late, buffers of the protocol, and what accumulates over many
+/// calls.
 const ROOM: u64 = 128 * MIB;
 
-/// What the kernel says where processes cannot be held at all.
+/// The kernel's errors if process descriptors are not available at all.
 const CANNOT_HOLD: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::ENOENT];
-/// Until it was seen otherwise.
+/// Whether process descriptors work; true until an attempt fails.
 static HOLDS: AtomicBool = AtomicBool::new(true);
 
-/// The bounds around one worker process.
+/// The limits of one worker process.
 pub struct ProcessLimits {
     process: Result<Process, String>,
     group: Group,
-    /// What the group used before the first call, in bytes.
+    /// Memory of the group before the first call, in bytes.
     at_rest: u64,
-    /// The process that was named: itself the one above, or its parent.
+    /// The process that the worker named: the process above, or its parent.
     named: Option<u32>,
 }
 
-/// Which bounds of one process stand; the same for every process of a machine.
+/// Which limits of one process are enforced; the same for every process of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcedLimits {
     ceiling: Result<(), String>,
@@ -52,24 +53,25 @@ pub struct EnforcedLimits {
 
 impl std::fmt::Display for EnforcedLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let told = |found: &Result<(), String>| found.clone().err().unwrap_or_else(|| "stands".into());
+        let state = |found: &Result<(), String>| found.clone().err().unwrap_or_else(|| "in force".into());
         write!(
             f,
             "{}: {}; {}: {}",
             names::MEMORY_CEILING,
-            told(&self.ceiling),
+            state(&self.ceiling),
             names::PROCESSOR_CLOCK,
-            told(&self.clock)
+            state(&self.clock)
         )
     }
 }
 
 impl ProcessLimits {
     pub fn new(group: Group) -> Self {
-        Self { process: Err("the process is not known yet".into()), group, at_rest: 0, named: None }
+        Self { process: Err("the process is not open yet".into()), group, at_rest: 0, named: None }
     }
 
-    /// `process` runs tool code; `child` is the one that this program started: the process itself or its parent.
+    /// Opens the process. `process` runs tool code; `child` is the one that this program started:
+    /// the process itself or its parent.
     pub fn take_hold(&mut self, process: u32, child: u32) {
         let opened = Process::open(process, child);
         if opened.as_ref().is_err_and(|error| CANNOT_HOLD.contains(&error.raw_os_error().unwrap_or_default())) {
@@ -79,14 +81,15 @@ impl ProcessLimits {
         self.named = Some(process);
     }
 
-    /// Whether this machine lets processes be held, and tells which children one has. The worker that makes the snapshot is
-    /// the first.
+    /// Whether this machine supports process descriptors and lists the children of a process. The
+    /// worker that makes the snapshot is the first attempt.
     pub fn sees_children() -> bool {
         static SEES: LazyLock<bool> = LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
         *SEES && HOLDS.load(Ordering::Relaxed)
     }
 
-    /// From now on the one child of the process that was named runs tool code, and must be another than before.
+    /// Switches to the only child of the process that was named. It must be another one than
+    /// before.
     pub fn take_child(&mut self) -> io::Result<()> {
         let named = self.named.ok_or_else(|| io::Error::other("no process was named"))?;
         let held = self.process.as_ref().map_err(|reason| io::Error::other(reason.clone()))?;
@@ -94,7 +97,8 @@ impl ProcessLimits {
         Ok(())
     }
 
-    /// Takes what the process has now, ready for its first call, for what it needs itself.
+    /// Measures the process when it is ready for its first call: what it has now is its own
+    /// baseline.
     pub fn measure(&mut self) -> EnforcedLimits {
         self.at_rest = self.group.memory_used().unwrap_or(0);
         match &mut self.process {
@@ -106,7 +110,8 @@ impl ProcessLimits {
         }
     }
 
-    /// Sets what the next call may use. An error means that a bound which stood cannot be kept.
+    /// Sets the limits of the next call. An error means that a limit which was enforced before
+    /// cannot be set.
     pub fn admit(&mut self, limits: &Limits) -> io::Result<()> {
         let bytes = limits.memory_mb * MIB;
         if let Ok(process) = &mut self.process {
@@ -116,22 +121,23 @@ impl ProcessLimits {
         self.group.raise_memory(self.group_bytes(limits))
     }
 
-    /// What the call before used is gone: from here on this one's bounds hold, and its processor time is counted.
+    /// Called when the resources of the call before are released: applies this call's lower limits
+    /// and starts to count its CPU time.
     pub fn begin(&self, limits: &Limits) -> Option<Meter<'_>> {
         if let Err(error) = self.group.lower_memory(self.group_bytes(limits)) {
-            tracing::warn!(%error, "a control group keeps the memory of an earlier call");
+            tracing::warn!(%error, "cannot lower a control group's memory limit");
         }
-        let is_kept_here = !self.group.keeps_cpu() && limits.cpu_percent < 100;
-        let percent = is_kept_here.then_some(limits.cpu_percent);
+        let is_enforced_here = !self.group.keeps_cpu() && limits.cpu_percent < 100;
+        let percent = is_enforced_here.then_some(limits.cpu_percent);
         let process = self.process.as_ref().ok()?;
         let budget = Duration::from_millis(limits.cpu_ms());
         Some(Meter::start(process, budget, percent, !self.group.bounds_memory()))
     }
 
-    /// Gives the call the processor that it needs to end.
+    /// Lifts the CPU limit, so that the call can end.
     pub fn let_go(&self) {
         if let Err(error) = self.group.set_cpu_percent(100) {
-            tracing::debug!(%error, "a call ends slowly");
+            tracing::debug!(%error, "cannot lift the CPU limit of a call that ends");
         }
     }
 
@@ -139,17 +145,17 @@ impl ProcessLimits {
         self.at_rest + limits.memory_mb * MIB + ROOM
     }
 
-    /// Processor time that the process used since it started; `None` when that is not known.
+    /// CPU time of the process since it started; `None` if unknown.
     pub fn cpu_time(&self) -> Option<Duration> {
         self.process.as_ref().ok()?.cpu_time()
     }
 
-    /// Whether the process holds on to so much that calls could want for memory.
+    /// Whether the process holds so much memory that calls could lack it.
     pub fn is_swollen(&self) -> bool {
         self.process.as_ref().is_ok_and(|process| process.has_grown_by(ROOM / 2))
     }
 
-    /// Whether the kernel killed the process because it reached its group's memory.
+    /// Whether the kernel killed the process because its group reached the memory limit.
     pub fn was_killed_for_memory(&self) -> bool {
         self.group.was_killed_for_memory()
     }
@@ -163,12 +169,12 @@ impl ProcessLimits {
 
 impl Drop for ProcessLimits {
     fn drop(&mut self) {
-        // Its parent, where it has one within the jail, may end before it.
+        // Its parent in the jail, if any, may exit before it.
         self.kill();
     }
 }
 
-/// What the parent puts around each worker, for the report.
+/// The protections that the parent applies to each worker, for the report.
 pub fn protections(findings: Findings, enforced: &EnforcedLimits) -> Vec<Protection> {
     let state = |found: Result<(), String>| match found {
         Ok(()) => ProtectionState::Applied,
@@ -182,7 +188,7 @@ pub fn protections(findings: Findings, enforced: &EnforcedLimits) -> Vec<Protect
     protections.extend(findings.into_iter().map(|(controller, found)| match controller {
         Controller::Memory => named(names::MEMORY_CGROUP, found),
         Controller::Cpu => {
-            let instead = "; a share of the processor is kept by stopping and continuing the process";
+            let instead = "; a share of the processor is enforced by stopping and continuing the process";
             named(names::CPU_CGROUP, found.map_err(|reason| format!("{reason}{instead}")))
         }
         Controller::Processes => named(names::PROCESSES_CGROUP, found),

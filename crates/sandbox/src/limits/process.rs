@@ -1,5 +1,5 @@
-//! The process that runs tool code, from outside: read its clock, set its ceiling, stop and
-//! continue it. Held by a descriptor, so a later process with the same id is never affected.
+//! The process that runs tool code, from outside: reads its clock, sets its ceiling, stops and
+//! continues it. It is held by a descriptor, so a later process with the same id is never affected.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,39 +16,39 @@ pub struct Process {
     clock: ClockId,
     /// Writable private memory before the first call, in bytes, as RLIMIT_DATA counts it.
     at_rest: Result<u64, String>,
-    /// Opened once, as it is read often while a call runs.
+    /// Opened once, because it is read often during a call.
     status: Option<File>,
-    /// What the ceiling was set to last, in bytes.
+    /// The ceiling that was set last, in bytes.
     ceiling: Option<u64>,
-    /// What no ceiling may exceed, in bytes: workers inherit it from this program.
+    /// The hard limit of the ceiling, in bytes: workers inherit it from this program.
     hard: Option<u64>,
 }
 
 impl Process {
-    /// Takes hold of the process; `child` is the one that this program started, which is the process itself or its
+    /// Opens the process. `child` is the one that this program started: the process itself or its
     /// parent.
     pub fn open(process: u32, child: u32) -> io::Result<Self> {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
         if process != child && parent(process)? != child {
-            return Err(io::Error::other(format!("process {process} is none of {child}")));
+            return Err(io::Error::other(format!("process {process} is not a child of {child}")));
         }
         let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get()))?;
         let hard = getrlimit(Resource::Data).maximum;
         Ok(Self { pid, descriptor, clock, at_rest: Err("not measured".into()), status: None, ceiling: None, hard })
     }
 
-    /// Takes hold of the one child of `parent`, which must be another process than this one. What a child of that parent
-    /// needs itself was measured, if at all, on the first.
+    /// Opens the only child of `parent`, which must be another process than this one. The baseline,
+    /// if any, was measured on the first child.
     pub fn next(&self, parent: u32) -> io::Result<Self> {
         let path = format!("/proc/{parent}/task/{parent}/children");
         let text = fs::read_to_string(&path)?;
         let mut children = text.split_ascii_whitespace();
         let (Some(Ok(child)), None) = (children.next().map(str::parse::<u32>), children.next()) else {
-            return Err(io::Error::other(format!("process {parent} has not one child: {text}")));
+            return Err(io::Error::other(format!("process {parent} does not have exactly one child: {text}")));
         };
         if u32::try_from(self.pid.as_raw_nonzero().get()) == Ok(child) {
-            return Err(io::Error::other(format!("process {child} is the one before")));
+            return Err(io::Error::other(format!("process {child} is still the previous one")));
         }
         let mut next = Self::open(child, parent)?;
         next.at_rest.clone_from(&self.at_rest);
@@ -56,18 +56,18 @@ impl Process {
         Ok(next)
     }
 
-    /// Takes what the process has now for what it needs itself.
+    /// Measures the process's baseline.
     pub fn measure(&mut self) {
         self.at_rest = self.data_bytes();
         self.status = File::open(format!("/proc/{}/status", self.pid)).ok();
-        // Tables and what became unwritable count there, and not as data.
+        // Page tables and pages that are not writable any more count here, but not as data.
         if let (Ok(at_rest), Some(held)) = (&mut self.at_rest, held_bytes(self.status.as_ref())) {
             *at_rest = (*at_rest).max(held);
         }
     }
 
-    /// Whether it holds more memory than its ceiling allows, in kinds that the kernel does not count against that: pages
-    /// that cannot be written any more, and the tables of pages.
+    /// Whether it uses more memory than its ceiling allows, including kinds that the kernel does
+    /// not count against the ceiling: pages that are not writable any more, and page tables.
     pub fn is_past_its_ceiling(&self) -> bool {
         self.ceiling.is_some_and(|ceiling| held_bytes(self.status.as_ref()).is_some_and(|held| held > ceiling))
     }
@@ -77,32 +77,32 @@ impl Process {
         self.at_rest.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
-    /// Whether its processor time can be read, or why not.
+    /// Whether its CPU time can be read, or why not.
     pub fn has_clock(&self) -> Result<(), String> {
         self.clock.now().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// From now on the process may grow by this many bytes beyond what it had before its first call, and not more.
+    /// Lets the process grow by this many bytes beyond its baseline, and no further.
     pub fn set_ceiling(&mut self, bytes: u64) -> io::Result<()> {
         let Ok(at_rest) = &self.at_rest else { return Ok(()) };
         let soft = at_rest + bytes;
         if self.ceiling == Some(soft) {
             return Ok(());
         }
-        // The hard limit stays: it could not be raised again.
+        // The hard limit is not lowered, since it could not be raised again.
         let current = Some(self.hard.map_or(soft, |hard| soft.min(hard)));
         prlimit(Some(self.pid), Resource::Data, Rlimit { current, maximum: self.hard })?;
         self.ceiling = Some(soft);
         Ok(())
     }
 
-    /// Whether it has this many bytes more than before its first call.
+    /// Whether it has grown by this many bytes since the baseline.
     pub fn has_grown_by(&self, bytes: u64) -> bool {
         let grown = self.at_rest.as_ref().ok().and_then(|at_rest| Some((at_rest, self.data_bytes().ok()?)));
         grown.is_some_and(|(at_rest, now)| now > at_rest + bytes)
     }
 
-    /// Processor time of all its threads since it started; `None` when it ended.
+    /// CPU time of all its threads since it started; `None` if it has exited.
     pub fn cpu_time(&self) -> Option<Duration> {
         self.clock.now().ok().map(Duration::from)
     }
@@ -115,7 +115,7 @@ impl Process {
         Ok(pidfd_send_signal(&self.descriptor, Signal::CONT)?)
     }
 
-    /// Also one that is stopped.
+    /// Works on a stopped process too.
     pub fn kill(&self) {
         let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
     }
@@ -129,7 +129,7 @@ impl Process {
     }
 }
 
-/// Private memory that is there or swapped out, and the tables that lead to it.
+/// Private memory, resident or swapped out, and its page tables.
 fn held_bytes(status: Option<&File>) -> Option<u64> {
     let mut text = [0; 4096];
     let length = status?.read_at(&mut text, 0).ok()?;
@@ -144,7 +144,7 @@ fn held_bytes(status: Option<&File>) -> Option<u64> {
 fn parent(process: u32) -> io::Result<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
-    parent.ok_or_else(|| io::Error::other("a process without a parent"))
+    parent.ok_or_else(|| io::Error::other("cannot read the parent of the process"))
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_stopped_and_continued_and_its_clock_stands_still_meanwhile() {
+    fn the_clock_of_a_stopped_process_does_not_advance() {
         let (mut child, process) = shell("while :; do :; done");
         while process.cpu_time().unwrap() < Duration::from_millis(20) {
             std::thread::yield_now();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_is_the_one_child_and_another_than_before() {
+    fn the_next_process_is_the_only_child_and_a_new_one() {
         let (mut child, parent) = shell("sleep 60 & wait");
         let id = child.id();
         let children = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
@@ -218,12 +218,12 @@ mod tests {
         }
         let first = parent.next(id).unwrap();
         assert_eq!(children().trim(), first.pid.to_string());
-        let same = first.next(id).err().expect("it is the one before");
-        assert!(same.to_string().contains("is the one before"), "{same}");
+        let same = first.next(id).err().expect("it is the previous one");
+        assert!(same.to_string().contains("is still the previous one"), "{same}");
         first.kill();
         parent.kill();
         child.wait().unwrap();
-        let none = first.next(id).err().expect("nobody is there");
+        let none = first.next(id).err().expect("there is no child");
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
     }
 
@@ -231,16 +231,16 @@ mod tests {
     fn a_process_without_one_child_has_no_next() {
         let (mut child, process) = shell("read line");
         let none = process.next(child.id()).err().expect("it has none");
-        assert!(none.to_string().contains("has not one child"), "{none}");
+        assert!(none.to_string().contains("does not have exactly one child"), "{none}");
         process.kill();
         child.wait().unwrap();
     }
 
     #[test]
-    fn a_process_of_somebody_else_is_not_taken() {
+    fn a_process_that_is_not_a_child_is_refused() {
         let (mut child, process) = shell("read line");
         let other = Process::open(child.id(), 1).err().expect("not the child of 1");
-        assert!(other.to_string().contains("is none of 1"), "{other}");
+        assert!(other.to_string().contains("is not a child of 1"), "{other}");
         assert!(Process::open(0, 1).is_err());
         process.kill();
         child.wait().unwrap();

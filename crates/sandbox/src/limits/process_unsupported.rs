@@ -55,7 +55,7 @@ impl Process {
         Ok(kill(self.0, Signal::SIGCONT)?)
     }
 
-    /// Without a descriptor the id may belong to another process by now; the starter of the process
-    /// kills it.
+    /// Does nothing: without a descriptor the id may belong to another process by now. Whoever
+    /// started the process kills it.
     pub fn kill(&self) {}
 }

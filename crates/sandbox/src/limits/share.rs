@@ -1,26 +1,27 @@
-//! A share of one processor, kept by stopping a process that used more and continuing it when its
-//! share has caught up. Only the arithmetic: time goes in, the next action comes out.
+//! A share of one processor. A process that used more is stopped, and continued when its share has
+//! caught up. This is only the arithmetic: times go in, the next action comes out.
 
 use std::time::Duration;
 
-/// The share is measured over about this long.
+/// The period over which the share is measured, approximately.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The shortest time between two looks at a process.
+/// The shortest time between two checks of a process.
 const SHORTEST: Duration = Duration::from_millis(2);
 
-/// An account in processor time that fills with the share of the time that passes, and empties with what is used.
+/// A credit of CPU time: it grows with the share of the time that passes, and shrinks with what is
+/// used.
 #[derive(Debug)]
 pub struct Share {
     /// 0 to 1.
     rate: f64,
-    /// Threads can use so many seconds in one.
+    /// CPU seconds that threads can use in one second.
     processors: f64,
-    /// Seconds; below zero when more was used than there was.
+    /// Seconds; negative if more was used than was available.
     credit: f64,
     is_stopped: bool,
 }
 
-/// What is to be done with the process now.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     Stop,
@@ -34,12 +35,13 @@ impl Share {
         Self { rate, processors: processors.max(1) as f64, credit: rate * PERIOD.as_secs_f64(), is_stopped: false }
     }
 
-    /// How long a process that begins now cannot have used up its share.
+    /// How long a process that starts now cannot have used up its share.
     pub fn first_wait(&self) -> Duration {
         Duration::from_secs_f64((self.credit / self.processors).max(SHORTEST.as_secs_f64()))
     }
 
-    /// Tells what to do after `passed`, in which the process used `used`, and when to look again.
+    /// Returns the next action after `passed`, in which the process used `used`, and when to check
+    /// again.
     pub fn after(&mut self, passed: Duration, used: Duration) -> (Turn, Duration) {
         let full = self.rate * PERIOD.as_secs_f64();
         self.credit = (self.credit + passed.as_secs_f64() * self.rate - used.as_secs_f64()).min(full);
@@ -68,10 +70,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A process that takes all it can get, on any number of threads, gets its share in the long run; also when
-        /// looks come late.
+        /// A process that uses all the CPU it gets, on any number of threads, gets its share in the
+        /// long run, even if checks are late.
         #[test]
-        fn a_burner_gets_its_share(percent in 1u64..=100, threads in 1usize..=8, late in proptest::collection::vec(0u64..30, 50)) {
+        fn a_busy_process_gets_its_share(percent in 1u64..=100, threads in 1usize..=8, late in proptest::collection::vec(0u64..30, 50)) {
             let mut share = Share::new(percent, threads);
             let (mut used, mut passed, mut wait) = (Duration::ZERO, Duration::ZERO, SHORTEST);
             let mut late = late.iter().cycle();
@@ -83,13 +85,13 @@ mod tests {
                 wait = share.after(slept, burnt).1;
             }
             let got = used.as_secs_f64() / passed.as_secs_f64() * 100.0;
-            // A last turn may still be open.
+            // The last period may be incomplete.
             prop_assert!(got <= percent as f64 + 1.0 && got >= percent as f64 * 0.9 - 1.0, "{got} of {percent}");
         }
 
-        /// One that takes less than its share is never stopped.
+        /// A process that uses less than its share is never stopped.
         #[test]
-        fn a_modest_process_is_left_alone(percent in 1u64..=100, steps in proptest::collection::vec(1u64..1000, 1..200)) {
+        fn a_process_below_its_share_is_not_stopped(percent in 1u64..=100, steps in proptest::collection::vec(1u64..1000, 1..200)) {
             let mut share = Share::new(percent, 4);
             for step in steps {
                 let passed = Duration::from_millis(step);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_waited_has_saved_no_more_than_a_period() {
+    fn credit_is_limited_to_one_period() {
         let mut share = Share::new(20, 1);
         let (turn, wait) = share.after(Duration::from_hours(1), Duration::ZERO);
         assert_eq!((turn, wait), (Turn::Leave, Duration::from_millis(20)));

@@ -14,7 +14,7 @@ use rustix::net::{
 
 const DESCRIPTORS: usize = 2;
 
-/// What a worker has to speak with.
+/// The descriptors of a new worker.
 #[derive(Debug)]
 pub struct ForkRequest<Descriptor = OwnedFd> {
     pub socket: Descriptor,
@@ -36,7 +36,7 @@ impl<Descriptor: AsFd> ForkRequest<Descriptor> {
 }
 
 impl ForkRequest {
-    /// Waits for the next one; `None` when the runner hung up.
+    /// Waits for the next request; `None` if the runner closed the socket.
     pub fn receive(runner: &UnixStream) -> io::Result<Option<Self>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -54,7 +54,7 @@ impl ForkRequest {
         let mut handed = handed.flatten();
         match (handed.next(), handed.next()) {
             (Some(socket), Some(stderr)) => Ok(Some(Self { socket, stderr })),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "an order without its descriptors")),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a fork request without its descriptors")),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The frame: `u32` length of the rest, `u8` kind, `u32` call, `u32` op, payload; integers little-endian.
+//! The frame: `u32` length of the rest, `u8` kind, `u32` call, `u32` op, payload; integers
+//! little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -7,14 +8,14 @@ use tokio_util::codec::{Decoder, Encoder};
 
 /// Bytes after the length and before the payload.
 pub const HEADER_BYTES: usize = 9;
-/// The largest payload either side accepts: a full input with its script, or a full output.
+/// The largest payload that either side accepts: a full input with its script, or a full output.
 pub const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a frame means. The direction is noted where only one side sends it.
+/// The kind of a frame. The sender is noted if only one side sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Parent: the first frame; what this process is for (JSON `Begin`).
+    /// Parent: the first frame; the mode of this process (JSON `Begin`).
     Begin = 1,
     /// Worker: ready for a first call (JSON `Hello`).
     Hello = 2,
@@ -26,43 +27,45 @@ pub enum Kind {
     Done = 5,
     /// Worker: one console line (JSON `ConsoleLine`).
     Console = 6,
-    /// Worker: console lines were left out from here on.
+    /// Worker: further console lines are omitted.
     ConsoleFull = 7,
     /// Worker: a method of `context.api` (JSON `ApiCall`).
     Api = 8,
-    /// Parent: its answer (JSON `ApiReply`).
+    /// Parent: the reply (JSON `ApiReply`).
     ApiReply = 9,
     /// Worker: an HTTP exchange (JSON `FetchStart`).
     Fetch = 10,
-    /// Parent: the answer's head (JSON `FetchReply`).
+    /// Parent: the head of the response (JSON `FetchReply`).
     FetchReply = 11,
-    /// Worker: the op is no longer wanted.
+    /// Worker: the op is cancelled.
     Abort = 12,
-    /// A piece of a body: the request's from the worker, the answer's from the parent.
+    /// A chunk of a body: of the request from the worker, of the response from the parent.
     BodyChunk = 13,
     /// The end of a body (JSON `BodyEnd`).
     BodyEnd = 14,
-    /// So many more bytes of the body may come (`u32`).
+    /// This many more bytes of the body can be sent (`u32`).
     Credit = 15,
-    /// Worker: a piece of the start-up snapshot.
+    /// Worker: a chunk of the start-up snapshot.
     Snapshot = 16,
-    /// Worker: the snapshot is whole, or cannot be had (JSON: null or a reason).
+    /// Worker: the snapshot is complete, or not available (JSON: null or a reason).
     SnapshotEnd = 17,
-    /// Worker: an isolate had to be made, is there now, and the call begins; its time counts from here.
+    /// Worker: an isolate was created for this call, which begins now; its time counts from here.
     Started = 18,
-    /// Worker: the first frame; the process that runs tool code, or whose only child does, as the parent sees it (`u32`).
+    /// Worker: the first frame; the process that runs tool code, or whose only child does, as the
+    /// parent sees it (`u32`).
     Process = 19,
-    /// Worker: how far the call is (JSON `ProgressUpdate`).
+    /// Worker: a progress report (JSON `ProgressUpdate`).
     Progress = 20,
-    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so, which walls
-    /// it is behind, and the mark that must come before the parent's next frame (JSON `Ready`); it says nothing more before
-    /// a call.
+    /// Worker: the isolate for the next call is ready. If each isolate has its own process, that
+    /// process sends this, with its protections and the mark that must come before the parent's
+    /// next frame (JSON `Ready`), and then nothing more before a call.
     Ready = 21,
-    /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
-    /// script's code runs, empty where there is none.
+    /// The engine's code cache of a script (its own format). Parent: before the call. Worker:
+    /// before any of the script's code runs, empty if there is none.
     CodeCache = 22,
-    /// Parent: the isolate of the last call is no longer needed, and nothing more comes for it. Its
-    /// process ends a moment later, or at once if this is sent again, and the next one is forked.
+    /// Parent: the isolate of the last call is no longer needed, and no more frames come for it.
+    /// Its process exits a moment later, or at once if this is sent again, and the next one is
+    /// forked.
     Spent = 23,
 }
 
@@ -122,13 +125,13 @@ impl Frame {
         Self::new(Kind::Process, 0, 0, pid.to_le_bytes().to_vec())
     }
 
-    /// The process that is named; `None` when the payload names none.
+    /// The named process; `None` if the payload names none.
     pub fn named_process(&self) -> Option<u32> {
         let pid = u32::from_le_bytes(self.payload.as_ref().try_into().ok()?);
         (pid > 0 && i32::try_from(pid).is_ok()).then_some(pid)
     }
 
-    /// The bytes that a credit grants; `None` when the payload is no credit.
+    /// The bytes that a credit grants; `None` if the payload is not a credit.
     pub fn credited(&self) -> Option<usize> {
         Some(u32::from_le_bytes(self.payload.as_ref().try_into().ok()?) as usize)
     }
@@ -153,13 +156,13 @@ pub enum FrameError {
     TooLong(usize),
     #[error("a frame of {0} bytes is shorter than its own header")]
     TooShort(usize),
-    #[error("{0} is no kind of frame")]
+    #[error("unknown frame kind {0}")]
     UnknownKind(u8),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Checks the length that a frame announces; gives the payload's.
+/// Checks the length that a frame announces and returns the payload's length.
 fn payload_length(announced: [u8; 4]) -> Result<usize, FrameError> {
     let length = u32::from_le_bytes(announced) as usize;
     let payload = length.checked_sub(HEADER_BYTES).ok_or(FrameError::TooShort(length))?;
@@ -201,7 +204,7 @@ pub fn read_frame(from: &mut impl Read) -> Result<Option<Frame>, FrameError> {
 }
 
 pub fn write_frame(to: &mut impl Write, frame: &Frame) -> Result<(), FrameError> {
-    // One write for a small frame: its reader wakes once.
+    // A small frame is written at once, so that its reader wakes up once.
     let header = frame.header()?;
     if frame.payload.len() <= 16 * 1024 {
         let mut whole = Vec::with_capacity(header.len() + frame.payload.len());

@@ -5,14 +5,15 @@ use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
 
-/// Random bytes that a process draws when it is there, and that the parent repeats before its first frame for it. What was
-/// sent to the process before and is still on the socket comes before the mark, and is thrown away unread: none of it can
-/// be taken for a frame, whatever a tool wrote into it.
+/// Random bytes that a process draws when it starts, and that the parent sends back before its
+/// first frame to it. What was sent to the process before and is still on the socket comes before
+/// the mark and is discarded unread. None of it can be taken for a frame, whatever a tool wrote
+/// into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark([u8; 16]);
 
 impl Mark {
-    /// `bytes` must be random, and drawn by the process itself after the one before it has ended.
+    /// `bytes` must be random, and drawn by the process itself after the previous one has exited.
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -21,7 +22,7 @@ impl Mark {
         &self.0
     }
 
-    /// Reads up to the end of the mark; false when the stream ends before.
+    /// Reads up to the end of the mark; false if the stream ends before.
     pub fn skip_to(&self, from: &mut impl BufRead) -> io::Result<bool> {
         let mut last = [0; 16];
         let mut read = 0_usize;

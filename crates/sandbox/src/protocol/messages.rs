@@ -10,16 +10,17 @@ use serde_json::value::RawValue;
 use super::{Frame, Kind, Mark, PROTOCOL_VERSION};
 use crate::{FetchRequest, OpError, Task};
 
-/// What a worker process is started for.
+/// The purpose of a worker process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Run calls until the socket closes.
     Serve,
-    /// Make the start-up snapshot, send it and end.
+    /// Make the start-up snapshot, send it and exit.
     Snapshot,
-    /// Make one isolate, and a worker from it for each order, until the socket closes. The order is no frame, since a
-    /// socket comes with it; the answer is the frame `Process`, with the process that was made.
+    /// Create one isolate, and fork a worker for each request until the socket closes. The request
+    /// is not a frame, since descriptors come with it. The reply is the frame `Process` with the
+    /// new process.
     Zygote,
 }
 
@@ -27,14 +28,14 @@ pub enum Mode {
 pub struct Begin {
     pub protocol: u32,
     pub mode: Mode,
-    /// The snapshot stands on [`SNAPSHOT_FD`](super::SNAPSHOT_FD).
+    /// The snapshot is on [`SNAPSHOT_FD`](super::SNAPSHOT_FD).
     pub has_snapshot: bool,
-    /// Heap for which the first isolate is made, in MiB.
+    /// Heap limit of the first isolate, in MiB.
     pub memory_mb: u64,
 }
 
 impl Begin {
-    /// The first frame to a process, from its starter.
+    /// The first frame to a process, from the one that started it.
     pub fn frame(mode: Mode, has_snapshot: bool, memory_mb: u64) -> serde_json::Result<Frame> {
         let begin = Self { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         Ok(Frame::new(Kind::Begin, 0, 0, encode(&begin)?))
@@ -45,27 +46,27 @@ impl Begin {
 pub struct Hello {
     pub protocol: u32,
     pub engine_version: String,
-    /// Fresh isolates that this process is good for; then another takes its place.
+    /// How many fresh isolates this process can create before it is replaced.
     pub isolates: u32,
-    /// Each fresh isolate has a process of its own, the one child of the process that was named.
+    /// Each fresh isolate has its own process, the only child of the process that was named.
     #[serde(default)]
     pub has_child: bool,
-    /// Limits that this engine does not keep by itself: the process keeps them, and a call that reaches one may cost
-    /// the process.
+    /// Limits that this engine does not enforce itself: the process does, and a call that reaches
+    /// one may cost the process.
     #[serde(default)]
     pub left_to_process: Vec<String>,
     pub protections: Vec<Protection>,
 }
 
-/// What the process of a later isolate says when it is there, before it reads anything.
+/// What the process of a later isolate sends when it is ready, before it reads anything.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
-    /// It reads nothing before this.
+    /// It discards everything before this.
     pub mark: Mark,
     pub protections: Vec<Protection>,
 }
 
-/// One wall around the worker, and whether this kernel let it stand.
+/// A protection of the worker, and whether it is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protection {
     pub name: String,
@@ -80,12 +81,13 @@ pub enum ProtectionState {
     Unavailable(String),
 }
 
-/// Everything a call needs. `Input` is borrowed JSON on the parent's side, raw JSON text on the worker's.
+/// Everything a call needs. The input is borrowed JSON on the parent's side, raw JSON text on the
+/// worker's.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CallStart {
     pub task: Task,
     pub file_name: String,
-    /// Left out when the worker kept the tool's isolate from the call before.
+    /// Omitted if the worker kept the tool's isolate from the call before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub javascript: Option<String>,
     pub input: Box<RawValue>,
@@ -96,11 +98,11 @@ pub struct CallStart {
     pub keep: bool,
     /// Clocks finer than a millisecond.
     pub hrtime: bool,
-    /// The worker said that an isolate is ready, and the call's time counts from the sending of this: nothing needs to
-    /// be said when the call begins.
+    /// The worker reported that an isolate is ready, and the call's time counts from the sending of
+    /// this. The worker does not send `Started`.
     #[serde(default)]
     pub is_counted: bool,
-    /// Before the script's code runs, tell what the engine made of its text.
+    /// Send the engine's code cache before the script's code runs.
     #[serde(default)]
     pub wants_cache: bool,
 }
@@ -109,7 +111,8 @@ pub struct CallStart {
 pub struct CallDone {
     /// The isolate was kept and waits for a call of the same script.
     pub kept: bool,
-    /// Work of the call goes on beside the isolate and cannot be ended: the process is good for no further call.
+    /// Background work of the call continues and cannot be stopped: the process cannot run another
+    /// call.
     #[serde(default)]
     pub spent: bool,
     /// The engine did not take the code cache that came with the call.
@@ -119,7 +122,7 @@ pub struct CallDone {
 }
 
 impl CallDone {
-    /// The call is over and nothing of it is kept.
+    /// The call is over and its isolate is not kept.
     pub fn fresh(result: CallResult) -> Self {
         Self { kept: false, spent: false, is_cache_refused: false, result }
     }
@@ -131,10 +134,11 @@ pub enum CallResult {
     /// JSON text.
     Ok(Box<RawValue>),
     Failed(Failed),
-    /// Ended on the parent's word.
+    /// Ended on the parent's request.
     Terminated,
     OutOfMemory,
-    /// The result has so many bytes of JSON, more than [`MAX_OUTPUT_BYTES`](super::MAX_OUTPUT_BYTES).
+    /// The size of the result in bytes of JSON, more than
+    /// [`MAX_OUTPUT_BYTES`](super::MAX_OUTPUT_BYTES).
     TooMuchOutput(u64),
 }
 
@@ -144,18 +148,18 @@ pub struct Failed {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// The bound on the call that was reached, if that is why.
+    /// The limit of the call that was reached, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<LimitReached>,
-    /// What failed was the parent's side, for the moment: the same call may succeed later.
+    /// The parent's side failed temporarily: the same call may succeed later.
     #[serde(default)]
     pub is_retryable: bool,
 }
 
-/// What a tool tells of how far it is.
+/// A tool's progress report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgressUpdate {
-    /// From 0 to 1; `None` where the tool cannot say.
+    /// From 0 to 1; `None` if unknown.
     pub fraction: Option<f64>,
     /// At most [`MAX_PROGRESS_BYTES`](super::MAX_PROGRESS_BYTES).
     pub message: String,

@@ -19,34 +19,37 @@ pub use messages::{
     ProgressUpdate, Protection, ProtectionState, Ready, decode, encode,
 };
 
-/// Both sides must be of one build; the number catches a worker program of another version.
+/// Both sides must come from the same build; the number detects a worker program of another
+/// version.
 pub const PROTOCOL_VERSION: u32 = 8;
-/// The file descriptor on which a worker finds its socket.
+/// The file descriptor of a worker's socket.
 pub const SOCKET_FD: i32 = 3;
-/// The file descriptor on which a worker finds the start-up snapshot, when there is one.
+/// The file descriptor of a worker's start-up snapshot, if there is one.
 pub const SNAPSHOT_FD: i32 = 4;
-/// Ops that one call may have in flight.
+/// Limit on the ops of one call that are in flight.
 pub const MAX_OPS_IN_FLIGHT: usize = 64;
-/// Bytes of an answer's body that may be under way without the reader's consent.
+/// Bytes of a response's body that can be in flight without new credit.
 pub const BODY_WINDOW_BYTES: usize = 256 * 1024;
-/// The same of a request's body. They wait in the runner, which has many calls.
+/// The same for a request's body. These bytes are buffered in the runner, which has many calls.
 pub const UPLOAD_WINDOW_BYTES: usize = 64 * 1024;
-/// Bytes of one piece of a body.
+/// Limit on one chunk of a body, in bytes.
 pub const MAX_CHUNK_BYTES: usize = 64 * 1024;
-/// Bytes of JSON that a call takes in: its input and context together.
+/// Limit on a call's input and context together, in bytes of JSON.
 pub const MAX_INPUT_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of JSON that a call may answer.
+/// Limit on a call's result, in bytes of JSON.
 pub const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
-/// Lines that a call may write to its console.
+/// Limit on a call's console lines.
 pub const MAX_CONSOLE_LINES: usize = 1000;
-/// Bytes of all console lines of a call together.
+/// Limit on all console lines of a call together, in bytes.
 pub const MAX_CONSOLE_BYTES: usize = 64 * 1024;
-/// Bytes of a script that an engine's cache is worth keeping for: less is compiled as quickly as the cache is read.
+/// The smallest script that is worth a code cache, in bytes: a smaller one compiles as fast as a
+/// cache is read.
 pub const MIN_CACHED_SCRIPT_BYTES: usize = 8 * 1024;
-/// Bytes of what an engine made of a script; more is dropped, since the parent keeps one for each script.
+/// Limit on a code cache, in bytes. A larger one is dropped, since the parent stores one for each
+/// script.
 pub const MAX_CODE_CACHE_BYTES: usize = 1024 * 1024;
-/// Bytes of one message of `context.progress`.
+/// Limit on one message of `context.progress`, in bytes.
 pub const MAX_PROGRESS_BYTES: usize = 2000;
-/// The least time between two words of a call about its progress. What a tool says more often is left out, the newest
-/// word last.
+/// The shortest time between two progress reports of a call. If a tool reports more often, only the
+/// newest report is sent.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);

@@ -13,9 +13,9 @@ pub struct SnapshotStorage(PathBuf);
 
 impl SnapshotStorage {
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
-        let kept = Self(std::env::temp_dir().join(format!("rcrt-snapshot-{}", Uuid::new_v4())));
-        OpenOptions::new().write(true).create_new(true).mode(0o400).open(&kept.0)?.write_all(bytes)?;
-        Ok(kept)
+        let storage = Self(std::env::temp_dir().join(format!("rcrt-snapshot-{}", Uuid::new_v4())));
+        OpenOptions::new().write(true).create_new(true).mode(0o400).open(&storage.0)?.write_all(bytes)?;
+        Ok(storage)
     }
 
     pub fn open(&self) -> io::Result<OwnedFd> {

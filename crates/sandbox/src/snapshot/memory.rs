@@ -19,7 +19,7 @@ impl SnapshotStorage {
         Ok(Self(file))
     }
 
-    /// A descriptor from `dup` would share the file position; one that is opened again does not.
+    /// Opens it again: a descriptor from `dup` would share the file position.
     pub fn open(&self) -> io::Result<OwnedFd> {
         File::open(format!("/proc/self/fd/{}", self.0.as_raw_fd())).map(OwnedFd::from)
     }

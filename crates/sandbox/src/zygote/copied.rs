@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use tokio::io;
 use tokio::io::unix::AsyncFd;
 
-/// Killed when it is dropped. Until its end was seen its id belongs to no other process.
+/// Killed when it is dropped. Its id is not reused before its exit is observed.
 pub struct CopiedProcess {
     pid: Pid,
     /// Readable when it has ended.
@@ -17,11 +17,11 @@ pub struct CopiedProcess {
 }
 
 impl CopiedProcess {
-    /// Takes charge of the child `pid`, within an asynchronous runtime. A process that is no child of this program is an
-    /// error, and left alone.
+    /// Takes ownership of the child `pid`; call it within an async runtime. A process that is not a
+    /// child of this program is an error and is not affected.
     pub fn take(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-        // Before its end can be seen: afterwards the id is free.
+        // Before the exit can be observed: afterwards the id is free.
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
         let status = ended(pid)?;
         // SAFETY: the descriptor is owned by what it is handed to, and stays open as long as that.

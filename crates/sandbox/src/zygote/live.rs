@@ -14,25 +14,27 @@ use super::CopiedProcess;
 use crate::protocol::{Begin, ForkRequest, Kind, Mode, read_frame, write_frame};
 use crate::worker::{LAST_WORDS, START, on_one_line};
 
-/// All copies of one zygote have the same addresses: what a tool has learnt of them is of no use for longer than this.
+/// All workers of one zygote have the same addresses. What a tool learns about them is useless
+/// after this time.
 const MOST_AGE: Duration = Duration::from_hours(1);
 
 pub struct Zygote {
     child: Child,
     socket: UnixStream,
     since: Instant,
-    /// A wait for all processes includes this one.
+    /// Waits for all processes include this one.
     _counted: TaskTrackerToken,
 }
 
 impl Zygote {
-    /// Starts `command`, which has the snapshot and the other end of `ours`. It is killed when it is dropped.
+    /// Starts `command`, which has the snapshot and the other end of `ours`. It is killed when it
+    /// is dropped.
     pub fn start(mut command: Command, ours: UnixStream, counted: TaskTrackerToken) -> io::Result<Self> {
         let child = command.spawn()?;
         let mut zygote = Self { child, socket: ours, since: Instant::now(), _counted: counted };
         zygote.socket.set_read_timeout(Some(START))?;
         let begin = Begin::frame(Mode::Zygote, true, Limits::default().memory_mb)?;
-        // Where it has ended, the first order tells why.
+        // If it has exited, the first fork request reports why.
         let _ = write_frame(&mut zygote.socket, &begin);
         Ok(zygote)
     }
@@ -41,27 +43,27 @@ impl Zygote {
         self.since.elapsed() > MOST_AGE
     }
 
-    /// Makes a worker that speaks on `socket`. Gives it with its standard error. Must be called within an asynchronous
-    /// runtime, which watches the process's end.
+    /// Forks a worker that uses `socket`. Returns it with its standard error. Must be called within
+    /// an async runtime, which observes the process's exit.
     pub fn copy(&mut self, socket: &OwnedFd) -> io::Result<(CopiedProcess, Receiver)> {
-        let (words, stderr) = io::pipe()?;
+        let (output, stderr) = io::pipe()?;
         let stderr = OwnedFd::from(stderr);
         ForkRequest { socket, stderr: &stderr }.send(&self.socket)?;
-        let answer = read_frame(&mut self.socket).map_err(io::Error::other)?;
-        let process = answer.filter(|frame| frame.kind == Kind::Process).and_then(|frame| frame.named_process());
+        let reply = read_frame(&mut self.socket).map_err(io::Error::other)?;
+        let process = reply.filter(|frame| frame.kind == Kind::Process).and_then(|frame| frame.named_process());
         let process = process.ok_or_else(|| io::Error::other("no process was named"))?;
-        Ok((CopiedProcess::take(process)?, Receiver::from_owned_fd(words.into())?))
+        Ok((CopiedProcess::take(process)?, Receiver::from_owned_fd(output.into())?))
     }
 
-    /// Ends it. Gives what it said of its end.
+    /// Kills it. Returns its error output.
     pub fn last_words(mut self) -> String {
-        let mut words = Vec::new();
+        let mut output = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
-            // The copies have a standard error of their own.
+            // The workers have their own standard error.
             let _ = self.child.kill();
-            let _ = stderr.take(LAST_WORDS).read_to_end(&mut words);
+            let _ = stderr.take(LAST_WORDS).read_to_end(&mut output);
         }
-        on_one_line(&words)
+        on_one_line(&output)
     }
 }
 

@@ -88,7 +88,7 @@ fn invocation() -> Invocation {
 async fn breach(role: &str) -> String {
     let failure: ToolFailure = call(role).await.result.expect_err(role);
     assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, false), "{role}: {failure}");
-    assert!(failure.message.starts_with("the tool's worker process was ended: "), "{role}: {failure}");
+    assert!(failure.message.starts_with("the tool's worker process was terminated: "), "{role}: {failure}");
     failure.message
 }
 
@@ -104,11 +104,11 @@ async fn whoever_breaks_the_protocol_is_ended() {
         ("starts_twice", "a frame Started"),
         ("tells_a_code_cache_that_nobody_wants", "a frame CodeCache"),
         ("keeps_talking_of_another_call", "other calls"),
-        ("sends_noise", "no kind of frame"),
-        ("floods_with_progress", "more often than a call may"),
-        ("is_further_than_the_end", "that no worker says"),
-        ("tells_a_story_of_its_progress", "that no worker says"),
-        ("tells_of_its_progress_in_noise", "progress that cannot be read"),
+        ("sends_noise", "unknown frame kind"),
+        ("floods_with_progress", "more often than a call can"),
+        ("is_further_than_the_end", "an invalid progress report"),
+        ("tells_a_story_of_its_progress", "an invalid progress report"),
+        ("tells_of_its_progress_in_noise", "progress report that cannot be read"),
     ];
     for (role, words) in broken {
         let message = breach(role).await;
@@ -226,7 +226,7 @@ async fn a_worker_that_names_a_process_of_somebody_else_gets_no_hold_on_it() {
     options.level = Level::Strict;
     options.cgroups = CgroupUse::None;
     let refused = Sandbox::start(options).await.err().expect("no ceiling, no sandbox");
-    assert!(refused.to_string().contains("process 1 is none of"), "{refused}");
+    assert!(refused.to_string().contains("process 1 is not a child of"), "{refused}");
 }
 
 /// The worker's side: greets. `None` when nobody started this as a worker.

@@ -52,7 +52,7 @@ fn all_findings_are_reported_at_once() {
     assert_eq!((eval.line, eval.column), (Some(2), Some(10)));
     assert_eq!(
         eval.to_string(),
-        "code.source:2:10: eval runs text as code, which tools must not: parse the text, or use JSON.parse for data \
+        "code.source:2:10: eval runs text as code, which is not allowed: parse the text, or use JSON.parse for data \
          (no-eval)"
     );
     assert_eq!(report.errors[6].message, "must be of type number, is string, by output_schema");
