@@ -1,9 +1,11 @@
-//! Finds the JavaScript of Deno's web platform in the sources of its crates and puts it into the binary: their own
-//! extension tables only name files of the machine that built them. Of deno_fetch nothing but its scripts is wanted, so
-//! it is no dependency of a build; cargo fetches it with the rest of the lock file (the feature `scripts`).
+//! Finds the JavaScript of Deno's web platform in the sources of its crates and embeds it in the
+//! binary: their own extension tables only name files of the machine that built them. Of deno_fetch
+//! only the scripts are used, so it is not a build dependency; cargo fetches it with the rest of
+//! the lock file (the feature `scripts`).
 //!
-//! On the way the scripts become strict code, so that a tool's function does not find what calls it through `caller`,
-//! `arguments` or a stack frame; and the symbols under which their objects keep their inner state become hidden keys.
+//! The scripts are made strict code, so that a tool's function cannot find its caller through
+//! `caller`, `arguments` or a stack frame. The symbols under which their objects store inner state
+//! become hidden keys.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,7 +14,7 @@ use std::process::Command;
 use std::{env, fs};
 
 const CRATES: [&str; 4] = ["deno_webidl", "deno_web", "deno_fetch", "deno_crypto"];
-/// ES modules for parts that tools do not get, and the parts of fetch that this crate replaces.
+/// ES modules for features that tools do not have, and the parts of fetch that this crate replaces.
 const LEFT_OUT: [&str; 9] = [
     "locks.js",
     "webtransport.js",
@@ -25,7 +27,7 @@ const LEFT_OUT: [&str; 9] = [
     "27_eventsource.js",
 ];
 
-/// Symbols of the scripts that stand on prototypes: those are looked up through them, which hidden keys are not.
+/// Symbols on prototypes: they are looked up through the prototype chain, and hidden keys are not.
 const ON_PROTOTYPES: [&str; 18] = [
     "AsyncSequence",
     "_abortSteps",
@@ -46,9 +48,9 @@ const ON_PROTOTYPES: [&str; 18] = [
     "runAbortSteps",
     "signalAbort",
 ];
-/// Symbols that Node's layer would share, which is not there.
+/// Symbols that Deno's Node layer would share. There is no such layer here.
 const REGISTERED: [&str; 2] = ["_controllerErrorFunction", "_isClosedPromise"];
-/// Symbols that stay, by file, where another file has one of that name that does not.
+/// Symbols that stay symbols, by file: another file has a symbol of the same name that does not.
 const ON_PROTOTYPES_OF: [(&str, &str); 2] = [("23_request.js", "_headers"), ("23_request.js", "_signal")];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -63,9 +65,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let file = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let specifier = format!("ext:{name}/{file}");
             let strict = out.join(format!("{name}-{file}"));
-            // On the first line, so that positions in stacks stay what they are.
+            // On the first line, so that positions in stacks do not change.
             fs::write(&strict, format!("\"use strict\";{}", hide_keys(&file, &fs::read_to_string(&script)?)))?;
-            let path = strict.to_str().ok_or_else(|| format!("{} is no UTF-8", strict.display()))?;
+            let path = strict.to_str().ok_or_else(|| format!("{} is not valid UTF-8", strict.display()))?;
             writeln!(
                 table,
                 "    ExtensionFileSource::loaded_from_memory_during_snapshot({specifier:?}, ascii_str_include!({path:?})),"
@@ -81,8 +83,8 @@ fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("cargo sets {name}: {error}"))
 }
 
-/// Where every package of the workspace stands, as cargo itself says it. On a machine that has only what this build
-/// needs, cargo first fetches the rest of the lock file: what the tests need.
+/// The path of every package of the workspace, from cargo. On a machine that has only what this
+/// build needs, cargo first fetches the rest of the lock file.
 fn cargo_metadata() -> Result<String, Box<dyn Error>> {
     let mut last = String::new();
     for network in [&["--offline"][..], &[]] {
@@ -109,7 +111,7 @@ fn crate_root(metadata: &str, name: &str) -> Result<PathBuf, String> {
         .and_then(|(_, path)| path.split('"').next())
         .and_then(|path| Path::new(path).parent())
         .map(Path::to_owned)
-        .ok_or_else(|| format!("cargo metadata names no package {name}"))
+        .ok_or_else(|| format!("cargo metadata does not contain the package {name}"))
 }
 
 /// `const key = Symbol("…")` becomes `const key = __bootstrap.internals.hidden("…")`.

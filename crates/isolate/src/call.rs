@@ -1,4 +1,5 @@
-//! One call: evaluate the tool's module unless it was kept, call `execute`, return its result.
+//! One call: evaluates the tool's module unless it was kept, calls `execute`, and returns its
+//! result.
 
 use std::task::Poll;
 
@@ -20,11 +21,12 @@ use crate::outcome::{failed, from_engine, from_invoke};
 pub struct Work {
     pub call: u32,
     pub start: CallStart,
-    /// What an engine made of the script's text before.
+    /// The engine's code cache from an earlier isolate.
     pub cache: Option<Bytes>,
 }
 
-/// Runs to the tool's own end. Ended from outside, it gives an error that the caller knows better than to report.
+/// Runs until the tool returns. If the call is terminated from outside, the caller ignores this
+/// result.
 pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: Work) -> CallResult {
     if let Some(javascript) = start.javascript {
         let module = Module { javascript, cache, wants_cache: start.wants_cache };
@@ -33,14 +35,14 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
             Ok(None) => {
                 return failed(
                     ErrorCode::ExecutionFailed,
-                    "the tool exports no function execute; write: export async function execute(input, context)",
+                    "the tool does not export a function execute; write: export async function execute(input, context)",
                 );
             }
             Err(error) => return from_engine(&error, start.memory_mb),
         }
     }
     let Some(execute) = isolate.execute.clone() else {
-        return failed(ErrorCode::ExecutionFailed, "the call came without the tool's code");
+        return failed(ErrorCode::ExecutionFailed, "the call does not contain the tool's code");
     };
     if start.task == Task::Check {
         return CallResult::Ok(RawValue::NULL.to_owned());
@@ -55,7 +57,8 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
     result
 }
 
-/// Lets what is ready to go on do so now, in the call that began it; what then still waits is seen to be waiting.
+/// Polls the event loop once, so that what is ready runs within this call. What still waits
+/// afterwards is really pending.
 async fn settle(isolate: &mut Isolate) {
     let _ = std::future::poll_fn(|context| {
         let polled = isolate.runtime.poll_event_loop(context, PollEventLoopOptions::default());
@@ -64,7 +67,7 @@ async fn settle(isolate: &mut Isolate) {
     .await;
 }
 
-/// Evaluates the module; gives its `execute` when that is a function.
+/// Evaluates the module; returns its `execute` if that is a function.
 async fn evaluate(
     isolate: &mut Isolate,
     link: &Link,
@@ -76,8 +79,8 @@ async fn evaluate(
     isolate.main.offer(module);
     let module = isolate.runtime.load_main_es_module(&specifier).await?;
     if wants_cache {
-        // The engine's host hands it over in the next turn. None of the script's code has run, and none may before the
-        // parent has it.
+        // The engine's host delivers it in the next turn. The script's code has not run, and must
+        // not run before the parent has the cache.
         settle(isolate).await;
         let made = isolate.main.take_made().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
         let _ = link.send(Kind::CodeCache, 0, made.unwrap_or_default());
@@ -100,12 +103,12 @@ async fn evaluate_module(
     Ok(execute.map(|execute| v8::Global::new(scope, execute)))
 }
 
-/// A tool as small as they come.
+/// A minimal tool.
 const REHEARSAL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
 const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
 
-/// Loads and calls such a tool and keeps nothing of it, so that a copied isolate has in its own memory, and in reach of its
-/// process, what every call runs through. Done before a call is there; `name` is another each time.
+/// Loads and calls a minimal tool and discards it. A forked isolate then has the code paths of
+/// every call in its own memory. Run it before a call arrives; `name` must be different each time.
 pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
     let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
     isolate.main.rehearse(true);
@@ -117,12 +120,12 @@ pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError
     }
     isolate.runtime.op_state().borrow_mut().put(Clock::new());
     deno_core::scope!(scope, &mut isolate.runtime);
-    let nobody = v8::undefined(scope).into();
-    v8::Local::new(scope, &isolate.prepare).call(scope, nobody, &[]);
+    let receiver = v8::undefined(scope).into();
+    v8::Local::new(scope, &isolate.prepare).call(scope, receiver, &[]);
     Ok(())
 }
 
-/// The text that `invoke` of `main.js` gives.
+/// Calls `invoke` of `main.js` and returns its text.
 async fn invoke(
     isolate: &mut Isolate,
     execute: v8::Global<v8::Function>,
@@ -144,9 +147,9 @@ async fn invoke(
         let execute: v8::Local<'_, v8::Value> = execute.into();
         [v8::Global::new(scope, execute), input, context]
     };
-    let answered = runtime.call_with_args(&isolate.invoke, &arguments);
-    let answer = runtime.with_event_loop_promise(Box::pin(answered), PollEventLoopOptions::default()).await?;
+    let called = runtime.call_with_args(&isolate.invoke, &arguments);
+    let result = runtime.with_event_loop_promise(Box::pin(called), PollEventLoopOptions::default()).await?;
     deno_core::scope!(scope, runtime);
-    let answer = v8::Local::new(scope, answer);
-    Ok(answer.to_rust_string_lossy(scope))
+    let result = v8::Local::new(scope, result);
+    Ok(result.to_rust_string_lossy(scope))
 }

@@ -1,4 +1,4 @@
-//! An isolate: made from the snapshot if there is one, ready for one tool.
+//! An isolate: created from the snapshot if there is one, ready for one tool.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,18 +15,19 @@ use crate::ops::{Clock, Console, Fetches, Progress, Timers};
 use crate::stop::Stop;
 
 const MIB: usize = 1024 * 1024;
-/// What the heap may grow beyond its limit while the call is being ended, in bytes.
+/// How much the heap can grow beyond its limit while the call is being ended, in bytes.
 const ROOM_TO_END: usize = 32 * MIB;
 
-/// Starts the engine, before any thread of ours. `is_copied` has it work on the thread that calls it alone, since a fork
-/// copies no other.
+/// Starts the engine, before this program starts a thread. With `is_copied` the engine works only
+/// on the calling thread, since a fork copies no other.
 pub fn start(is_copied: bool) {
     #[cfg(target_os = "linux")]
     {
-        // It would look for a file.
+        // By default the engine reads a file for this.
         v8::V8::set_entropy_source(random);
         if is_copied {
-            // The same flags in all workers: a code cache is good for those with its own flags alone.
+            // All workers have the same flags: a code cache is valid only for the flags that it was
+            // made with.
             v8::V8::set_flags_from_string("--single-threaded");
             return JsRuntime::init_platform(Some(v8::new_single_threaded_default_platform(false).make_shared()));
         }
@@ -36,10 +37,10 @@ pub fn start(is_copied: bool) {
     JsRuntime::init_platform(None);
 }
 
-/// Whether all of them were filled by the kernel.
+/// Fills the bytes from the kernel. Returns whether all were filled.
 #[cfg(target_os = "linux")]
 fn random(bytes: &mut [u8]) -> bool {
-    // SAFETY: writes so many bytes at most, which are there.
+    // SAFETY: writes at most the length of the slice.
     #[allow(unsafe_code)]
     let filled = unsafe { nix::libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     usize::try_from(filled) == Ok(bytes.len())
@@ -49,23 +50,24 @@ pub struct Isolate {
     pub runtime: JsRuntime,
     /// `invoke` of `main.js`.
     pub invoke: v8::Global<v8::Function>,
-    /// `renew` of `main.js`: the next call is the isolate's first.
+    /// `renew` of `main.js`: makes the next call the isolate's first.
     pub prepare: v8::Global<v8::Function>,
-    /// The tool's `execute`, when its module was evaluated.
+    /// The tool's `execute`, after its module was evaluated.
     pub execute: Option<v8::Global<v8::Function>>,
-    /// Heap for which the isolate was made, in MiB.
+    /// Heap limit with which the isolate was created, in MiB.
     made_for: u64,
-    /// Heap of the running call, in bytes.
+    /// Heap limit of the running call, in bytes.
     heap_limit: Rc<Cell<usize>>,
-    /// What the running call may hold of memory, and holds. The engine points at it, so it goes after the engine.
+    /// Memory limit and use of the running call. The engine has a pointer to it, so it is dropped
+    /// after the engine.
     pub account: Arc<Account>,
-    /// The tool's one module, on its way to the engine.
+    /// The tool's only module, until the engine loads it.
     pub main: Rc<Main>,
     stop: Stop,
 }
 
 impl Isolate {
-    /// The error is the engine's own words.
+    /// The error is the engine's message.
     pub fn new(startup: Option<&'static [u8]>, memory_mb: u64, link: &Link, stop: &Stop) -> Result<Self, String> {
         let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };
         let limit = memory_mb as usize * MIB;
@@ -96,13 +98,13 @@ impl Isolate {
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
         let (invoke, prepare) = {
             deno_core::scope!(scope, &mut runtime);
-            // No eval and no Function from text, whatever the validators saw.
+            // No eval and no Function from text, even if the validators missed it.
             scope.get_current_context().set_allow_generation_from_strings(false);
-            let pair = v8::Local::new(scope, start).to_object(scope).ok_or("the start script gives nothing")?;
+            let pair = v8::Local::new(scope, start).to_object(scope).ok_or("the start script returns nothing")?;
             let function = |index| {
                 let value = pair.get_index(scope, index);
                 let function = value.and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
-                function.map(|function| v8::Global::new(scope, function)).ok_or("the start script gives no function")
+                function.map(|function| v8::Global::new(scope, function)).ok_or("the start script returns no function")
             };
             (function(0)?, function(1)?)
         };
@@ -119,28 +121,29 @@ impl Isolate {
         })
     }
 
-    /// Whether the call that ended left an operation under way.
+    /// Whether the last call left a pending operation.
     pub fn has_ops(&self) -> bool {
         let filter = RuntimeActivityStatsFilter::default().with_ops();
         !self.runtime.runtime_activity_stats_factory().capture(&filter).dump().active.is_empty()
     }
 
-    /// Whether it left a timer set.
+    /// Whether the last call left a timer.
     pub fn has_timers(&self) -> bool {
         !self.runtime.op_state().borrow().borrow::<Timers>().is_empty()
     }
 
-    /// Gets ready for a call with this much memory; `hrtime` gives it clocks finer than a millisecond.
+    /// Prepares for a call with this much memory. `hrtime` gives it clocks finer than a
+    /// millisecond.
     pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {
         let limit = memory_mb as usize * MIB;
         self.heap_limit.set(limit);
         if memory_mb < self.made_for {
-            // The one way to lower it. A little below, as when it is made: the engine asks once also when only a buffer was
-            // refused.
+            // The only way to lower the limit. It is set a little lower, as at creation: the engine
+            // calls back once also when only a buffer was refused.
             self.runtime.remove_near_heap_limit_callback(limit - limit / 8);
             watch_heap(&mut self.runtime, &self.heap_limit, &self.stop);
         }
-        // It grows to that when it needs to.
+        // It can grow to this limit.
         self.made_for = memory_mb;
         self.account.allow(limit);
         self.runtime.v8_isolate().cancel_terminate_execution();
@@ -153,12 +156,12 @@ impl Isolate {
     }
 }
 
-/// Ends the call when the heap is full.
+/// Ends the call if the heap is full.
 fn watch_heap(runtime: &mut JsRuntime, limit: &Rc<Cell<usize>>, stop: &Stop) {
     let (limit, stop) = (limit.clone(), stop.clone());
     let handle = runtime.v8_isolate().thread_safe_handle();
     runtime.add_near_heap_limit_callback(move |current, _initial| {
-        // An isolate that was made for less may grow to what the call has.
+        // An isolate that was created with less can grow to the call's limit.
         let allowed = limit.get();
         if current < allowed {
             return allowed;

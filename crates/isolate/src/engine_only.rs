@@ -1,12 +1,13 @@
 //! The layer below a worker's isolates: the engine's extensions and their snapshot, without jail,
-//! protocol or limits. For measuring the engine alone; nothing that runs untrusted tools uses it.
+//! protocol or limits. Only for measuring the engine; nothing that runs untrusted tools uses it.
 
 use deno_core::Extension;
 
 use crate::extensions::{self, Scripts};
 use crate::snapshot;
 
-/// The start-up snapshot, or why there is none. Call it before any other isolate is made in this process.
+/// The start-up snapshot, or why there is none. Call it before any other isolate is created in this
+/// process.
 pub fn snapshot() -> Result<Box<[u8]>, String> {
     snapshot::make()
 }

@@ -1,6 +1,5 @@
 //! The parts of the engine: Deno's web platform without access to the machine, and our own ops. The
-//! order is part of the snapshot: a snapshot works only with exactly the list that it was made
-//! with.
+//! order is part of the snapshot: a snapshot works only with the same list that it was made with.
 
 use std::borrow::Cow;
 
@@ -32,7 +31,7 @@ const OWN: &[ExtensionFileSource] = &[
     ExtensionFileSource::new("ext:sandbox/main.js", ascii_str_include!("js/main.js")),
 ];
 
-/// Whether the scripts come along: they do unless a snapshot already holds what they made.
+/// Whether the scripts are included: yes, unless a snapshot already contains their result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scripts {
     Included,
@@ -45,7 +44,8 @@ pub fn all(scripts: Scripts) -> Vec<Extension> {
     let mut web = deno_web::deno_web::init(BlobStore::default_arc(), None, false, InMemoryBroadcastChannel::default());
     web.lazy_loaded_js_files = Cow::Borrowed(DENO_WEB);
     web.lazy_loaded_esm_files = Cow::Borrowed(&[]);
-    // Of fetch only Headers, Request, Response, FormData and bodies: their scripts need none of its ops.
+    // Of fetch only Headers, Request, Response, FormData and bodies. Their scripts use none of its
+    // ops.
     let fetch = Extension {
         name: "deno_fetch",
         deps: &["deno_webidl", "deno_web"],

@@ -1,9 +1,9 @@
-//! Whether the process may be copied, as far as its random numbers go.
+//! Checks whether the process can be forked safely with regard to its random number generators.
 //!
-//! Of the generators that are in it, the kernel's (`OsRng`, V8's seeds) has no state here, and aws-lc's notices by itself that
-//! it is in a copy, by a page that the kernel wipes. The thread's generator notices it by a handler of the C library, which
-//! `clone` does not run, and only when the numbers are used up that it has ready. It cannot be asked whether it has any. But
-//! if it has, two copies of the process draw the same.
+//! The kernel's generator (`OsRng`, V8's seeds) has no state in the process. aws-lc's detects a
+//! fork by a page that the kernel wipes. The thread's generator detects a fork by a handler of the
+//! C library, which `clone` does not run, and only when its buffered numbers are used up. It cannot
+//! be asked whether it has any. If it has, two copies of the process draw the same numbers.
 
 use std::io::{self, Read, Write};
 
@@ -14,11 +14,11 @@ use nix::unistd::Pid;
 
 use crate::isolate_fork;
 
-/// Enough that two draws are not equal by chance.
+/// Long enough that two draws are not equal by chance.
 type Drawn = [u8; 32];
 
-/// Whether the thread's generator has no state yet that copies of this process would share. Draws from it in two copies and
-/// leaves this process as it is. Works only in a process with one thread.
+/// Whether the thread's generator has no state yet that copies of this process would share. Draws
+/// numbers in two copies and does not change this process. Works only in a process with one thread.
 pub fn are_unused() -> io::Result<bool> {
     Ok(drawn_in_a_copy()? != drawn_in_a_copy()?)
 }
@@ -36,10 +36,11 @@ fn drawn_in_a_copy() -> io::Result<Drawn> {
     read.map(|()| drawn)
 }
 
-/// A copy of this process, in which it is `None`. No handler runs that waits for a fork.
+/// Forks this process without running fork handlers. Returns `None` in the copy.
 pub(crate) fn copy(flags: libc::c_int) -> io::Result<Option<Pid>> {
-    // SAFETY: this process has one thread, so the new one finds no lock that somebody else held, and goes on with a copy of
-    // the same stack. It waits for nothing that the C library would have noted of it.
+    // SAFETY: this process has one thread, so the new one finds no lock held by another, and
+    // continues with a copy of the same stack. It needs nothing that the C library's fork handlers
+    // would do.
     #[allow(unsafe_code)]
     let copied = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match i32::try_from(copied) {

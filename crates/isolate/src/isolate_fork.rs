@@ -1,7 +1,7 @@
 //! A process for each fresh isolate. The worker has the zygote's isolate, runs nothing in it, and
 //! forks: a child gets the new isolate for the cost of the pages that it writes to. The worker
-//! waits for the child's end, and then forks the next. It reads nothing from the socket and never
-//! runs a tool's code.
+//! waits until the child exits, and then forks the next one. It reads nothing from the socket and
+//! never runs a tool's code.
 
 use std::os::unix::net::UnixStream;
 
@@ -13,25 +13,25 @@ use sandbox::protocol::Protection;
 use crate::WorkerError;
 use crate::jail;
 
-/// Exit status of a child whose isolate is spent.
+/// Exit status of a child whose isolate is not needed any more.
 pub const SPENT: i32 = 0;
-/// Exit status of a child whose parent's parent hung up.
+/// Exit status of a child when the runner closed the socket.
 pub const PARENT_IS_GONE: i32 = 3;
-/// What a shell adds to the number of the signal that ended a process.
+/// The exit code of a process that a signal killed is this plus the signal number, as in a shell.
 const SIGNALLED: i32 = 128;
 
-/// Which isolate of its worker a process has.
+/// Whether a process has its worker's first isolate or a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolateTurn {
     First,
     Later,
 }
 
-/// Returns in children alone, one after the other. Works only in a process with one thread.
+/// Returns only in children, one after the other. Works only in a process with one thread.
 pub fn fork_for_each_isolate(socket: &UnixStream, protections: &mut [Protection]) -> Result<IsolateTurn, WorkerError> {
     let mut turn = IsolateTurn::First;
     loop {
-        // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
+        // SAFETY: this process has one thread, so the child finds no lock held by another.
         #[allow(unsafe_code)]
         let forked = unsafe { fork() }.map_err(|error| WorkerError::Child(error.into()))?;
         match forked {
@@ -60,9 +60,9 @@ fn end_of(child: Pid) -> Result<i32, WorkerError> {
     }
 }
 
-/// Ends the process at once: what another thread does with the engine must not meet static destructors.
+/// Exits at once: what another thread does with the engine must not run into static destructors.
 pub fn leave(code: i32) -> ! {
-    // SAFETY: ends the process and touches nothing of it.
+    // SAFETY: exits at once and accesses no memory.
     #[allow(unsafe_code)]
     unsafe {
         nix::libc::_exit(code)

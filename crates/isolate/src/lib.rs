@@ -2,7 +2,7 @@
 //! the engine, and runs tool code. The code reaches the outside only through ops, which are frames
 //! on one inherited socket.
 //!
-//! It knows no tool, no store and no permission: the parent decides what an op does. There is
+//! It does not depend on tools, stores or permissions: the parent decides what an op does. There is
 //! deliberately no op for files, network sockets, environment variables or processes.
 //!
 //! Begin with `serve.rs` (the loop of a worker), `call.rs` (one call) and `engine.rs`. `sandbox` is
@@ -37,12 +37,12 @@ use std::process::ExitCode;
 
 use sandbox::protocol::{Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, Protection, SNAPSHOT_FD, decode, read_frame};
 
-/// Why a worker process ends with a failure. Reported to the parent on standard error.
+/// Why a worker process exits with a failure. Reported to the parent on standard error.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error("socket: {0}")]
     Socket(#[from] FrameError),
-    #[error("the parent speaks protocol {0}, this worker {PROTOCOL_VERSION}")]
+    #[error("the parent uses protocol version {0}, this worker version {PROTOCOL_VERSION}")]
     Protocol(u32),
     #[error("the first frame must be Begin")]
     NoBegin,
@@ -54,19 +54,19 @@ pub enum WorkerError {
     Engine(String),
     #[error("the parent is gone")]
     Orphan,
-    #[error("the process within the jail: {0}")]
+    #[error("the process in the jail: {0}")]
     Keeper(std::io::Error),
     #[error("threads: {0}")]
     Threads(std::io::Error),
     #[error("a process for a worker or an isolate: {0}")]
     Child(std::io::Error),
-    #[error("the zygote's random number generator is in use: its copies would draw the same numbers")]
+    #[error("the zygote's random number generator was used: its copies would draw the same numbers")]
     UsedGenerator,
-    #[error("this system cannot have workers that are copies")]
+    #[error("this system does not support workers that are forked from a zygote")]
     NoZygote,
 }
 
-/// The whole life of a worker. Call it before any thread and any asynchronous runtime exists, in a process that was
+/// Runs a worker. Call it before any thread and any async runtime exists, in a process that was
 /// started by exec with its socket on `fd`.
 pub fn worker_main(fd: i32) -> ExitCode {
     match begin(fd) {
@@ -81,31 +81,32 @@ pub fn worker_main(fd: i32) -> ExitCode {
     }
 }
 
-/// A process within the jail that has done nothing yet.
+/// A process in the jail that has not started its work.
 pub struct Jailed {
     pub socket: UnixStream,
     pub begin: Begin,
     pub protections: Vec<Protection>,
 }
 
-/// Up to the last wall before the files, so that it, and each child that it has, can look for itself.
+/// In the jail, except for the last restriction on files, so that the process and its children can
+/// open their own `/proc` entries.
 struct InJail {
     jailed: Jailed,
     startup: Option<&'static [u8]>,
     memory: jail::OwnProcFolder,
 }
 
-/// Reads from the parent what this process is for and enters the jail. As [`worker_main`], but
+/// Reads the mode of this process from the parent and enters the jail. Like [`worker_main`], but
 /// without the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
-    let (socket, begin) = hear(fd)?;
+    let (socket, begin) = receive(fd)?;
     let InJail { mut jailed, memory, .. } = enter_jail(socket, begin)?;
     let _ = jail::close_files(memory, &mut jailed.protections);
     Ok(jailed)
 }
 
 fn begin(fd: i32) -> Result<(), WorkerError> {
-    let (socket, begin) = hear(fd)?;
+    let (socket, begin) = receive(fd)?;
     match begin.mode {
         #[cfg(target_os = "linux")]
         Mode::Zygote => {
@@ -116,16 +117,16 @@ fn begin(fd: i32) -> Result<(), WorkerError> {
     }
 }
 
-fn hear(fd: i32) -> Result<(UnixStream, Begin), WorkerError> {
-    // SAFETY: the parent hands over this descriptor by exec, and nothing else in this process knows its number.
+fn receive(fd: i32) -> Result<(UnixStream, Begin), WorkerError> {
+    // SAFETY: the parent passes this descriptor by exec, and nothing else in this process uses it.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    let begin = hear_begin(&mut socket)?;
+    let begin = read_begin(&mut socket)?;
     Ok((socket, begin))
 }
 
 /// The parent's first frame.
-fn hear_begin(socket: &mut UnixStream) -> Result<Begin, WorkerError> {
+fn read_begin(socket: &mut UnixStream) -> Result<Begin, WorkerError> {
     let first = read_frame(socket)?.ok_or(WorkerError::NoBegin)?;
     if first.kind != Kind::Begin {
         return Err(WorkerError::NoBegin);
@@ -148,13 +149,14 @@ fn enter_jail(mut socket: UnixStream, begin: Begin) -> Result<InJail, WorkerErro
     Ok(InJail { jailed: Jailed { socket, begin, protections }, startup, memory })
 }
 
-/// Call it when every thread is there that the process needs, and before any tool code: no further one starts.
+/// Call it when all threads of the process have started, and before any tool code: no further
+/// thread can start.
 pub fn seal(protections: &mut [Protection]) {
     jail::seal(protections);
 }
 
 impl InJail {
-    /// Starts the engine and does what the parent wants of it.
+    /// Starts the engine and runs in the mode that the parent requested.
     fn work(self) -> Result<(), WorkerError> {
         let Self { mut jailed, startup, memory } = self;
         match jailed.begin.mode {
@@ -168,16 +170,17 @@ impl InJail {
     }
 }
 
-/// The bytes of the snapshot, which every worker shares with its parent. Closes the descriptor, so that the socket is the
-/// only one left.
+/// The bytes of the snapshot, which every worker shares with its parent. Closes the descriptor, so
+/// that only the socket is left.
 fn map_snapshot() -> Result<&'static [u8], WorkerError> {
     use nix::libc;
-    // SAFETY: the parent announced the descriptor in `Begin`; nothing else in this process knows its number.
+    // SAFETY: the parent announced the descriptor in `Begin`; nothing else in this process uses it.
     #[allow(unsafe_code)]
     let file = File::from(unsafe { OwnedFd::from_raw_fd(SNAPSHOT_FD) });
     let length = usize::try_from(file.metadata().map_err(WorkerError::Snapshot)?.len()).unwrap_or(usize::MAX);
-    // SAFETY: a new private mapping that is only read, of a file that the parent sealed against every change; it is
-    // never unmapped, because the engine reads from it as long as the process lives.
+    // SAFETY: a new private mapping that is only read, of a file that the parent sealed against
+    // every change; it is never unmapped, because the engine reads from it as long as the process
+    // lives.
     #[allow(unsafe_code)]
     let bytes = unsafe {
         let start = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);

@@ -1,6 +1,6 @@
-//! The socket as the running call sees it: ops are sent as frames, replies reach the op that waits
-//! for them. A separate thread reads the socket, so that messages of the parent arrive while tool
-//! code loops.
+//! The socket of the running call: ops are sent as frames, and replies are delivered to the waiting
+//! op. A separate thread reads the socket, so that the parent's messages arrive while tool code
+//! loops.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,10 +16,10 @@ use sandbox::protocol::{
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// One piece of an answer's body, or its end.
+/// One chunk of a response's body, or its error.
 pub type BodyPiece = Result<Bytes, OpError>;
 
-/// Pieces that can be under way in a full window, even of one byte each, and the error at the end.
+/// The number of chunks in a full window, even of one byte each, and the error at the end.
 const PIECES: usize = BODY_WINDOW_BYTES + 1;
 
 #[derive(Clone, Default)]
@@ -30,7 +30,7 @@ struct Shared {
     /// `None` until this process is a worker.
     writer: Mutex<Option<UnixStream>>,
     ops: Mutex<Ops>,
-    /// The call that runs now; 0 between calls. Frames of another call are late and dropped.
+    /// The running call; 0 between calls. Frames of another call are late and dropped.
     call: AtomicU32,
 }
 
@@ -42,7 +42,7 @@ struct Ops {
     credits: HashMap<u32, Arc<Credit>>,
 }
 
-/// What may still be sent of a request's body.
+/// How many more bytes of a request's body can be sent.
 #[derive(Default)]
 pub struct Credit {
     bytes: Mutex<usize>,
@@ -55,7 +55,7 @@ impl Credit {
         self.more.notify_one();
     }
 
-    /// Waits until something may be sent and takes up to `wanted` bytes of it.
+    /// Waits for credit and takes up to `wanted` bytes of it.
     pub async fn take(&self, wanted: usize) -> usize {
         loop {
             {
@@ -76,7 +76,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// From here on frames go out on this socket.
+    /// Sends frames on this socket from now on.
     pub fn speak_on(&self, socket: &UnixStream) -> io::Result<()> {
         *held(&self.0.writer) = Some(socket.try_clone()?);
         Ok(())
@@ -86,13 +86,13 @@ impl Link {
         self.0.call.load(Ordering::Acquire)
     }
 
-    /// From here on, ops belong to this call.
+    /// Assigns ops to this call from now on.
     pub fn begin(&self, call: u32) {
         *held(&self.0.ops) = Ops::default();
         self.0.call.store(call, Ordering::Release);
     }
 
-    /// Everything that still waits is dropped; late replies are ignored.
+    /// Drops everything that still waits; late replies are ignored.
     pub fn end(&self) {
         self.begin(0);
     }
@@ -108,7 +108,7 @@ impl Link {
         write_frame(writer, frame)
     }
 
-    /// A new op that waits for one answer. Refused when too many wait already.
+    /// Starts an op that waits for one reply. Refused if too many are waiting.
     pub fn start_op(&self) -> Result<(u32, oneshot::Receiver<Bytes>), OpError> {
         let mut ops = held(&self.0.ops);
         let reading = ops.bodies.keys().filter(|op| !ops.waiting.contains_key(op)).count();
@@ -120,19 +120,19 @@ impl Link {
         }
         ops.last += 1;
         let op = ops.last;
-        let (answer, wait) = oneshot::channel();
-        ops.waiting.insert(op, answer);
+        let (reply, wait) = oneshot::channel();
+        ops.waiting.insert(op, reply);
         Ok((op, wait))
     }
 
-    /// The pieces of the answer's body of this op, from now on.
+    /// Opens the response's body of this op: returns its chunks from now on.
     pub fn open_body(&self, op: u32) -> mpsc::Receiver<BodyPiece> {
         let (pieces, receiver) = mpsc::channel(PIECES);
         held(&self.0.ops).bodies.insert(op, pieces);
         receiver
     }
 
-    /// The account of the request's body of this op.
+    /// Opens the credit for the request's body of this op.
     pub fn open_credit(&self, op: u32) -> Arc<Credit> {
         let credit = Arc::new(Credit::default());
         credit.add(UPLOAD_WINDOW_BYTES);
@@ -140,7 +140,7 @@ impl Link {
         credit
     }
 
-    /// Forgets the op, whatever of it still waits.
+    /// Forgets the op and everything of it that still waits.
     pub fn close_op(&self, op: u32) {
         let mut ops = held(&self.0.ops);
         ops.waiting.remove(&op);
@@ -148,7 +148,7 @@ impl Link {
         ops.credits.remove(&op);
     }
 
-    /// Hands a frame of the parent to the op that waits for it. An error is a breach of the protocol.
+    /// Delivers a frame of the parent to the waiting op. An error is a breach of the protocol.
     pub fn deliver(&self, frame: Frame) -> Result<(), FrameError> {
         if frame.call != self.call() {
             return Ok(());
@@ -156,8 +156,8 @@ impl Link {
         let mut ops = held(&self.0.ops);
         match frame.kind {
             Kind::ApiReply | Kind::FetchReply => {
-                if let Some(answer) = ops.waiting.remove(&frame.op) {
-                    let _ = answer.send(frame.payload);
+                if let Some(reply) = ops.waiting.remove(&frame.op) {
+                    let _ = reply.send(frame.payload);
                 }
             }
             Kind::BodyChunk => {

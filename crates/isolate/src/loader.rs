@@ -1,4 +1,4 @@
-//! A tool is one file: its module is handed over here, and whatever it imports is refused.
+//! A tool is one file: its module is provided here, and every import is refused.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ use deno_core::{
 };
 use deno_error::JsErrorBox;
 
-/// The tool's module and what the engine makes of its text.
+/// The tool's module and its code cache.
 #[derive(Default)]
 pub struct Main {
     module: RefCell<Option<Module>>,
@@ -25,29 +25,29 @@ pub struct Main {
 
 pub struct Module {
     pub javascript: String,
-    /// From an engine of this very build.
+    /// Made by an engine of the same build.
     pub cache: Option<Bytes>,
-    /// Whether one is to be made.
+    /// Whether a code cache should be made.
     pub wants_cache: bool,
 }
 
 impl Main {
-    /// What the engine loads next, once.
+    /// Sets the module that the engine loads next, once.
     pub fn offer(&self, module: Module) {
         *self.module.borrow_mut() = Some(module);
     }
 
-    /// While no tool is there, the host loads modules of its own.
+    /// During a rehearsal the host loads its own modules.
     pub fn rehearse(&self, is_rehearsing: bool) {
         self.is_rehearsing.set(is_rehearsing);
     }
 
-    /// What the engine made of the text, when that was wanted.
+    /// The code cache that the engine made, if one was requested.
     pub fn take_made(&self) -> Option<Vec<u8>> {
         self.made.borrow_mut().take()
     }
 
-    /// The engine makes another one when it does not take what it was given.
+    /// Whether the engine rejected the code cache: it then makes another one.
     pub fn was_cache_refused(&self) -> bool {
         self.had_cache.get() && self.made.borrow().is_some()
     }
@@ -77,7 +77,7 @@ impl ModuleLoader for Main {
         self.had_cache.set(module.cache.is_some());
         let asks = module.wants_cache || module.cache.is_some();
         let cache = asks.then(|| SourceCodeCacheInfo {
-            // A text has its own cache, never another's: nothing is looked up by it.
+            // Each script has its own cache, so nothing is looked up by the hash.
             hash: 0,
             data: module.cache.map(|cache| Cow::Owned(cache.to_vec())),
         });

@@ -1,4 +1,4 @@
-//! How a call's end becomes the one message to the parent.
+//! Converts the end of a call to the message for the parent.
 
 use breadcrumb::{ErrorCode, LimitName, LimitReached};
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 const NEVER_SETTLES: &str =
     "the promise that execute returned can never settle: no timer, request or other operation is pending";
 
-/// The engine's words for a module whose top-level await nothing can settle.
+/// The engine's message for a module whose top-level await can never settle.
 const STUCK_MODULE: &str = "Top-level await promise never resolved";
 const MODULE_NEVER_SETTLES: &str = "an await at the top of the tool's code can never settle: nothing is pending";
 
-/// What `invoke` says of a failed call.
+/// The failure that `invoke` returns.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum InvokeFailure {
@@ -30,13 +30,13 @@ struct Thrown {
     stack: Option<String>,
     /// The errors that led to this one, nearest first.
     cause: Option<String>,
-    /// The name of the parent's refusal, when the tool let it through.
+    /// The name of the parent's refusal, if the tool did not catch it.
     op: Option<String>,
-    /// The bound on the call for which the parent refused.
+    /// The limit of the call for which the parent refused.
     reached: Option<LimitReached>,
 }
 
-/// Reads the text that `invoke` gave in a call with so many MiB.
+/// Parses the text that `invoke` returned in a call with this memory limit.
 pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
     if text.len() > MAX_OUTPUT_BYTES {
         return CallResult::TooMuchOutput(text.len() as u64 - 1);
@@ -45,7 +45,7 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
         text.remove(0);
         return match RawValue::from_string(text) {
             Ok(json) => CallResult::Ok(json),
-            Err(error) => failed(ErrorCode::InvalidOutput, format!("the result is no JSON: {error}")),
+            Err(error) => failed(ErrorCode::InvalidOutput, format!("the result is not valid JSON: {error}")),
         };
     }
     match serde_json::from_str(text.get(1..).unwrap_or_default()) {
@@ -60,11 +60,12 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
             })
         }
         Ok(InvokeFailure::Thrown(thrown)) => from_thrown(thrown, memory_mb),
-        Err(error) => failed(ErrorCode::ExecutionFailed, format!("the engine's answer cannot be read: {error}")),
+        Err(error) => failed(ErrorCode::ExecutionFailed, format!("cannot parse the engine's result: {error}")),
     }
 }
 
-/// Errors of the engine: compiling, importing, evaluating the module, running dry.
+/// Errors of the engine: compiling, importing, evaluating the module, a promise that can never
+/// settle.
 pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
     match error.as_kind() {
         CoreErrorKind::PendingPromiseResolution => failed(ErrorCode::ExecutionFailed, NEVER_SETTLES),
@@ -86,7 +87,7 @@ pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
     }
 }
 
-/// The stack of a syntax error names no place; the engine tells it apart.
+/// The stack of a syntax error has no position; the engine reports it separately.
 fn with_place(js: &JsError) -> Option<String> {
     let stack = js.stack.clone().unwrap_or_default();
     let place = js.frames.iter().find_map(|frame| {
@@ -124,7 +125,7 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
     CallResult::Failed(Failed { code, message, details: Some(details), reached: thrown.reached, is_retryable })
 }
 
-/// What the engine throws when a buffer is refused because it does not fit.
+/// Whether the engine threw this because a buffer does not fit.
 fn is_out_of_memory(thrown: &Thrown) -> bool {
     let words = [
         "Array buffer allocation failed",

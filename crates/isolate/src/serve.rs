@@ -1,5 +1,6 @@
-//! A process that runs calls: its first thread owns the isolate and runs them; a second thread
-//! reads the socket and can end what runs. Two more threads meter it and do background work.
+//! A process that runs calls. Its first thread owns the isolate and runs them; a second thread
+//! reads the socket and can stop the running call. Two more threads meter it and do background
+//! work.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -30,23 +31,25 @@ use crate::stop::{Reason, Stop};
 use crate::tasks::Tasks;
 use crate::{Jailed, WorkerError};
 
-/// Isolates that one process makes, after which it is replaced.
+/// How many isolates one process creates before it is replaced.
 const ISOLATES: u32 = 10_000;
-/// After a call its isolate is put away, and the next one made, this much later, unless a call waits for it: the processor
-/// is first for those who write, and read, what was answered.
+/// The delay after a call before its isolate is dropped and the next one created, unless a call is
+/// waiting: the CPU is first used to write and read the result.
 const AFTER_ANSWER: Duration = Duration::from_millis(4);
-/// Bytes of frames that are read at once.
+/// Read buffer size, in bytes.
 const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
 const PANICKED: i32 = 101;
-/// What the engine does not keep by itself: an end has to wait for long built-in functions, which the parent does not.
+/// Limits that the engine does not enforce alone: it cannot interrupt long built-in functions, so
+/// the parent does.
 const LEFT_TO_PROCESS: &[&str] = &["timeout_ms and cpu_ms, within long built-in functions"];
 
-/// Serves calls until the socket closes, in a process that makes its isolates itself, one after the other.
+/// Serves calls until the socket closes, in a process that creates its isolates itself, one after
+/// the other.
 pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFolder) -> Result<(), WorkerError> {
     end_when_it_panics();
     let Jailed { socket, begin, mut protections } = jailed;
-    // Before the engine's threads, which it would not hold.
+    // Before the engine's threads start: it would not apply to them.
     let own = jail::close_files(memory, &mut protections);
     engine::start(false);
     let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
@@ -58,18 +61,18 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFold
     exit(&served, 0)
 }
 
-/// A process behind its walls, up to the last, that has an isolate.
+/// A process in its jail, not sealed yet, that has an isolate.
 pub struct Serving {
     pub socket: UnixStream,
     pub link: Link,
     pub stop: Stop,
     pub meter: Meter,
     pub startup: Option<&'static [u8]>,
-    /// Heap for which the isolate was made, in MiB.
+    /// Heap limit with which the isolate was created, in MiB.
     pub memory_mb: u64,
     pub protections: Vec<Protection>,
     pub own: OwnMemory,
-    /// Which isolate of its worker it has, where each has a process of its own.
+    /// Which isolate of its worker it has, if each has its own process.
     pub turn: Option<IsolateTurn>,
 }
 
@@ -91,7 +94,7 @@ impl Serving {
     }
 }
 
-/// Straight from the kernel, so that no process before can have known it.
+/// From the kernel, so that no earlier process can know it.
 fn draw_mark() -> Mark {
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
@@ -104,13 +107,13 @@ struct Reader {
     stop: Stop,
     calls: mpsc::Sender<Work>,
     spent: Arc<Notify>,
-    /// Where the socket was another process's: what comes before this was for that one.
+    /// Set if another process used the socket before: everything before the mark was for that one.
     mark: Option<Mark>,
 }
 
 impl Reader {
-    /// When the socket closes, the process ends at once with the status `closed`: the result has no
-    /// receiver. No waiting, no unwinding of the engine.
+    /// When the socket closes, the process exits at once with the status `closed`: the result has
+    /// no receiver. No waiting, no unwinding of the engine.
     fn start(self, socket: UnixStream, closed: i32) -> Result<(), WorkerError> {
         let read = move || exit(&self.read(socket), closed);
         thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
@@ -147,7 +150,7 @@ impl Reader {
     }
 }
 
-/// A panic below the engine could not unwind through it: the abort would look like memory that ran out.
+/// A panic cannot unwind through the engine: the abort would look like an out-of-memory error.
 pub fn end_when_it_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -156,7 +159,7 @@ pub fn end_when_it_panics() {
     }));
 }
 
-/// `well` is the exit status of an end without an error.
+/// `well` is the exit status if there is no error.
 pub fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
     if let Err(error) = result {
         #[allow(clippy::print_stderr)]
@@ -172,11 +175,11 @@ struct Host {
     link: Link,
     stop: Stop,
     startup: Option<&'static [u8]>,
-    /// Heap of the call before, in MiB: the next is likely to want the same.
+    /// Heap limit of the call before, in MiB: the next call is likely to have the same.
     memory_mb: u64,
     protections: Vec<Protection>,
     meter: Meter,
-    /// The process is this isolate's alone, and this tells when it is not wanted any more.
+    /// Set if the process belongs to this isolate only: notified when it is not needed any more.
     spent: Option<Arc<Notify>>,
 }
 
@@ -221,7 +224,7 @@ impl Host {
                     }
                 }
                 Err(error) => {
-                    let message = format!("no isolate can be made with {} MiB: {error}", self.memory_mb);
+                    let message = format!("cannot create an isolate with {} MiB: {error}", self.memory_mb);
                     self.done(work.call, &CallDone::fresh(failed(ErrorCode::ResourceExhausted, message)))?;
                     None
                 }
@@ -234,7 +237,7 @@ impl Host {
             next = if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
                 drop(spent);
-                // In idle time; if it cannot be made, the next call reports it.
+                // In idle time; if this fails, the next call reports it.
                 ready = self.isolate().ok();
                 self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
                 match waits {
@@ -252,7 +255,7 @@ impl Host {
         Isolate::new(self.startup, self.memory_mb, &self.link, &self.stop)
     }
 
-    /// Runs the call and answers it. Tells whether the isolate is kept for the next.
+    /// Runs the call and sends its result. Returns whether the isolate is kept for the next call.
     async fn call(&self, mut isolate: Isolate, work: Work) -> Result<(Isolate, bool), WorkerError> {
         let CallStart { memory_mb, hrtime, keep, is_counted, .. } = work.start;
         let call = work.call;
@@ -271,7 +274,8 @@ impl Host {
             () = self.stop.wanted() => None,
             result = run => Some(result),
         };
-        // Before anything else is waited for: an answer that comes meanwhile would only look as if nothing waited for it.
+        // Before waiting for anything else: a reply that arrives meanwhile would hide that an op
+        // was pending.
         let is_idle = !isolate.has_ops();
         let is_quiet = is_idle && !isolate.has_timers();
         self.meter.end();
@@ -281,8 +285,8 @@ impl Host {
             (Some(Reason::Cancelled), _) | (None, None) => CallResult::Terminated,
             (None, Some(result)) => result,
         };
-        // What an operation does on a thread beside the isolate's is waited for by the operation: without one, nothing
-        // is left there.
+        // Work on the other thread has a pending op that waits for it: without an op, that thread
+        // is idle.
         let spent = !is_idle && !crypto_thread::is_idle().await;
         let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();

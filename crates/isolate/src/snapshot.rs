@@ -1,4 +1,5 @@
-//! The start-up snapshot: the web platform, evaluated once, from which fresh isolates come up in milliseconds.
+//! The start-up snapshot: the web platform, evaluated once. Fresh isolates start from it in
+//! milliseconds.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,7 +7,7 @@ use sandbox::protocol::{Frame, Kind, MAX_PAYLOAD_BYTES, encode, write_frame};
 
 use crate::WorkerError;
 
-/// Sends the snapshot in pieces, or the reason why there is none.
+/// Sends the snapshot in chunks, or the reason why there is none.
 pub fn make_and_send(mut socket: UnixStream) -> Result<(), WorkerError> {
     let made = make();
     let (bytes, reason) = match made {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use deno_core::v8;
 use tokio::sync::Notify;
 
-/// Why the running call is to end, set by the first to detect it.
+/// Why the running call must end; set by the first to detect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Cancelled,
@@ -19,7 +19,7 @@ pub struct Stop(Arc<StopState>);
 #[derive(Default)]
 struct StopState {
     running: Mutex<Running>,
-    told: Notify,
+    requested: Notify,
 }
 
 #[derive(Default)]
@@ -27,7 +27,8 @@ struct Running {
     call: u32,
     engine: Option<v8::IsolateHandle>,
     reason: Option<Reason>,
-    /// The request came for this call before it began: the isolate was still being made.
+    /// The request for this call arrived before the call began: its isolate was still being
+    /// created.
     early: u32,
 }
 
@@ -42,12 +43,12 @@ impl Stop {
         *running = Running { call, engine: Some(engine), reason, early: 0 };
     }
 
-    /// After this no word from outside reaches the isolate.
+    /// Ends the call: later requests from outside do not reach the isolate.
     pub fn end(&self) -> Option<Reason> {
         std::mem::take(&mut *self.held()).reason
     }
 
-    /// The parent's word, from the reading thread.
+    /// Handles the parent's request, from the reading thread.
     pub fn tell(&self, call: u32) {
         let mut running = self.held();
         if running.call != call {
@@ -58,20 +59,20 @@ impl Stop {
         if let Some(engine) = &running.engine {
             engine.terminate_execution();
         }
-        self.0.told.notify_one();
+        self.0.requested.notify_one();
     }
 
-    /// Waits until the running call is to end.
+    /// Waits until the running call must end.
     pub async fn wanted(&self) {
-        // A word for a call that ended by itself may have left its mark.
+        // A request for a call that ended by itself may have left a notification.
         while self.held().reason.is_none() {
-            self.0.told.notified().await;
+            self.0.requested.notified().await;
         }
     }
 
-    /// From the engine's own thread, which ends the call itself.
+    /// Called on the engine's own thread, which ends the call itself.
     pub fn out_of_memory(&self) {
         self.held().reason.get_or_insert(Reason::OutOfMemory);
-        self.0.told.notify_one();
+        self.0.requested.notify_one();
     }
 }

@@ -1,10 +1,10 @@
-//! The zygote: it starts the engine, makes one isolate, and is forked for each worker, which enters
-//! its jail like a process that was started by exec. The zygote is outside of every jail, reads
-//! only from the runner, and never sees a tool's code or other data of a tenant.
+//! The zygote: it starts the engine, creates one isolate, and is forked for each worker, which
+//! enters its jail like a process that was started by exec. The zygote is outside of every jail,
+//! reads only from the runner, and never sees a tool's code or other data of a tenant.
 //!
-//! A worker's memory is the zygote's as it stood, so that the order of things in it, and the seed of the engine's hash
-//! tables, are alike in all workers of one zygote. What must not be alike is made in the child that runs a call: random
-//! numbers, and everything of the call.
+//! A worker starts with the zygote's memory, so the memory layout and the seed of the engine's hash
+//! tables are the same in all workers of one zygote. What must differ is created in the child that
+//! runs a call: random numbers, and everything of the call.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,19 +22,19 @@ use crate::link::Link;
 use crate::memory::Meter;
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
-use crate::{WorkerError, call, crypto_thread, generators, hear_begin, isolate_fork};
+use crate::{WorkerError, call, crypto_thread, generators, isolate_fork, read_begin};
 
-/// What the thread's generator makes ready at once.
+/// How many bytes the thread's generator buffers at once.
 const RANDOM_BYTES_AT_ONCE: usize = 256;
-/// What it is called among the machine's processes.
+/// Its process name.
 const NAME: &std::ffi::CStr = c"sandbox-zygote";
 
-/// Serves orders until the socket closes; in its copies, calls.
+/// Serves fork requests until the socket closes. In its copies, serves calls.
 pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) -> Result<(), WorkerError> {
     serve::end_when_it_panics();
-    // What a terminal tells everybody that it started is not meant for workers.
+    // Signals from a terminal must not reach workers.
     let _ = nix::unistd::setsid();
-    // The socket's end tells as well.
+    // Optional: the socket also closes when the parent dies.
     let _ = parent_death::apply();
     force_utc();
     engine::start(true);
@@ -45,7 +45,7 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
         let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
         call::rehearse(&mut isolate, "zygote").await.map_err(rehearsed)?;
         let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
-        let begin = hear_begin(&mut socket)?;
+        let begin = read_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
         let turn = isolate_fork::fork_for_each_isolate(&socket, &mut protections)?;
         forget_random_numbers();
@@ -58,13 +58,14 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     serve::exit(&served, isolate_fork::PARENT_IS_GONE)
 }
 
-/// The zygote's generator was unused, but the worker has run since then. If it drew numbers, its generator has some ready that
-/// all its children would give out. They are thrown away: with the next one it notices the fork and takes a new seed.
+/// The zygote's generator was unused, but the worker has run since then. If it drew numbers, its
+/// generator has some buffered that all its children would return. They are discarded: with the
+/// next number the generator detects the fork and takes a new seed.
 fn forget_random_numbers() {
     thread_rng().fill_bytes(&mut [0; RANDOM_BYTES_AT_ONCE]);
 }
 
-/// Outside of the jail the engine would find the machine's own, which is none of a tool's business.
+/// Outside of the jail the engine would read the machine's time zone, which tools must not see.
 fn force_utc() {
     // SAFETY: this process has one thread.
     #[allow(unsafe_code)]
@@ -73,13 +74,14 @@ fn force_utc() {
     }
 }
 
-/// Returns in each worker, with its socket, and in the zygote itself, without one, when the runner hung up. Works only in a
-/// process with one thread.
+/// Returns in each worker with its socket, and in the zygote itself with `None` when the runner
+/// closed the socket. Works only in a process with one thread.
 fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerError> {
     let own_name = nix::sys::prctl::get_name().map_err(|error| WorkerError::Child(error.into()))?;
     let _ = nix::sys::prctl::set_name(NAME);
     let_children_have_all_memory().map_err(WorkerError::Child)?;
-    // Workers of several tenants are copied from here on: what one draws must say nothing of what another draws.
+    // Workers of several tenants are forked from here on: the random numbers of one must reveal
+    // nothing about another's.
     if !generators::are_unused().map_err(WorkerError::Child)? {
         return Err(WorkerError::UsedGenerator);
     }
@@ -89,9 +91,9 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
             let become_worker = || {
                 nix::sys::prctl::set_name(&own_name)?;
                 dup2_stderr(&stderr)?;
-                let mut place = OwnedFd::from(runner);
-                dup2(&socket, &mut place)?;
-                Ok(UnixStream::from(place))
+                let mut target = OwnedFd::from(runner);
+                dup2(&socket, &mut target)?;
+                Ok(UnixStream::from(target))
             };
             return become_worker().map(Some).map_err(|error: nix::Error| WorkerError::Child(error.into()));
         };
@@ -100,13 +102,14 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
     Ok(None)
 }
 
-/// Forks a process that is a child of this one's parent, which thus can wait for it, and whose end ends it. `None` in the
-/// new process.
+/// Forks a process that is a child of this one's parent, so that the parent can wait for it and its
+/// death kills it. `None` in the new process.
 fn fork_beside() -> io::Result<Option<Pid>> {
     generators::copy(libc::CLONE_PARENT | libc::SIGCHLD)
 }
 
-/// The engine keeps its memory from children, since most of them run another program at once.
+/// The engine excludes its memory from forks, since most forked children run another program at
+/// once. This includes it again.
 fn let_children_have_all_memory() -> io::Result<()> {
     for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
         let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
@@ -115,7 +118,8 @@ fn let_children_have_all_memory() -> io::Result<()> {
         else {
             continue;
         };
-        // SAFETY: changes nothing of the memory in this process. The kernel refuses it for what is its own.
+        // SAFETY: does not change memory of this process. The kernel refuses it for its own
+        // mappings.
         #[allow(unsafe_code)]
         let _ = unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DOFORK) };
     }

@@ -21,37 +21,39 @@ pub use walls::{OwnMemory, OwnProcFolder};
 
 use crate::WorkerError;
 
-/// Puts up every wall there is, but for what `close_files` and `seal` do, and tells the parent, on `socket`, which process runs tool code, or has the children that do. Where there is a
-/// process namespace that is a new process, in which alone this returns; the calling one stays outside as its keeper.
-/// Descriptors from `first_foreign` on are not this process's own.
+/// Applies every restriction except those of `close_files` and `seal`. Reports to the parent, on
+/// `socket`, which process runs tool code or forks the children that do. With a PID namespace this
+/// is a new process, and the function returns only there; the calling process stays outside as its
+/// keeper. Descriptors from `first_foreign` on do not belong to this process.
 pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
     walls::enter(socket, first_foreign)
 }
 
-/// In a new child, before its threads: it ends with this process, as this one ends with its own parent.
+/// In a new child, before its threads start: makes it exit with its parent.
 pub fn enter_child(socket: &UnixStream, protections: &mut [Protection]) {
-    tell(protections, names::PARENT_DEATH, walls::enter_child(socket));
+    update(protections, names::PARENT_DEATH, walls::enter_child(socket));
 }
 
-/// The last wall before the files, up to which a process can look for itself, and its children for themselves. It holds for
-/// one thread and those that it starts.
+/// The last restriction on files. Until then a process and its children can open their own `/proc`
+/// entries. It applies to the calling thread and those that it starts.
 pub fn close_files(kept: OwnProcFolder, protections: &mut [Protection]) -> OwnMemory {
     let (memory, landlock) = walls::close_files(kept);
-    tell(protections, names::LANDLOCK, landlock);
+    update(protections, names::LANDLOCK, landlock);
     memory
 }
 
-/// When every thread is there that this process needs, and before any tool code: no further one starts.
+/// Call it when all threads of the process have started, and before any tool code: no further
+/// thread can start.
 pub fn seal(protections: &mut [Protection]) {
     let sealed = walls::seal();
-    tell(protections, names::SECCOMP, sealed);
+    update(protections, names::SECCOMP, sealed);
 }
 
-/// What became of a wall in the end. One that does not stand already has a reason of its own.
-fn tell(protections: &mut [Protection], name: &str, outcome: Result<(), String>) {
-    let wall = protections.iter_mut().find(|protection| protection.name == name);
-    if let Some(wall @ Protection { state: ProtectionState::Applied, .. }) = wall {
-        *wall = named(name, outcome);
+/// Updates the state of a protection, unless it is already unavailable for another reason.
+fn update(protections: &mut [Protection], name: &str, outcome: Result<(), String>) {
+    let found = protections.iter_mut().find(|protection| protection.name == name);
+    if let Some(found @ Protection { state: ProtectionState::Applied, .. }) = found {
+        *found = named(name, outcome);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the walls are not built: other systems have walls of their own, and this code knows none of them.
+//! Systems other than Linux: none of these restrictions is implemented there.
 
 use std::os::unix::net::UnixStream;
 

@@ -1,4 +1,4 @@
-// The tool's console: what it writes becomes lines of the call's metadata.
+// The tool's console. What it writes becomes console lines of the call.
 import "ext:sandbox/hidden.js";
 import { core, primordials } from "ext:core/mod.js";
 import { op_now, op_sandbox_console } from "ext:core/ops";
@@ -47,11 +47,11 @@ const MAX_PROTOTYPES = 10;
 
 deno.setNoColorFns(() => true, () => true);
 
-/** How the platform shows its own objects: a function for each prototype. */
+/** How the platform formats its own objects: a function for each prototype. */
 const views = new SafeMap();
 const VIEW = SymbolFor("Deno.privateCustomInspect");
 
-/** Takes from a prototype of the platform what is there for its own printer and for Node alone. */
+/** Removes from a prototype of the platform what only its printer and Node use. */
 function adopt(prototype) {
   const view = ReflectGetOwnPropertyDescriptor(prototype, VIEW)?.value;
   if (view !== undefined) MapPrototypeSet(views, prototype, view);
@@ -76,7 +76,7 @@ function viewOf(value) {
   return undefined;
 }
 
-/** A plain object, or a text, that stands for an object of the platform. */
+/** A plain object or a text that represents an object of the platform. */
 function viewed(value, view, depth) {
   let found;
   const keep = (object) => {
@@ -84,7 +84,7 @@ function viewed(value, view, depth) {
     return "";
   };
   const text = ReflectApply(view, value, [keep, { __proto__: null }]);
-  // It is no more than a frame around texts of its own.
+  // The view only formats texts.
   if (text !== "" || typeof found !== "object" || found === null) {
     return ReflectApply(view, value, [shown, { __proto__: null }]);
   }
@@ -98,7 +98,7 @@ function viewed(value, view, depth) {
   return found;
 }
 
-/** Adds to an array whatever setters a tool has put where arrays keep their elements. */
+/** Appends to an array, even if a tool defined setters for array elements. */
 function add(array, value) {
   const descriptor = { __proto__: null, value, writable: true, enumerable: true, configurable: true };
   ReflectDefineProperty(array, array.length, descriptor);
@@ -112,19 +112,19 @@ function formatted(args, options) {
       const view = viewOf(part);
       if (view !== undefined) part = viewed(part, view, 0);
     } catch {
-      // A tool's own getter or proxy: the printer tells of it in its way.
+      // A getter or proxy of the tool threw: the printer reports it.
     }
-    // Half of a surrogate pair is no text.
+    // A lone surrogate is not valid text.
     if (typeof part === "string") part = StringPrototypeToWellFormed(part);
-    // A text that stands for the first argument must not be read as a format.
+    // A text that replaces the first argument must not be used as a format.
     if (i === 0 && typeof args[0] !== "string" && typeof part === "string") add(parts, "%s");
     add(parts, part);
   }
-  // No hook of a tool gets the printer's inner parts.
+  // Hooks of a tool must not get the printer's internals.
   return deno.inspectArgs(parts, { __proto__: null, ...options, colors: false, customInspect: false });
 }
 
-/** The value as the console writes it. */
+/** The value as the console formats it. */
 function shown(value) {
   return formatted([value], undefined);
 }
@@ -142,7 +142,7 @@ function write(level, args) {
 const time = new Uint32Array(2);
 const timeBytes = new Uint8Array(TypedArrayPrototypeGetBuffer(time));
 
-/** Milliseconds, as coarse as all clocks are. */
+/** Milliseconds, with the resolution of all clocks. */
 function now() {
   op_now(timeBytes);
   return time[0] * 1000 + time[1] / 1e6;
@@ -239,7 +239,7 @@ const methods = {
   },
 };
 
-// As the standard has it: the namespace object's prototype is an empty object.
+// As in the standard: the namespace object's prototype is an empty object.
 const console = ObjectCreate({});
 {
   const names = ObjectKeys(methods);
@@ -255,7 +255,7 @@ const console = ObjectCreate({});
   ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
 }
 
-/** Tells the author what went wrong where no one awaits it. */
+/** Reports an error that nothing in the tool handles. */
 function report(what, error) {
   try {
     write(ERROR, [what, error]);
@@ -264,7 +264,7 @@ function report(what, error) {
   }
 }
 
-/** A new call begins: nothing of the one before stays in the console itself. */
+/** Clears the console's state when a new call begins. */
 function reset() {
   groups = 0;
   counts.clear();

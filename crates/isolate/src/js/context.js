@@ -10,23 +10,26 @@ const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectDefineProperty, Obj
 function json(method, name, value) {
   const text = JSONStringify(value, (key, value) => {
     if (!StringPrototypeIsWellFormed(key) || (typeof value === "string" && !StringPrototypeIsWellFormed(value))) {
-      throw new TypeError(`${method}: ${JSONStringify(key || name)}: the text has half a character (a lone surrogate)`);
+      throw new TypeError(`${method}: ${JSONStringify(key || name)}: the text has a lone surrogate (half of a character)`);
     }
     return value;
   });
-  if (text === undefined) throw new TypeError(`${method}: ${name} is no JSON`);
+  if (text === undefined) throw new TypeError(`${method}: ${name} is not valid JSON`);
   return text;
 }
 
-/** `parameters` are texts of JSON by name. They are joined as text, so that no `toJSON` of a tool sees the call. */
+/**
+ * `parameters` are JSON texts by name. They are joined as text, so that a tool's `toJSON` is not
+ * called.
+ */
 async function call(method, parameters) {
   mustRun();
   let message = `{"method":"${method}"`;
   const names = ObjectKeys(parameters);
   for (let i = 0; i < names.length; i++) message += `,"${names[i]}":${parameters[names[i]]}`;
-  const answer = JSONParse(await op_sandbox_api(`${message}}`));
-  if (ObjectHasOwn(answer, "err")) throw opError(answer.err);
-  return answer.ok;
+  const reply = JSONParse(await op_sandbox_api(`${message}}`));
+  if (ObjectHasOwn(reply, "err")) throw opError(reply.err);
+  return reply.ok;
 }
 
 function text(method, name, value) {
@@ -39,7 +42,10 @@ function object(method, name, value) {
   return json(method, name, value);
 }
 
-/** A text that is one wherever a text is wanted, and has it as `value` too, as RCRT's tools expect. */
+/**
+ * A string object that works wherever a string does. It also has the text as `value`, as RCRT's
+ * tools expect.
+ */
 function secretText(value) {
   return ObjectFreeze(ObjectDefineProperty(new String(value), "value", { __proto__: null, value, enumerable: true }));
 }
@@ -60,7 +66,7 @@ const api = ObjectFreeze({
   },
   async updateBreadcrumb(id, version, changes) {
     if (!NumberIsSafeInteger(version)) {
-      throw new TypeError("updateBreadcrumb: version must be the number of the version you saw");
+      throw new TypeError("updateBreadcrumb: version must be an integer: the version that you read");
     }
     return await call("updateBreadcrumb", {
       id: text("updateBreadcrumb", "id", id),
@@ -80,7 +86,7 @@ const api = ObjectFreeze({
   async getSecret(id, reason) {
     return await getSecret("getSecret", id, reason);
   },
-  /** Another name of `getSecret`. */
+  /** An alias of `getSecret`. */
   async decryptSecret(id, reason) {
     return await getSecret("decryptSecret", id, reason);
   },
@@ -89,10 +95,10 @@ const api = ObjectFreeze({
 const MAX_PROGRESS_MESSAGE = 500;
 
 const { progress } = {
-  /** Tells how far the call is, and waits for nobody: of words that come quickly the newest counts. */
+  /** Reports progress without waiting. Of reports in quick succession the newest is sent. */
   progress(fraction = undefined, message = undefined) {
     if (typeof fraction !== "number" && fraction !== undefined && fraction !== null) {
-      throw new TypeError("progress: fraction must be a number from 0 to 1, or null where it is not known");
+      throw new TypeError("progress: fraction must be a number from 0 to 1, or null if it is not known");
     }
     if (typeof message !== "string" && message !== undefined && message !== null) {
       throw new TypeError("progress: message must be a string");
@@ -110,10 +116,10 @@ function freezeDeep(value) {
   return ObjectFreeze(value);
 }
 
-/** RCRT's tools look here whether the runtime can wait for events within a call. */
+/** RCRT's tools check here whether the runtime can wait for events within a call. */
 const utils = ObjectFreeze({ waitForEventSupported: false });
 
-/** From the JSON text `{request, secrets}`. */
+/** Makes the context from the JSON text `{request, secrets}`. */
 function makeContext(json) {
   const { request, secrets } = JSONParse(json);
   return ObjectFreeze({ secrets: freezeDeep(secrets), api, request: freezeDeep(request), progress, utils });

@@ -1,4 +1,5 @@
-// What a thrown value says, whatever it is. Getters and proxies of the tool may run here: the deadline covers them.
+// Describes a thrown value of any kind. Getters and proxies of the tool may run here; the call's
+// deadline covers them.
 import { primordials } from "ext:core/mod.js";
 import { shown as inspected } from "ext:sandbox/console.js";
 import { refusal } from "ext:sandbox/op_error.js";
@@ -9,7 +10,7 @@ const MAX_MESSAGE = 10_000;
 const MAX_STACK = 20_000;
 const MAX_CAUSES = 5;
 
-/** Not too long, and without the halves of characters that no message can carry. */
+/** Truncated, and without lone surrogates, which a message cannot contain. */
 function bounded(text, most) {
   return StringPrototypeToWellFormed(text.length > most ? `${StringPrototypeSlice(text, 0, most)}...` : text);
 }
@@ -40,7 +41,7 @@ function causeOf(value) {
   }
 }
 
-/** The errors that led to this one, nearest first, as one text; undefined without any. */
+/** The causes of this error, nearest first, as one text; undefined if there are none. */
 function causes(thrown) {
   let text;
   let cause = causeOf(thrown);
@@ -53,7 +54,10 @@ function causes(thrown) {
   return text === undefined ? undefined : bounded(text, MAX_MESSAGE);
 }
 
-/** `{name, message, stack, cause, op, reached}`: texts and the reached bound, all but the first two perhaps undefined. */
+/**
+ * `{name, message, stack, cause, op, reached}`: texts and the reached limit. All except the first
+ * two can be undefined.
+ */
 function describe(thrown) {
   const isObject = (typeof thrown === "object" || typeof thrown === "function") && thrown !== null;
   if (!isObject) {

@@ -1,4 +1,5 @@
-// fetch as the standard has it, on ops that the parent performs: it resolves, checks, dials and follows redirects.
+// fetch as in the standard, on top of ops that the parent performs: it resolves, checks, connects
+// and follows redirects.
 import { core, primordials } from "ext:core/mod.js";
 import {
   op_sandbox_fetch_abort,
@@ -37,7 +38,7 @@ const {
 
 const NO_RESOURCE = -1;
 
-// As the platform has them, whatever a tool makes of its prototypes.
+// The platform's own getters, even if a tool changes the prototypes.
 const getterOf = (prototype, name) => uncurryThis(ReflectGetOwnPropertyDescriptor(prototype, name).get);
 const signalOf = getterOf(Request.prototype, "signal");
 const isAborted = getterOf(abortSignal.AbortSignal.prototype, "aborted");
@@ -48,7 +49,7 @@ function hasHeader(headers, name) {
   return false;
 }
 
-/** The request's body as bytes that go out at once, or as a stream that the op reads. */
+/** The request's body as bytes that are sent at once, or as a stream that the op reads. */
 function requestBody(inner) {
   if (!inner.body) return { bytes: null, rid: NO_RESOURCE };
   const stream = inner.body.streamOrStatic;
@@ -88,11 +89,11 @@ async function fetch(input, init = undefined) {
 
   const url = inner.currentUrl();
   if (!StringPrototypeStartsWith(url, "http:") && !StringPrototypeStartsWith(url, "https:")) {
-    throw new TypeError(`fetch speaks http and https, not ${url}`);
+    throw new TypeError(`fetch supports http and https, not ${url}`);
   }
   const headers = inner.headerList;
   if (!hasHeader(headers, "accept")) {
-    // Not by assignment: a tool may have put setters where arrays keep their elements.
+    // Not by assignment: a tool may have defined setters for array elements.
     ObjectDefineProperty(headers, headers.length, {
       __proto__: null,
       value: ["accept", "*/*"],
@@ -108,7 +109,7 @@ async function fetch(input, init = undefined) {
   if (ObjectHasOwn(started, "err")) throw opError(started.err);
   const op = started.ok;
 
-  // Before the answer's head an abort ends the op; after it, the body's stream.
+  // Before the response's head an abort ends the op; after it, the body's stream.
   let body = null;
   let bodyRid = NO_RESOURCE;
   signal[abortSignal.add](() => {
@@ -117,17 +118,17 @@ async function fetch(input, init = undefined) {
     op_sandbox_fetch_abort(op);
   });
 
-  const answer = JSONParse(await op_sandbox_fetch_head(op));
+  const reply = JSONParse(await op_sandbox_fetch_head(op));
   if (isAborted(signal)) throw reasonOf(signal);
-  if (ObjectHasOwn(answer, "err")) {
+  if (ObjectHasOwn(reply, "err")) {
     op_sandbox_fetch_abort(op);
-    throw opError(answer.err);
+    throw opError(reply.err);
   }
 
-  const { status, status_text, headers: answered, url: finalUrl, redirected } = answer.ok;
+  const { status, status_text, headers: responseHeaders, url: finalUrl, redirected } = reply.ok;
   const response = newInnerResponse(status, status_text);
   response.type = "basic";
-  response.headerList = answered;
+  response.headerList = responseHeaders;
   response.urlList = redirected ? [url, finalUrl] : [finalUrl];
   if (nullBodyStatus(status) || inner.method === "HEAD") {
     op_sandbox_fetch_abort(op);

@@ -28,7 +28,7 @@ function names(module, ...wanted) {
   return found;
 }
 
-// Deno's crypto marks its keys with a symbol that its Node layer provides; there is no such layer here.
+// Deno's crypto marks its keys with a symbol from its Node layer, which does not exist here.
 const { internals } = globalThis.__bootstrap;
 internals.kKeyObject = Symbol("kKeyObject");
 
@@ -52,7 +52,7 @@ const headers = load("ext:deno_fetch/20_headers.js");
 const request = load("ext:deno_fetch/23_request.js");
 const response = load("ext:deno_fetch/23_response.js");
 
-// Errors of ops are told by the name of their class; those of the platform are DOMExceptions.
+// Ops report errors by the name of their class; those of the platform are DOMExceptions.
 const EXCEPTIONS = [
   "DataError",
   "IndexSizeError",
@@ -69,7 +69,7 @@ for (let i = 0; i < EXCEPTIONS.length; i++) {
 }
 core.registerErrorBuilder("DOMExceptionQuotaExceededError", (message) => new exception.QuotaExceededError(message));
 
-// What a listener throws goes to the console: the global object is no target of events here.
+// Errors that a listener throws go to the console: the global object is not an event target here.
 event.saveGlobalThisReference({
   __proto__: null,
   dispatchEvent(uncaught) {
@@ -115,7 +115,7 @@ const functions = {
   fetch,
 };
 
-/** The platform takes code as text here; a tool has none but its own. */
+/** The platform accepts code as text here; tools must pass a function. */
 function onlyFunctions(timer) {
   const name = timer.name;
   const only = {
@@ -129,7 +129,7 @@ function onlyFunctions(timer) {
 functions.setInterval = onlyFunctions(timers.setInterval);
 functions.setTimeout = onlyFunctions(timers.setTimeout);
 
-// What the interfaces have beyond the web platform: doors to Node's layer and to the host.
+// Members that are not part of the web platform: interfaces to Node's layer and to the host.
 const EXTRAS = [
   [crypto.Crypto, ["create", "registerSymbols"]],
   [crypto.CryptoKey, ["exportNodeMaterial", "fromCloneData", "importSync"]],
@@ -141,7 +141,10 @@ const EXTRAS = [
 
 const KEYS_INSIDE = ["privateKey", "publicKey", "sharedKey"];
 
-/** Each key carries its material, for clones and for Node's layer; not even one that may not be exported would keep it. */
+/**
+ * Removes a key's material, which is there for clones and for Node's layer: even a non-extractable
+ * key would expose it.
+ */
 function closeKey(value) {
   if (typeof value !== "object" || value === null) return;
   if (ObjectPrototypeIsPrototypeOf(crypto.CryptoKey.prototype, value)) {
@@ -155,7 +158,7 @@ function closeKey(value) {
   }
 }
 
-/** Gives what the operation gives, in a promise that is not the host's own, which bears its mark. */
+/** Wraps an operation, so that its promise is not the host's own, which is marked. */
 function closeOperation(name) {
   const subtle = crypto.SubtleCrypto.prototype;
   const operate = subtle[name];
@@ -182,7 +185,8 @@ function closeOperation(name) {
   const lists = [new headers.Headers(), new url.URLSearchParams(), new formData.FormData()];
   for (let i = 0; i < lists.length; i++) adopt(ReflectGetPrototypeOf(lists[i][SymbolIterator]()));
 }
-// What `closeKey` took cannot be cloned; a clone without any content would be worse than none.
+// Without the material that `closeKey` removes, a key cannot be cloned; an empty clone would be
+// worse than none.
 ports.markNotSerializable(crypto.CryptoKey.prototype);
 
 function descriptors(values, enumerable) {
@@ -198,17 +202,17 @@ ObjectDefineProperties(globalThis, descriptors(interfaces, false));
 ObjectDefineProperties(globalThis, descriptors(functions, true));
 ObjectDefineProperties(globalThis, {
   __proto__: null,
-  // Its object cannot stand in a snapshot.
+  // Its object cannot be part of a snapshot.
   crypto: { __proto__: null, get: () => crypto.crypto, enumerable: true, configurable: true },
 });
 
-// Isolates that are copies of one, or come from the same snapshot, would draw the same numbers from the engine's generator.
-// So `Math.random` is one of our own (sfc32, 128 bits of state), which takes its seed from the kernel when it is first asked:
-// when the isolate is a copy already.
+// Isolates that are forked from one, or come from the same snapshot, would draw the same numbers
+// from the engine's generator. So `Math.random` is our own generator (sfc32, 128 bits of state). It
+// takes its seed from the kernel at its first use, which is after the fork.
 const { getRandomValues } = crypto.Crypto.prototype;
 let state;
 
-function word() {
+function next() {
   const sum = (state[0] + state[1] + state[3]) | 0;
   state[3]++;
   state[0] = state[1] ^ (state[1] >>> 9);
@@ -219,28 +223,28 @@ function word() {
 
 function random() {
   state ??= ReflectApply(getRandomValues, crypto.crypto, [new Uint32Array(4)]);
-  // 53 bits: all that a number in [0, 1) has.
-  return ((word() >>> 5) * 0x4000000 + (word() >>> 6)) / 0x20000000000000;
+  // 53 bits: the precision of a number in [0, 1).
+  return ((next() >>> 5) * 0x4000000 + (next() >>> 6)) / 0x20000000000000;
 }
-// Bound, it has the text of a function of the engine's own.
+// A bound function has the source text of a native one.
 const bound = FunctionPrototypeBind(random);
 ObjectDefineProperty(bound, "name", { __proto__: null, value: "random" });
 ObjectDefineProperty(Math, "random", { __proto__: null, value: bound });
 
-/** The isolate's time begins. */
+/** Starts the isolate's clock. */
 function beginTime() {
   performance.setTimeOrigin();
 }
 
-/** The next number is the first of a new seed. */
+/** The next number comes from a new seed. */
 function forgetChance() {
   state = undefined;
 }
 
-/** What must be done anew in each isolate that comes from the snapshot. */
+/** Runs in each isolate that comes from the snapshot. */
 function refresh() {
   beginTime();
-  // Made now: it takes what is stripped here, and cannot stand in a snapshot.
+  // Created now: it uses what is removed below, and cannot be part of a snapshot.
   void crypto.crypto.subtle;
   for (let i = 0; i < EXTRAS.length; i++) {
     const { 0: object, 1: names } = EXTRAS[i];

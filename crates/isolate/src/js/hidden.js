@@ -1,5 +1,5 @@
-// Comes before every script of the platform: the names under which those keep an object's inner state. A key that it
-// gives is found by no reflection and seen by no proxy.
+// Runs before every script of the platform. Provides the keys under which those store an object's
+// inner state. Reflection does not list such a key, and a proxy does not see it.
 import { op_sandbox_hidden } from "ext:core/ops";
 
 const { internals } = globalThis.__bootstrap;

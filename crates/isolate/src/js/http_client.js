@@ -1,4 +1,5 @@
-// Stands in for the HTTP client of Deno's fetch: requests leave by the parent, so there is none to configure.
+// Replaces the HTTP client of Deno's fetch: the parent performs requests, so there is nothing to
+// configure.
 (function () {
 class HttpClient {}
 return { HttpClient, HttpClientPrototype: HttpClient.prototype };

@@ -1,4 +1,4 @@
-// What is taken from the global scope, and what is locked in it, before tool code runs.
+// Removes and locks parts of the global scope before tool code runs.
 import { core, primordials } from "ext:core/mod.js";
 import { closeTransfers } from "ext:sandbox/transfers.js";
 import { closeWebAssembly } from "ext:sandbox/webassembly.js";
@@ -25,18 +25,20 @@ const {
 } = primordials;
 
 const HIDDEN = [
-  // The host's, beside those whose names begin with two underscores.
+  // The host's own globals; those whose names begin with two underscores are removed too.
   "Deno",
   "gc",
-  // Memory that threads could share, and so clocks; another realm, where code comes from text.
+  // Shared memory, which could be used as a clock; another realm, which runs code from text.
   "SharedArrayBuffer",
   "Atomics",
   "ShadowRealm",
-  // A clock that is too fine, and not in every build of V8: vendor/v8 is without it.
+  // A clock that is too fine. Not every build of V8 has it: vendor/v8 is without it.
   "Temporal",
 ];
-/** Deno calls its ops and waits for them through these: whoever replaced one would be handed the ops themselves, or what
-    they give. */
+/**
+ * Deno calls its ops and awaits them through these: a tool that replaced one would get the ops or
+ * their results.
+ */
 const LOCKED = [
   [FunctionPrototype, ["apply", "bind", "call"]],
   [Promise, [SymbolSpecies]],
@@ -47,7 +49,10 @@ function define(object, key, value) {
   ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
 }
 
-/** The host's table of errors would look into `Object.prototype` for what it does not have, and then throw undefined. */
+/**
+ * For an unknown class the host's table of errors would look in `Object.prototype` and then throw
+ * undefined.
+ */
 function closeErrors() {
   const unknown = "a class of errors that nobody registered";
   let errors;
@@ -63,7 +68,7 @@ function closeErrors() {
 
 const NO_TEXT = "Code generation from strings disallowed for this context";
 
-/** No code from text, by whatever constructor. V8 refuses it by itself as well. */
+/** Prevents code from text by any constructor. V8 refuses it too. */
 function closeCompilers() {
   const samples = [function () {}, async function () {}, function* () {}, async function* () {}];
   for (let i = 0; i < samples.length; i++) {
@@ -88,7 +93,7 @@ function closeCompilers() {
 
 function lockdown() {
   for (let i = 0; i < HIDDEN.length; i++) ReflectDeleteProperty(globalThis, HIDDEN[i]);
-  // The way to Temporal by what a date gives.
+  // The way to Temporal through a date.
   ReflectDeleteProperty(DatePrototype, "toTemporalInstant");
   const names = ReflectOwnKeys(globalThis);
   for (let i = 0; i < names.length; i++) {

@@ -1,5 +1,5 @@
-// The one door between the engine's host and the tool: `__sandbox` is taken by the host and removed before tool code
-// runs.
+// The only interface between the engine's host and the tool: the host takes `__sandbox`, which is
+// removed before tool code runs.
 import { core, primordials } from "ext:core/mod.js";
 import { report, reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
@@ -17,7 +17,10 @@ core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
   return true;
 });
 
-/** Runs `execute`; gives the result's JSON text with a `+` before it, or a failure's with a `-`. */
+/**
+ * Runs `execute`. Returns the result's JSON text with the prefix `+`, or a failure's with the
+ * prefix `-`.
+ */
 async function invoke(execute, input, context) {
   begin();
   reset();
@@ -32,8 +35,10 @@ async function invoke(execute, input, context) {
   }
 }
 
-/** Makes the isolate ready for tool code and gives to the host what runs a call, and what makes it as new again after one
-    that was only a rehearsal. */
+/**
+ * Prepares the isolate for tool code. Returns to the host the function that runs a call, and the
+ * one that resets the isolate after a rehearsal.
+ */
 function start() {
   refresh();
   lockdown();
@@ -41,14 +46,14 @@ function start() {
   return [invoke, renew];
 }
 
-/** The isolate is as new. */
+/** Resets the isolate. */
 function renew() {
   beginTime();
   forgetChance();
   prepare();
 }
 
-// What every call runs through is read now, so that it stands in the snapshot.
+// Runs the code of every call once, so that it is part of the snapshot.
 makeContext('{"request":{"id":""},"secrets":{"NAME":""}}');
 stringify({ __proto__: null, text: "", list: [0, null], truth: true });
 

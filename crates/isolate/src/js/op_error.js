@@ -1,4 +1,4 @@
-// Errors that stand for an op which the parent did not do.
+// Errors for ops that the parent refused.
 import { core, primordials } from "ext:core/mod.js";
 
 const { Error, ObjectDefineProperty, ObjectHasOwn, SafeWeakMap, TypeError, WeakMapPrototypeGet, WeakMapPrototypeSet } = primordials;
@@ -6,10 +6,10 @@ const { Error, ObjectDefineProperty, ObjectHasOwn, SafeWeakMap, TypeError, WeakM
 const refused = new SafeWeakMap();
 
 /** The error to throw for `{name, message, reached}` from the parent. */
-function opError(told) {
-  const { name, message } = told;
-  let reached = ObjectHasOwn(told, "reached") ? told.reached : undefined;
-  // It goes back as JSON: nothing of a tool's may stand behind it.
+function opError(answer) {
+  const { name, message } = answer;
+  let reached = ObjectHasOwn(answer, "reached") ? answer.reached : undefined;
+  // It is sent back as JSON: it must not inherit anything from a tool.
   if (reached) reached = { __proto__: null, limit: reached.limit, allowed: reached.allowed };
   let error;
   if (name === "TypeError") {
@@ -22,13 +22,15 @@ function opError(told) {
   return error;
 }
 
-/** The name that the parent gave, and the bound that was reached if any, when `error` is one of these, whatever the
- * tool did to it. */
+/**
+ * If `error` is one of these: the parent's name for it, and the reached limit, if any. A tool
+ * cannot change either.
+ */
 function refusal(error) {
   return typeof error === "object" && error !== null ? WeakMapPrototypeGet(refused, error) : undefined;
 }
 
-// What breaks a body off comes as an error of the engine's host, by its name.
+// A failed body arrives as an error of the engine's host, by its name.
 const NAMES = ["PermissionDenied", "NotFound", "InvalidArguments", "VersionConflict", "ResourceExhausted", "Unavailable"];
 for (let i = 0; i < NAMES.length; i++) {
   core.registerErrorBuilder(NAMES[i], (message) => opError({ name: NAMES[i], message, reached: null }));

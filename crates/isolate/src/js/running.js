@@ -1,5 +1,6 @@
-// Which call runs. In an isolate that is kept, code that an earlier call left under way may go on in a later one: it
-// finds the world closed. The engine carries the mark from where something is begun to where it goes on.
+// Which call runs. In a kept isolate, code that an earlier call started may continue in a later
+// call: its ops are refused. The engine propagates the mark from where async work starts to where
+// it continues.
 import { core, primordials } from "ext:core/mod.js";
 
 const { TypeError } = primordials;
@@ -12,26 +13,28 @@ function renew() {
   core.setAsyncContext(mark);
 }
 
-/** The isolate is new: what its module does while it is evaluated belongs to the first call. */
+/** Prepares a new isolate: the evaluation of its module belongs to the first call. */
 function prepare() {
   isFirst = true;
   renew();
 }
 
-/** Another call begins. */
+/** Begins another call. */
 function begin() {
   if (isFirst) isFirst = false;
   else renew();
 }
 
-/** Whether the code that asks was begun by a call that is over. Where the engine does not know, it was not. */
+/**
+ * Whether the current code was started by a call that is over. False if the engine does not know.
+ */
 function isOver() {
   const begun = core.getAsyncContext();
   return begun !== undefined && begun !== null && begun !== mark;
 }
 
 function mustRun() {
-  if (isOver()) throw new TypeError("the call that began this is over");
+  if (isOver()) throw new TypeError("the call that started this is over");
 }
 
 export { begin, isOver, mustRun, prepare };

@@ -1,5 +1,5 @@
-// What may be transferred. The host marks such objects with a symbol that tools can have, so what stands under it may be
-// a stranger's: only the platform's own objects reach what takes them apart.
+// What can be transferred. The host marks such objects with a symbol that tools can obtain, so a
+// marked object may be forged. Only the platform's own objects reach the code that transfers them.
 import { core, primordials } from "ext:core/mod.js";
 
 const {
@@ -19,7 +19,10 @@ function refuse() {
   throw new DOMException("Value not transferable", "DataCloneError");
 }
 
-/** Getters that throw unless they are asked of the interface's own objects; ports are asked for their number anyway. */
+/**
+ * Getters that throw unless they are called on the interface's own objects; ports are checked by
+ * their number anyway.
+ */
 const OWN = [
   ["MessagePort", undefined],
   ["ReadableStream", ReflectGetOwnPropertyDescriptor(ReadableStream.prototype, "locked").get],
@@ -42,7 +45,7 @@ function closeTransfers() {
       }
     };
   }
-  // The host's table would look into `Object.prototype` for what it does not have.
+  // For an unknown kind the host's table would look in `Object.prototype`.
   const unknown = "a kind of objects that nobody registered";
   let table;
   ObjectDefineProperty(ObjectPrototype, unknown, {
@@ -57,7 +60,7 @@ function closeTransfers() {
   ReflectDeleteProperty(ObjectPrototype, unknown);
   const other = { __proto__: null, send: refuse, receive: refuse };
   ObjectSetPrototypeOf(table, new Proxy({ __proto__: null }, { __proto__: null, get: () => other }));
-  // Keys are not cloned at all, see `globals.js`: what comes as one is forged.
+  // Keys are never cloned, see `globals.js`: what arrives as one is forged.
   core.getCloneableDeserializers().CryptoKey = refuse;
 }
 

@@ -1,4 +1,5 @@
-// WebAssembly without shared memory, and its two functions that take a Response, which the engine leaves to its host.
+// WebAssembly without shared memory, and its two functions that take a Response, which the engine
+// leaves to its host.
 import { core, primordials } from "ext:core/mod.js";
 
 const {
@@ -20,7 +21,7 @@ const readAll = uncurryThis(ResponsePrototype.arrayBuffer);
 const isOk = uncurryThis(ReflectGetOwnPropertyDescriptor(ResponsePrototype, "ok").get);
 
 function unshared(buffer) {
-  if (core.isSharedArrayBuffer(buffer)) throw new TypeError("there is no SharedArrayBuffer: make the memory without shared");
+  if (core.isSharedArrayBuffer(buffer)) throw new TypeError("SharedArrayBuffer is not available: create the memory without shared");
   return buffer;
 }
 
@@ -28,7 +29,7 @@ function replace(object, name, descriptor) {
   ObjectDefineProperty(object, name, { __proto__: null, ...descriptor });
 }
 
-/** The ways from a memory, which may be shared, to its buffer. */
+/** Guards the ways from a memory, which can be shared, to its buffer. */
 function closeSharedMemories(memory) {
   const read = ReflectGetOwnPropertyDescriptor(memory, "buffer").get;
   const buffer = {
@@ -61,8 +62,8 @@ function contentType(response) {
 }
 
 function bytesOf(response) {
-  if (!ObjectPrototypeIsPrototypeOf(ResponsePrototype, response)) throw new TypeError("it takes a Response, or a promise of one");
-  if (!isOk(response)) throw new TypeError("the response is no success");
+  if (!ObjectPrototypeIsPrototypeOf(ResponsePrototype, response)) throw new TypeError("expected a Response or a promise of one");
+  if (!isOk(response)) throw new TypeError("the response does not have a status of success (2xx)");
   const type = contentType(response);
   if (type !== "application/wasm") throw new TypeError(`the response is of type "${type}", not application/wasm`);
   return readAll(response);

@@ -1,4 +1,4 @@
-//! One isolate's account: what it may hold, and what it held when somebody last looked.
+//! The memory account of one isolate: its limit, and its use at the last check.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,25 +9,26 @@ use deno_core::v8;
 use super::buffers;
 use crate::stop::Stop;
 
-/// What the process may hold beyond what the engine tells of before it counts, in bytes: pages that the heap keeps for
-/// later, tables, stacks, code being compiled.
-const UNTOLD: usize = 24 * 1024 * 1024;
-/// Address space for compiled code, in bytes. The engine makes all of it writable at once, which counts for the process.
+/// Memory of the process that the engine does not report and that is not counted, in bytes: pages
+/// that the heap reserves, tables, stacks, code being compiled.
+const UNREPORTED: usize = 24 * 1024 * 1024;
+/// Address space for compiled code, in bytes. The engine makes all of it writable at once, and it
+/// counts for the process.
 const CODE: usize = 32 * 1024 * 1024;
 
 pub struct Account {
-    /// Bytes that everything together may come to.
+    /// The limit on all memory together, in bytes.
     limit: AtomicUsize,
-    /// Bytes of the engine's heap when it was last looked at.
+    /// The engine's heap at the last check, in bytes.
     heap: AtomicUsize,
-    /// Bytes of the array buffers that the allocator gave out.
+    /// The array buffers that are allocated, in bytes.
     buffers: AtomicUsize,
     /// Bytes of the process at the last check; 0 if unknown.
     process: AtomicUsize,
-    /// Bytes of the process of which the engine did not tell when the isolate's first call began. What a kept isolate
-    /// holds on to counts in its next call.
-    untold: OnceLock<usize>,
-    /// The isolate was asked to look and has not come to it yet.
+    /// Memory of the process, in bytes, that the engine did not report when the isolate's first
+    /// call began. What a kept isolate holds counts in its next call.
+    unreported: OnceLock<usize>,
+    /// The isolate was asked for a check and has not done it yet.
     is_asked: AtomicBool,
     /// The last check found too much, but only in memory that the engine does not report.
     is_suspect: AtomicBool,
@@ -41,24 +42,24 @@ impl Account {
             heap: AtomicUsize::new(0),
             buffers: AtomicUsize::new(0),
             process: AtomicUsize::new(0),
-            untold: OnceLock::new(),
+            unreported: OnceLock::new(),
             is_asked: AtomicBool::new(false),
             is_suspect: AtomicBool::new(false),
             stop,
         })
     }
 
-    /// Array buffers of the isolate are made by an allocator that keeps to this account.
+    /// Makes the isolate allocate array buffers with an allocator that observes this account.
     pub fn apply(self: &Arc<Self>, parameters: v8::CreateParams) -> v8::CreateParams {
         parameters.array_buffer_allocator(buffers::allocator(self.clone())).set_code_range_size_in_bytes(CODE)
     }
 
-    /// From now on the sum may come to this many bytes.
+    /// Sets the limit on the sum, in bytes.
     pub fn allow(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Takes so many bytes for a buffer, if they are there to take.
+    /// Reserves this many bytes for a buffer, if they are available.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let room = self.limit.load(Ordering::Relaxed).saturating_sub(self.heap.load(Ordering::Relaxed));
         self.buffers
@@ -72,56 +73,59 @@ impl Account {
         self.buffers.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A call begins; `process` as in `ask`, which an isolate's first call alone asks for.
+    /// A call begins. `process` returns the process's memory, as in `ask`; it is called only for an
+    /// isolate's first call.
     pub(super) fn begin(&self, isolate: &mut v8::Isolate, process: impl FnOnce() -> Option<u64>) {
-        let told = self.told(isolate);
-        self.untold.get_or_init(|| {
+        let usage = self.usage(isolate);
+        self.unreported.get_or_init(|| {
             let process = process().map_or(0, |bytes| bytes as usize);
             self.process.store(process, Ordering::Relaxed);
-            process.saturating_sub(told.committed)
+            process.saturating_sub(usage.committed)
         });
     }
 
-    /// Has the isolate look at its memory as soon as its code lets it. `process` is what the whole process holds, in
-    /// bytes: nobody else tells of WebAssembly's memories.
+    /// Makes the isolate check its memory as soon as its code allows. `process` is the memory of
+    /// the whole process, in bytes: nothing else reports WebAssembly's memories.
     pub(super) fn ask(self: &Arc<Self>, isolate: &v8::IsolateHandle, process: Option<u64>) {
         self.process.store(process.map_or(0, |bytes| bytes as usize), Ordering::Relaxed);
         if !self.is_asked.swap(true, Ordering::AcqRel) {
-            // The isolate keeps its account for as long as it can be interrupted.
+            // The isolate owns its account for as long as it can be interrupted.
             isolate.request_interrupt(look, Arc::as_ptr(self).cast::<c_void>().cast_mut());
         }
     }
 
     fn look(&self, isolate: &mut v8::Isolate) {
         self.judge(isolate);
-        // Only now: a request that came while garbage was swept up would be heard before any code goes on.
+        // Only now: a request during the garbage collection would be handled before any code
+        // continues.
         self.is_asked.store(false, Ordering::Release);
     }
 
-    /// Ends the call when it holds too much.
+    /// Ends the call if it uses too much memory.
     fn judge(&self, isolate: &mut v8::Isolate) {
         let limit = self.limit.load(Ordering::Relaxed);
-        let told = self.told(isolate);
-        if told.sum() + self.untold(&told) <= limit {
+        let usage = self.usage(isolate);
+        if usage.sum() + self.unreported(&usage) <= limit {
             self.is_suspect.store(false, Ordering::Relaxed);
             return;
         }
         // Part of it may be garbage that was not collected yet.
         isolate.low_memory_notification();
-        // What the process holds was seen before that: it takes a second look to be sure of it.
-        if self.told(isolate).sum() > limit || self.is_suspect.swap(true, Ordering::Relaxed) {
+        // The process's memory was read before the collection, so a second check must confirm it.
+        if self.usage(isolate).sum() > limit || self.is_suspect.swap(true, Ordering::Relaxed) {
             self.stop.out_of_memory();
             isolate.terminate_execution();
         }
     }
 
-    /// Bytes of the process of which the engine does not tell and did not tell at the beginning.
-    fn untold(&self, told: &HeapUsage) -> usize {
-        let before = told.committed + self.untold.get().copied().unwrap_or_default();
-        self.process.load(Ordering::Relaxed).saturating_sub(before).saturating_sub(UNTOLD)
+    /// Memory of the process, in bytes, that the engine does not report and did not report at the
+    /// start.
+    fn unreported(&self, usage: &HeapUsage) -> usize {
+        let before = usage.committed + self.unreported.get().copied().unwrap_or_default();
+        self.process.load(Ordering::Relaxed).saturating_sub(before).saturating_sub(UNREPORTED)
     }
 
-    fn told(&self, isolate: &mut v8::Isolate) -> HeapUsage {
+    fn usage(&self, isolate: &mut v8::Isolate) -> HeapUsage {
         let statistics = isolate.get_heap_statistics();
         self.heap.store(statistics.used_heap_size(), Ordering::Relaxed);
         let outside = statistics.external_memory().max(self.buffers.load(Ordering::Relaxed));
@@ -133,13 +137,13 @@ impl Account {
     }
 }
 
-/// What the engine tells of its memory, in bytes.
+/// The engine's memory as it reports it, in bytes.
 struct HeapUsage {
     /// Objects and strings.
     heap: usize,
     /// Array buffers.
     outside: usize,
-    /// All of it, with the pages that are not full.
+    /// All of it, including pages that are partly free.
     committed: usize,
 }
 
@@ -152,7 +156,8 @@ impl HeapUsage {
 /// Runs on the isolate's thread, between two steps of its code.
 #[allow(unsafe_code)]
 unsafe extern "C" fn look(mut isolate: v8::UnsafeRawIsolatePtr, account: *mut c_void) {
-    // SAFETY: the engine gives the isolate that it interrupts, and that isolate's owner keeps the account (see `ask`).
+    // SAFETY: the engine passes the isolate that it interrupts, and its owner holds the account
+    // (see `ask`).
     let (isolate, account) =
         unsafe { (v8::Isolate::ref_from_raw_isolate_ptr_mut(&mut isolate), &*account.cast_const().cast::<Account>()) };
     account.look(isolate);

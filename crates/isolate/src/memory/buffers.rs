@@ -1,4 +1,5 @@
-//! The allocator of array buffers: as the engine's own, but it refuses what the account does not hold.
+//! The allocator of array buffers: like the engine's own, but it refuses allocations beyond the
+//! account's limit.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -12,14 +13,15 @@ static VTABLE: v8::RustAllocatorVtable<Account> =
     v8::RustAllocatorVtable { allocate, allocate_uninitialized: allocate, free, drop: release };
 
 pub fn allocator(account: Arc<Account>) -> v8::UniqueRef<v8::Allocator> {
-    // SAFETY: the handle is the account that every function of the table takes; `release` gives up this reference.
+    // SAFETY: the handle is the account that every function of the table takes; `release` drops
+    // this reference.
     #[allow(unsafe_code)]
     unsafe {
         v8::new_rust_allocator(Arc::into_raw(account), &VTABLE)
     }
 }
 
-/// Always zeroed: what another call left in this memory stays hidden.
+/// Always zeroed, so that data of another call in this memory stays hidden.
 #[allow(unsafe_code)]
 unsafe extern "C" fn allocate(account: &Account, bytes: usize) -> *mut c_void {
     if !account.take(bytes) {
@@ -35,13 +37,13 @@ unsafe extern "C" fn allocate(account: &Account, bytes: usize) -> *mut c_void {
 
 #[allow(unsafe_code)]
 unsafe extern "C" fn free(account: &Account, memory: *mut c_void, bytes: usize) {
-    // SAFETY: the engine gives back what `allocate` gave it, once.
+    // SAFETY: the engine frees what `allocate` returned, once.
     unsafe { libc::free(memory) };
     account.give_back(bytes);
 }
 
 #[allow(unsafe_code)]
 unsafe extern "C" fn release(account: *const Account) {
-    // SAFETY: the reference that `allocator` gave to the engine.
+    // SAFETY: this is the reference that `allocator` passed to the engine.
     drop(unsafe { Arc::from_raw(account) });
 }

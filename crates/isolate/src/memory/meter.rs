@@ -1,5 +1,6 @@
-//! A thread that has the running isolate look at its memory every few milliseconds. It sleeps while no call runs, and while the
-//! isolate's thread waits: a call that waits allocates nothing, and a thousand of them would keep the machine busy with looking.
+//! A thread that makes the running isolate check its memory every few milliseconds. It sleeps while
+//! no call runs and while the isolate's thread waits: a waiting call allocates nothing, and checks
+//! of a thousand waiting calls would keep the machine busy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +13,7 @@ use super::Account;
 use crate::jail::OwnMemory;
 
 const PERIOD: Duration = Duration::from_millis(4);
-/// Periods in which nothing could allocate, after which the thread sleeps.
+/// The thread sleeps after this many periods in which nothing could allocate.
 const IDLE_PERIODS: u32 = 2;
 
 #[derive(Clone, Default)]
@@ -20,13 +21,13 @@ pub struct Meter(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// The call that runs.
+    /// The running call.
     running: Mutex<Option<Running>>,
     begun: Condvar,
     process: OnceLock<OwnMemory>,
-    /// The isolate's thread waits for something outside of it.
+    /// The isolate's thread waits for an event from outside.
     is_waiting: AtomicBool,
-    /// The thread sleeps until it is woken. Calls that follow each other closely need not wake it.
+    /// The thread sleeps until it is woken. It stays awake between calls in quick succession.
     is_asleep: AtomicBool,
 }
 
@@ -36,7 +37,7 @@ struct Running {
 }
 
 impl Meter {
-    /// Starts the thread, once. It ends with the process, whose memory is `process`.
+    /// Starts the thread, once. It runs until the process exits; `process` is the process's memory.
     pub fn start(&self, process: OwnMemory) -> io::Result<()> {
         let is_first = self.0.process.set(process).is_ok();
         if is_first {
@@ -52,12 +53,12 @@ impl Meter {
         self.0.wake();
     }
 
-    /// The isolate's thread has nothing to do until something comes from outside.
+    /// The isolate's thread has nothing to do until an event from outside.
     pub fn waits(&self) {
         self.0.is_waiting.store(true, Ordering::SeqCst);
     }
 
-    /// The isolate's thread goes on.
+    /// The isolate's thread continues.
     pub fn goes_on(&self) {
         self.0.is_waiting.store(false, Ordering::SeqCst);
         self.0.wake();
@@ -79,7 +80,7 @@ impl Shared {
 
     fn wake(&self) {
         if self.is_asleep.load(Ordering::SeqCst) {
-            // It holds this until it sleeps.
+            // The thread holds this lock until it sleeps.
             drop(self.held());
             self.begun.notify_one();
         }
@@ -96,16 +97,16 @@ impl Shared {
         loop {
             if idle > IDLE_PERIODS {
                 self.is_asleep.store(true, Ordering::SeqCst);
-                // Whoever went on before that was seen does not wake it.
+                // A thread that continued before the flag was set does not wake it.
                 if self.is_idle(held.as_ref()) {
                     held = self.begun.wait(held).unwrap_or_else(PoisonError::into_inner);
                 }
                 self.is_asleep.store(false, Ordering::SeqCst);
             }
-            // What a call can do before the first look is what it can do between two of them.
+            // A call can do as much before the first check as between two checks.
             held = self.begun.wait_timeout(held, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
             if let Some(running) = &*held {
-                // Also of one that waits: it hears of it when its code goes on.
+                // Also if the isolate waits: it checks when its code continues.
                 running.account.ask(&running.isolate, self.data_bytes());
             }
             idle = if self.is_idle(held.as_ref()) { idle + 1 } else { 0 };

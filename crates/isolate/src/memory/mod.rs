@@ -1,5 +1,6 @@
-//! What a call holds of memory, as one sum: the engine's heap (strings included), array buffers, WebAssembly's
-//! memories. A buffer that does not fit is refused; a sum that is too large ends the call.
+//! The memory of a call, as one sum: the engine's heap (including strings), array buffers, and
+//! WebAssembly's memories. A buffer that does not fit is refused; a sum above the limit ends the
+//! call.
 
 mod account;
 mod buffers;

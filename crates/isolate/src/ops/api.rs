@@ -22,7 +22,7 @@ async fn ask(link: &Link, call: String) -> Result<Value, OpError> {
     if call.len() > MAX_INPUT_BYTES {
         return Err(OpError::new("ResourceExhausted", format!("the arguments exceed {MAX_INPUT_BYTES} bytes")));
     }
-    // The parent reads it as well; here the tool learns at once what is wrong with its arguments.
+    // The parent parses it too; here the tool learns at once what is wrong with its arguments.
     let _: ApiCall = decode(call.as_bytes()).map_err(|error| OpError::new("InvalidArguments", error.to_string()))?;
     let (op, wait) = link.start_op()?;
     link.send(Kind::Api, op, call).map_err(|_| gone())?;

@@ -1,4 +1,4 @@
-//! Bodies in both directions, piece by piece, never more under way than the window.
+//! Bodies in both directions, in chunks, with at most one window in flight.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::link::{BodyPiece, Credit, Link};
 
-/// The body of an answer, as the web platform's streams read it.
+/// The body of a response, as the web platform's streams read it.
 pub struct AnswerBody {
     pub link: Link,
     pub call: u32,
@@ -24,7 +24,7 @@ pub struct AnswerBody {
 
 pub struct Incoming {
     pub receiver: mpsc::Receiver<BodyPiece>,
-    /// What the last reader left of a piece.
+    /// The unread rest of a chunk.
     pub rest: Bytes,
 }
 
@@ -36,7 +36,7 @@ impl AnswerBody {
                 None => return Ok(BufView::empty()),
                 Some(Err(error)) => return Err(JsErrorBox::new(error.name, error.message)),
                 Some(Ok(piece)) => {
-                    // What was read may be followed by as much again.
+                    // Grants as much new credit as was read.
                     let _ = self.link.send_frame(&Frame::credit(self.call, self.op, piece.len()));
                     incoming.rest = piece;
                 }
@@ -68,13 +68,13 @@ impl Resource for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        // Nobody reads on: the parent may stop, and late pieces find nobody.
+        // The body is not read any more: tell the parent to stop, and drop late chunks.
         self.link.close_op(self.op);
         let _ = self.link.send_frame(&Frame::new(Kind::Abort, self.call, self.op, Bytes::new()));
     }
 }
 
-/// Sends a request's body to its end.
+/// Sends a request's body.
 pub struct RequestBody {
     pub link: Link,
     pub call: u32,
@@ -116,7 +116,7 @@ impl RequestBody {
         source.close();
     }
 
-    /// Sends as much of the front as the parent takes; false when it takes nothing any more.
+    /// Sends as much from the start as the parent accepts; false if the socket is closed.
     async fn send(&self, bytes: &mut Bytes) -> bool {
         let length = self.credit.take(bytes.len().min(MAX_CHUNK_BYTES)).await;
         let piece = bytes.split_to(length);

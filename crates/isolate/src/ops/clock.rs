@@ -1,5 +1,5 @@
-//! The clocks of `performance`: a millisecond coarse, so that no tool times its neighbours, unless the tool may have
-//! finer ones.
+//! The clocks of `performance`. Their resolution is one millisecond, so that no tool can time other
+//! tenants, unless the tool has the permission for finer ones.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ impl Clock {
         self.is_fine.set(is_fine);
     }
 
-    fn tell(&self, time: Duration, out: &mut [u8]) {
+    fn write(&self, time: Duration, out: &mut [u8]) {
         let nanoseconds = if self.is_fine.get() { time.subsec_nanos() } else { time.subsec_millis() * 1_000_000 };
         if let Some(out) = out.first_chunk_mut::<8>() {
             out[..4].copy_from_slice(&(time.as_secs() as u32).to_ne_bytes());
@@ -29,17 +29,17 @@ impl Clock {
     }
 }
 
-/// Time since the isolate was made: seconds and nanoseconds, two `u32` of this machine.
+/// Time since the isolate was created: seconds and nanoseconds, two `u32` in native byte order.
 #[op2(fast)]
 pub fn op_sandbox_now(state: &mut OpState, #[buffer] out: &mut [u8]) {
     let clock = state.borrow::<Clock>();
-    clock.tell(clock.begun.elapsed(), out);
+    clock.write(clock.begun.elapsed(), out);
 }
 
-/// When the clock above began, since the Unix epoch, in the same form.
+/// The start of the clock above, since the Unix epoch, in the same form.
 #[op2(fast)]
 pub fn op_sandbox_time_origin(state: &mut OpState, #[buffer] out: &mut [u8]) {
     let clock = state.borrow::<Clock>();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    clock.tell(now.saturating_sub(clock.begun.elapsed()), out);
+    clock.write(now.saturating_sub(clock.begun.elapsed()), out);
 }

@@ -1,5 +1,5 @@
-//! Console lines leave one by one, so that they are there even when the call is killed. They are bounded here; the
-//! parent bounds them again.
+//! Console lines are sent one by one, so that they arrive even if the call is killed. They are
+//! limited here, and again by the parent.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use sandbox::{ConsoleLevel, ConsoleLine};
 
 use crate::link::Link;
 
-/// What the running call may still write.
+/// What the running call can still write.
 pub struct Console {
     lines: Cell<usize>,
     bytes: Cell<usize>,
@@ -21,7 +21,7 @@ impl Console {
         Self { lines: Cell::new(MAX_CONSOLE_LINES), bytes: Cell::new(MAX_CONSOLE_BYTES), is_full: Cell::new(false) }
     }
 
-    /// True when the line still fits.
+    /// Whether the line fits.
     fn admit(&self, bytes: usize) -> bool {
         if self.is_full.get() {
             return false;
@@ -53,7 +53,7 @@ pub fn op_sandbox_console(state: &mut OpState, level: u32, #[string] message: &s
     }
     let level = LEVELS.get(level as usize).copied().unwrap_or(ConsoleLevel::Log);
     if let Ok(line) = encode(&ConsoleLine { level, message: message.to_owned() }) {
-        // A socket that no longer takes frames ends the process from the reading side.
+        // If the socket is closed, the reading thread exits the process.
         let _ = link.send(Kind::Console, 0, line);
     }
 }

@@ -1,4 +1,5 @@
-//! One HTTP exchange, in four steps: start it, wait for the answer's head, take its body, or let go of it.
+//! One HTTP exchange, in four steps: start it, wait for the response's head, read its body, or
+//! abort it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,11 +24,12 @@ struct Exchange {
     call: u32,
     head: Option<oneshot::Receiver<Bytes>>,
     body: Option<mpsc::Receiver<BodyPiece>>,
-    /// Sends the request's body; ends with the exchange.
+    /// Sends the request's body; aborted with the exchange.
     upload: Option<deno_core::unsync::JoinHandle<()>>,
 }
 
-/// `{"ok": op}` or `{"err": …}`. `body` is the whole body, or `rid` a stream to read it from (-1: none).
+/// `{"ok": op}` or `{"err": …}`. `body` is the whole body, or `rid` a stream to read it from (-1:
+/// none).
 #[op2]
 #[string]
 pub fn op_sandbox_fetch_start(
@@ -43,7 +45,9 @@ pub fn op_sandbox_fetch_start(
         "follow" => Redirect::Follow,
         "error" => Redirect::Error,
         "manual" => Redirect::Manual,
-        other => return answer::<u32>(Err(OpError::new("TypeError", format!("redirect: there is no mode {other:?}")))),
+        other => {
+            return answer::<u32>(Err(OpError::new("TypeError", format!("redirect: {other:?} is not a valid mode"))));
+        }
     };
     answer(start(state, FetchRequest { method, url, headers, redirect }, body, rid))
 }
@@ -96,14 +100,14 @@ async fn wait_for_head(head: Option<oneshot::Receiver<Bytes>>) -> Result<FetchHe
     }
 }
 
-/// The resource from which the answer's body is read.
+/// The resource from which the response's body is read.
 #[op2(fast)]
 #[smi]
 pub fn op_sandbox_fetch_body(state: &mut OpState, #[smi] op: u32) -> Result<u32, JsErrorBox> {
     let link = state.borrow::<Link>().clone();
     let exchange = state.borrow_mut::<Fetches>().0.get_mut(&op);
     let taken = exchange.and_then(|exchange| Some((exchange.call, exchange.body.take()?)));
-    let (call, receiver) = taken.ok_or_else(|| JsErrorBox::type_error("the operation was ended"))?;
+    let (call, receiver) = taken.ok_or_else(|| JsErrorBox::type_error("the operation was aborted"))?;
     Ok(state.resource_table.add(AnswerBody {
         link,
         call,
@@ -113,7 +117,7 @@ pub fn op_sandbox_fetch_body(state: &mut OpState, #[smi] op: u32) -> Result<u32,
     }))
 }
 
-/// Lets go of the exchange; the parent stops it.
+/// Aborts the exchange; the parent stops it.
 #[op2(fast)]
 pub fn op_sandbox_fetch_abort(state: &mut OpState, #[smi] op: u32) {
     let Some(exchange) = state.borrow_mut::<Fetches>().0.remove(&op) else { return };

@@ -1,6 +1,6 @@
-//! Everything a tool can ask of the world, as frames to the parent.
+//! Everything a tool can request from outside, as frames to the parent.
 
-// The op macro writes glue that the engine calls with raw pointers.
+// The op macro generates code that the engine calls with raw pointers.
 #![allow(unsafe_code)]
 
 mod api;
@@ -50,10 +50,10 @@ fn answer<T: Serialize>(result: Result<T, OpError>) -> String {
         Err(error) => Answer::Err(error),
     };
     serde_json::to_string(&answer)
-        .unwrap_or_else(|_| r#"{"err":{"name":"TypeError","message":"the answer cannot be read"}}"#.into())
+        .unwrap_or_else(|_| r#"{"err":{"name":"TypeError","message":"the reply cannot be encoded"}}"#.into())
 }
 
-/// The parent no longer answers: the call is over.
+/// The parent does not reply any more: the call is over.
 fn gone() -> OpError {
-    OpError::new("TypeError", "the operation was ended")
+    OpError::new("TypeError", "the operation was aborted")
 }

@@ -1,12 +1,13 @@
-//! Which ops of the engine's core and of the web platform are there at all. The others fail: there is nothing for a tool
-//! in them, should it ever get hold of one.
+//! The ops of the engine's core and of the web platform that are enabled. The others fail: a tool
+//! needs none of them, should it ever get hold of one.
 
 use deno_core::OpDecl;
 
 use super::{clock, timers};
 use crate::extensions::Scripts;
 
-/// Of the core, what the scripts call while code runs: resources, texts, clones, promises, timers.
+/// Ops of the core that the scripts call while code runs: resources, texts, clones, promises,
+/// timers.
 const CORE: [&str; 30] = [
     "op_cancel_handle",
     "op_cancel_read",
@@ -40,7 +41,7 @@ const CORE: [&str; 30] = [
     "op_unref_op",
 ];
 
-/// Of the web platform: what the interfaces stand on that tools get.
+/// Ops of the web platform that the interfaces of tools use.
 const WEB: [&str; 50] = [
     "op_base64_atob",
     "op_base64_btoa",
@@ -94,7 +95,7 @@ const WEB: [&str; 50] = [
     "op_urlpattern_process_match_input",
 ];
 
-/// Called while the scripts are evaluated, and never again.
+/// Called only while the scripts are evaluated.
 const START: [&str; 5] = [
     "op_get_ext_import_meta_proto",
     "op_get_extras_binding_object",
@@ -103,7 +104,7 @@ const START: [&str; 5] = [
     "op_set_captured_bootstrap",
 ];
 
-/// The op as this worker has it: our own in its place, as it is, or one that fails.
+/// The op in this worker: our replacement, unchanged, or disabled.
 pub fn admitted(op: OpDecl, scripts: Scripts) -> OpDecl {
     let name = op.name;
     match name {

@@ -1,4 +1,5 @@
-//! `context.progress`: the first word leaves at once, later ones at most one in each interval, and always the newest.
+//! `context.progress`: the first report is sent at once, later ones at most once in each interval,
+//! and always the newest.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use crate::link::Link;
 /// The progress that the running call has reported and has still to send.
 #[derive(Default)]
 pub struct Progress {
-    told: Rc<SendState>,
+    state: Rc<SendState>,
     /// Sends the waiting report when it is due.
     later: RefCell<Option<JoinHandle<()>>>,
 }
@@ -23,34 +24,34 @@ struct SendState {
     last: Cell<Option<Instant>>,
     waiting: RefCell<Option<ProgressUpdate>>,
     /// A task will send the waiting report.
-    is_taken_care_of: Cell<bool>,
+    is_scheduled: Cell<bool>,
 }
 
 impl SendState {
-    /// How long the next word has to wait; `None`: it may leave.
+    /// How long the next report has to wait; `None`: it can be sent.
     fn wait(&self) -> Option<std::time::Duration> {
         PROGRESS_INTERVAL.checked_sub(self.last.get()?.elapsed()).filter(|wait| !wait.is_zero())
     }
 
-    fn send(&self, link: &Link, word: &ProgressUpdate) {
+    fn send(&self, link: &Link, report: &ProgressUpdate) {
         self.last.set(Some(Instant::now()));
-        if let Ok(word) = encode(word) {
-            // A socket that no longer takes frames ends the process from the reading side.
-            let _ = link.send(Kind::Progress, 0, word);
+        if let Ok(report) = encode(report) {
+            // If the socket is closed, the reading thread exits the process.
+            let _ = link.send(Kind::Progress, 0, report);
         }
     }
 }
 
 impl Progress {
-    fn tell(&self, link: &Link, word: ProgressUpdate) {
-        if self.told.wait().is_none() {
-            self.told.waiting.take();
-            self.told.send(link, &word);
+    fn report(&self, link: &Link, report: ProgressUpdate) {
+        if self.state.wait().is_none() {
+            self.state.waiting.take();
+            self.state.send(link, &report);
             return;
         }
-        self.told.waiting.replace(Some(word));
-        if !self.told.is_taken_care_of.replace(true) {
-            let sends = deno_core::unsync::spawn(send_later(self.told.clone(), link.clone(), link.call()));
+        self.state.waiting.replace(Some(report));
+        if !self.state.is_scheduled.replace(true) {
+            let sends = deno_core::unsync::spawn(send_later(self.state.clone(), link.clone(), link.call()));
             self.later.replace(Some(sends));
         }
     }
@@ -64,22 +65,22 @@ impl Drop for Progress {
     }
 }
 
-async fn send_later(told: Rc<SendState>, link: Link, call: u32) {
-    while let Some(wait) = told.wait() {
+async fn send_later(state: Rc<SendState>, link: Link, call: u32) {
+    while let Some(wait) = state.wait() {
         tokio::time::sleep(wait).await;
     }
-    told.is_taken_care_of.set(false);
+    state.is_scheduled.set(false);
     if link.call() == call
-        && let Some(word) = told.waiting.take()
+        && let Some(report) = state.waiting.take()
     {
-        told.send(&link, &word);
+        state.send(&link, &report);
     }
 }
 
-/// A fraction that is no finite number: the tool cannot say.
+/// A fraction that is not finite means that the tool does not know it.
 #[op2(fast)]
 pub fn op_sandbox_progress(state: &mut OpState, fraction: f64, #[string] message: &str) {
     let fraction = fraction.is_finite().then(|| fraction.clamp(0.0, 1.0));
     let message = message[..message.floor_char_boundary(MAX_PROGRESS_BYTES)].to_owned();
-    state.borrow::<Progress>().tell(state.borrow::<Link>(), ProgressUpdate { fraction, message });
+    state.borrow::<Progress>().report(state.borrow::<Link>(), ProgressUpdate { fraction, message });
 }

@@ -1,4 +1,4 @@
-//! The timers that are set. The engine's host counts them as well, but not those of `AbortSignal.timeout`.
+//! The active timers. The engine's host counts them too, but not those of `AbortSignal.timeout`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

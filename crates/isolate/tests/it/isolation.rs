@@ -232,7 +232,7 @@ fn what_the_engine_itself_left_under_way_finds_the_world_closed() {
         // What came to its end in the first call was done; all else is refused in the second.
         for line in heard.as_array().unwrap() {
             let line = line.as_str().unwrap();
-            let is_over = line.ends_with(": the call that began this is over");
+            let is_over = line.ends_with(": the call that started this is over");
             assert!(line.starts_with("compiled in call") || line.starts_with("told in call 1") || is_over, "{heard}");
         }
         assert_eq!(outcome.console, []);

@@ -35,7 +35,7 @@ fn what_cannot_be_loaded_is_told_with_its_place() {
         ("\nexport { nope };\n", "nope", json!(2)),
         ("\nconst pattern = /(/;\n", "regular expression", json!(2)),
         ("while (true) {}\n", "did not end within 1000 ms", Value::Null),
-        ("const execute = 1; export { execute };\n", "exports no function execute", Value::Null),
+        ("const execute = 1; export { execute };\n", "does not export a function execute", Value::Null),
         ("await fetch('https://example.org');\n", "only in execute", json!(1)),
     ];
     block_on(async {

@@ -1,20 +1,21 @@
-//! Resource limits of the process and its threads. The ceiling on its memory is the parent's to set, from outside.
+//! Resource limits of the process and its threads. The parent sets the memory ceiling, from
+//! outside.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Files, sockets and event queues that the worker itself needs, and a few more.
+/// Descriptors that the worker itself needs, and some more.
 const OPEN_FILES: u64 = 32;
-/// Signals to itself that wait; the kernel keeps a record of each.
+/// Pending signals; the kernel stores a record of each.
 const SIGNALS: u64 = 64;
-/// Threads of the engine and of the worker, a few more, and the keeper.
+/// Threads of the engine and of the worker, some more, and the keeper.
 const THREADS: u64 = 64;
 
-/// The first thread's stack, in bytes, which the ceiling on memory does not count.
+/// The first thread's stack, in bytes. The memory ceiling does not count it.
 const STACK: u64 = 8 * 1024 * 1024;
 
-/// The limit on processes counts threads, and those of the user everywhere: it can be set only in a user namespace of
-/// the worker's own.
+/// The limit on processes counts the threads of the user on the whole machine, so it is set only if
+/// the worker has its own user namespace.
 pub fn apply(is_alone: bool) -> Result<(), String> {
     let set = |resource, value| setrlimit(resource, value, value).map_err(|error| format!("{resource:?}: {error}"));
     set(Resource::RLIMIT_CORE, 0)?;
@@ -32,7 +33,7 @@ pub fn apply(is_alone: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Where a file can be opened at all, writing to it is an error and not the end of the process.
+/// Makes writing to a file an error instead of a fatal signal, if a file can be opened at all.
 fn writing_fails() -> nix::Result<()> {
     let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // SAFETY: an ignored signal runs no code of this process.

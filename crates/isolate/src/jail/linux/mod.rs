@@ -1,4 +1,4 @@
-//! The walls as Linux has them, in an order in which none stands in the way of the next.
+//! The restrictions on Linux, in an order in which none blocks the next.
 
 mod limits;
 mod own_memory;
@@ -31,7 +31,8 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
     let goes_first = priority::go_first();
     let privileges = no_new_privileges::apply();
     let (namespaces, root, user) = if capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
-        // With the operator's own rights everything but the user namespace can be had where that is refused.
+        // With the operator's privileges everything except the user namespace works even if the
+        // kernel refuses that one.
         let mut namespaces = Namespaces::default().unshare_others();
         let root = empty_root::apply(&namespaces);
         let user = ordinary_user::apply();
@@ -83,9 +84,9 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
     Ok((protections, OwnProcFolder::new(processes)))
 }
 
-/// In a process namespace it would end with the first process anyway.
+/// Without a PID namespace the child must be told to exit with its parent; in one it would anyway.
 pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
-    // The child before had the same one, and may have changed how it is read.
+    // The previous child had the same socket and may have changed its mode.
     fcntl(socket, FcntlArg::F_SETFL(OFlag::empty())).map_err(|error| error.to_string())?;
     parent_death::apply()
 }
@@ -94,11 +95,11 @@ pub fn close_files(kept: OwnProcFolder) -> (OwnMemory, Result<(), String>) {
     (kept.own(), landlock::apply())
 }
 
-/// The parent learns how the worker ended from the end of the process that it started.
+/// The keeper mirrors how the worker ended, since the parent started the keeper.
 fn keep(child: Pid) -> i32 {
-    // The child's end is now the socket's end, and the end of its standard error.
+    // From here on only the child holds the socket and standard error.
     let _ = descriptors::close_from(0);
-    // Without it the keeper is still a process that nobody can talk to.
+    // Optional: nothing can communicate with the keeper anyway.
     let _ = seccomp::apply_to_keeper();
     keeper::mirror(child)
 }

@@ -1,6 +1,6 @@
-//! What the kernel tells a process of its own memory: how much it is, for the engine's meter, and where. The folder stays
-//! open for the children of this process, each of which finds itself there; when no file can be opened any more, one is
-//! left.
+//! The process's memory size as the kernel reports it, for the meter. `/proc` stays open for the
+//! children of this process, each of which opens its own entry. When no file can be opened any
+//! more, one descriptor is left.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
-/// `/proc`, which a process finds itself in after it has been forked.
+/// `/proc`, in which a process finds its own entry after a fork.
 pub fn processes() -> Option<File> {
     File::open("/proc").ok()
 }
 
-/// A process that is to have children, or its child before it looked for itself.
+/// For a process that will fork, or a child that has not opened its own entry yet.
 pub struct OwnProcFolder(Option<File>);
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl OwnProcFolder {
         Self(processes)
     }
 
-    /// Of the calling process. Nothing else is open afterwards.
+    /// Opens the entry of the calling process and closes `/proc`.
     pub fn own(self) -> OwnMemory {
         OwnMemory(self.open("self/statm").ok())
     }
@@ -43,7 +43,8 @@ impl OwnMemory {
         let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
         let text = std::str::from_utf8(text.get(..length)?).ok()?;
         let pages: u64 = text.split_ascii_whitespace().nth(5)?.parse().ok()?;
-        // SAFETY: asks the C library for a number. It has it from the start; others would look into /proc for it.
+        // SAFETY: reads a number from the C library. That number is known from the start; others
+        // would be read from /proc.
         #[allow(unsafe_code)]
         let page = unsafe { nix::libc::sysconf(nix::libc::_SC_PAGESIZE) };
         Some(pages * u64::try_from(page).ok()?)

@@ -1,11 +1,12 @@
-//! What the worker needs of the kernel: memory, threads, clocks, random bytes and the descriptors it has. The list was
-//! found by watching the engines at work; each entry can reach nothing that the process does not hold already.
+//! The system calls that the worker needs: memory, threads, clocks, random bytes and its
+//! descriptors. The list was found by tracing the engine; an entry cannot reach anything that the
+//! process does not have already.
 
 use jail::walls::seccomp::rules::{Argument, Rules, always, when};
 use nix::libc;
 
 const ALWAYS: &[i64] = &[
-    // The socket and what else is open. There is no way to open more.
+    // The socket and other open descriptors. More cannot be opened.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_pread64,
@@ -14,7 +15,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_close,
     libc::SYS_fstat,
     libc::SYS_lseek,
-    // Memory, also that of a compiler at run time.
+    // Memory, including that of the just-in-time compiler.
     libc::SYS_munmap,
     libc::SYS_mprotect,
     libc::SYS_brk,
@@ -32,7 +33,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_getpid,
     libc::SYS_gettid,
     libc::SYS_getcpu,
-    // Time and chance.
+    // Clocks and random numbers.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_clock_nanosleep,
@@ -40,20 +41,21 @@ const ALWAYS: &[i64] = &[
     libc::SYS_gettimeofday,
     libc::SYS_restart_syscall,
     libc::SYS_getrandom,
-    // Which kernel this is; the engine will not start without it. The host's name is hidden by its namespace.
+    // The kernel version; the engine does not start without it. The host name is hidden by its
+    // namespace.
     libc::SYS_uname,
-    // The process's own signals and its end.
+    // The process's own signals and its exit.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // For the filters that come later, and forbid it.
+    // For later filters, which forbid it.
     libc::SYS_seccomp,
 ];
 
-/// How the two C libraries start a thread: everything shared, nothing new but a stack.
+/// How the two C libraries start a thread: everything shared except the stack.
 const THREAD: libc::c_int = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -65,11 +67,12 @@ const THREAD: libc::c_int = libc::CLONE_VM
     | libc::CLONE_CHILD_CLEARTID;
 const THREADS: [libc::c_int; 2] = [THREAD, THREAD | libc::CLONE_DETACHED];
 
-/// How the C libraries fork, with and without a note of the child's number in its own memory.
+/// How the C libraries fork, with and without storing the child's id in its own memory.
 const FORKS: [libc::c_int; 2] = [libc::SIGCHLD, libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD];
 
-/// What a process needs that has a child for each isolate, and what such a child needs to look for itself and to put up its
-/// own wall before the files. All of it is refused once a process is sealed; the one above it never runs a tool's code.
+/// What a process needs to fork a child for each isolate, and what such a child needs to open its
+/// own `/proc` entry and to apply Landlock. A sealed process is refused all of it. Its parent never
+/// runs a tool's code.
 const UNTIL_SEALED: &[i64] = &[
     libc::SYS_wait4,
     libc::SYS_openat,
@@ -84,8 +87,8 @@ const DESCRIPTOR_COMMANDS: [libc::c_int; 5] =
 const PROCESS_COMMANDS: [libc::c_int; 4] =
     [libc::PR_SET_NAME, libc::PR_SET_VMA, libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_PDEATHSIG];
 
-/// Waiting for other threads and waking them, privately or not, until a time on either clock. Not the locks that lend
-/// priority.
+/// Waiting for other threads and waking them, privately or not, with a timeout on either clock. No
+/// priority-inheriting locks.
 const WAITING: [libc::c_int; 6] = [
     libc::FUTEX_WAIT,
     libc::FUTEX_WAKE,
@@ -96,7 +99,8 @@ const WAITING: [libc::c_int; 6] = [
 ];
 const HOW_TO_WAIT: libc::c_int = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
 
-/// Giving memory back, and what is not to be copied or dumped. The guards of stacks have no names in the library yet.
+/// Freeing memory, and excluding it from forks and dumps. The `libc` crate does not define the
+/// guards of stacks yet.
 const ADVICE: [libc::c_int; 9] = [
     libc::MADV_DONTNEED,
     libc::MADV_FREE,
@@ -117,8 +121,9 @@ pub fn rules() -> Result<Rules, String> {
     for flags in THREADS.into_iter().chain(FORKS) {
         when(&mut rules, libc::SYS_clone, &[Argument::IsWide(0, u64::from(flags.unsigned_abs()))])?;
     }
-    // Memory that is shared, or that grows like a stack, would not count against the process's ceiling. Nor would a stack
-    // that is moved and made larger: there is no `mremap`, and allocators copy instead.
+    // Shared memory, or memory that grows like a stack, would not count against the process's
+    // ceiling. Nor would a stack that is moved and enlarged, so `mremap` is not allowed; allocators
+    // copy instead.
     let kinds = (libc::MAP_TYPE | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB).unsigned_abs();
     when(&mut rules, libc::SYS_mmap, &[Argument::HasOf(3, kinds, libc::MAP_PRIVATE.unsigned_abs())])?;
     for command in DESCRIPTOR_COMMANDS {
@@ -134,19 +139,19 @@ pub fn rules() -> Result<Rules, String> {
     for advice in ADVICE {
         when(&mut rules, libc::SYS_madvise, &[Argument::Is(2, advice.unsigned_abs())])?;
     }
-    // What is connected needs no address, and a stream no byte out of turn.
+    // A connected socket needs no address, and a stream no out-of-band data.
     for flags in [0, libc::MSG_NOSIGNAL] {
         when(&mut rules, libc::SYS_sendto, &[Argument::Is(3, flags.unsigned_abs()), Argument::IsWide(4, 0)])?;
     }
     when(&mut rules, libc::SYS_recvfrom, &[Argument::Is(3, 0), Argument::IsWide(4, 0)])?;
-    // Its own limits may be read: the C library asks for the size of stacks.
+    // Its own limits can be read: the C library needs the stack size.
     when(&mut rules, libc::SYS_prlimit64, &[Argument::Is(0, 0), Argument::IsWide(2, 0)])?;
-    // An abort is a signal to oneself. Which process that is, is known when it is sealed.
+    // An abort is a signal to itself. The target is checked when the process is sealed.
     rules.extend(always(&[libc::SYS_tgkill]));
     Ok(rules)
 }
 
-/// What no process needs any more that is sealed, threads too.
+/// What no thread of a sealed process needs any more.
 pub fn rules_of_the_past() -> Result<Rules, String> {
     let mut rules = always(UNTIL_SEALED);
     rules.extend(always(&[libc::SYS_clone]));

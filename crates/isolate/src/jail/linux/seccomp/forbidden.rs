@@ -1,5 +1,5 @@
-//! What neither engine nor library ever calls: whoever does has taken the process over, and it ends there. Every one of
-//! them would be refused as well if it were not listed here.
+//! System calls that the engine and its libraries never make. A process that makes one has been
+//! taken over and is killed. Each of them would be refused even if it were not listed here.
 
 use jail::walls::seccomp::rules::{Argument, Rules, always, when};
 use nix::libc;
@@ -13,7 +13,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
-    // Descriptors handed from process to process.
+    // Passing descriptors between processes.
     libc::SYS_sendmsg,
     libc::SYS_recvmsg,
     libc::SYS_pidfd_open,
@@ -95,7 +95,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_clock_settime,
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
-    // Other rights than it was left with.
+    // Changes of privileges.
     libc::SYS_seccomp,
     libc::SYS_capset,
     libc::SYS_setuid,
@@ -129,7 +129,7 @@ pub fn rules() -> Result<Rules, String> {
     rules.extend(always(HERE));
     // A new process rather than a thread.
     when(&mut rules, libc::SYS_clone, &[Argument::HasOf(0, libc::CLONE_THREAD.unsigned_abs(), 0)])?;
-    // A limit is set, or another process is asked about.
+    // Setting a limit, or reading another process's.
     when(&mut rules, libc::SYS_prlimit64, &[Argument::IsNotWide(2, 0)])?;
     when(&mut rules, libc::SYS_prlimit64, &[Argument::IsNot(0, 0)])?;
     when(&mut rules, libc::SYS_tgkill, &[Argument::IsNot(0, std::process::id())])?;
