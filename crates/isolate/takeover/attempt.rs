@@ -1,10 +1,10 @@
-//! What an attempt is. The test asks the program for the list of them.
+//! An attempt. The test reads the list of them from the program.
 
 use std::io;
 
 use crate::must::Must;
 
-/// What the attempt came to, if the process lived to tell.
+/// The result of the attempt, if the process is still running.
 pub type AttemptResult = Result<i64, io::Error>;
 
 pub struct Attempt {
@@ -29,7 +29,7 @@ impl Attempt {
 }
 
 pub fn call(number: i64, with: [usize; 6]) -> AttemptResult {
-    // SAFETY: an attacker does not care, and the process is there to be lost.
+    // SAFETY: none: this is an attack, and the process may crash.
     #[allow(unsafe_code)]
     let result = unsafe { nix::libc::syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

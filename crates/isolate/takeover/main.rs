@@ -1,11 +1,14 @@
-//! A program for this crate's tests that stands in for an engine that fell: it enters the very jail of a worker and
-//! then does, as native code, what the call's input names. It is no part of `rcrt`.
+//! A program for this crate's tests. It plays a worker whose engine was exploited: it enters the
+//! real jail of a worker and then does, as native code, what the call's input names. It is not part
+//! of `rcrt`.
 //!
-//! `takeover list` tells what can be named, and what must come of each, as JSON.
+//! `takeover list` prints the attempts and their expected outcomes as JSON.
 //!
-//! `takeover copies` tells whether its random number generators count as unused, before and after one was used.
+//! `takeover copies` prints whether its random number generator counts as unused, before and after
+//! its use.
 //!
-//! `takeover behind CALLS PROGRAM` becomes PROGRAM on a kernel that refuses the system calls CALLS, as some machines do.
+//! `takeover behind CALLS PROGRAM` becomes PROGRAM under a filter that refuses the system calls
+//! CALLS, as some kernels do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 #[cfg(target_os = "linux")]
@@ -27,7 +30,7 @@ fn main() {
         Some("list") => worker::list(),
         Some("copies") => copies(),
         Some("behind") => refusing::become_program(&arguments.next().unwrap(), &arguments.next().unwrap()),
-        Some(other) => panic!("takeover knows no `{other}`"),
+        Some(other) => panic!("unknown command `{other}`; expected list, copies or behind"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must come of an attempt, in the words of the program and of the test.
+//! The expected outcome of an attempt, shared by the program and the test.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Must {
-    /// The process is ended for it, and the call is told of a forbidden system call.
+    /// The process is killed, and the call reports a forbidden system call.
     Die,
     /// The kernel refuses, with one of these errors.
     Refuse(Cow<'static, [i32]>),
-    /// It can be done, and comes to exactly this.
+    /// It succeeds with exactly this value.
     Give(i64),
-    /// It can be done, or is refused, and comes to no more than this.
+    /// It succeeds with at most this value, or is refused.
     AtMost(i64),
-    /// The call runs out of its time.
+    /// The call reaches its time limit.
     TimeOut,
     /// The call ends because the process broke the protocol.
     Breach,

@@ -1,4 +1,4 @@
-//! A kernel that refuses what it is told to, for whatever is executed on it.
+//! Simulates a kernel that refuses certain system calls.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -7,7 +7,7 @@ use jail::walls::seccomp::rules::Argument;
 use jail::walls::seccomp::{SeccompAction, install, rules};
 use nix::libc;
 
-/// Refuses no system call as a whole: a process that is to be its parent's sibling.
+/// Not a whole system call: only forking a process as a sibling of its parent.
 const COPIES: &str = "copies";
 
 pub fn become_program(calls: &str, program: &str) -> ! {

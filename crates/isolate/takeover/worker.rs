@@ -1,4 +1,5 @@
-//! A worker as far as its parent can see: it greets, takes a call and answers it. In between it attacks.
+//! To its parent this looks like a worker: it says hello, takes a call and sends a result. In
+//! between it attacks.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -61,36 +62,36 @@ fn serve(socket: &mut UnixStream, engine: &Engine, frame: &Frame) {
     write_frame(socket, &Frame::new(Kind::Done, frame.call, 0, done)).unwrap();
 }
 
-/// The thread on which an engine's code would be.
+/// The thread on which an engine's code would run.
 struct Engine {
     attempts: Sender<Attempt>,
-    told: Receiver<AttemptResult>,
+    results: Receiver<AttemptResult>,
 }
 
 impl Engine {
     fn start() -> Self {
         let (attempts, line) = channel::<Attempt>();
-        let (tell, told) = channel();
-        thread::spawn(move || line.iter().try_for_each(|attempt| tell.send(attempt.run())));
-        Self { attempts, told }
+        let (report, results) = channel();
+        thread::spawn(move || line.iter().try_for_each(|attempt| report.send(attempt.run())));
+        Self { attempts, results }
     }
 
     fn attack(&self, name: &str) -> Result<Value, String> {
         let attempt = attempts::all().into_iter().find(|attempt| attempt.name == name);
         let attempt = attempt.ok_or_else(|| format!("there is no attempt `{name}`"))?;
         self.attempts.send(attempt).map_err(|error| error.to_string())?;
-        self.told.recv().map(|told| told_json(&told)).map_err(|error| format!("`{name}` panicked: {error}"))
+        self.results.recv().map(|result| result_json(&result)).map_err(|error| format!("`{name}` panicked: {error}"))
     }
 }
 
-fn told_json(told: &AttemptResult) -> Value {
-    match told {
+fn result_json(result: &AttemptResult) -> Value {
+    match result {
         Ok(value) => json!({ "done": value }),
         Err(error) => json!({ "refused": error.raw_os_error(), "text": io::Error::to_string(error) }),
     }
 }
 
-/// Pairs of a name and what must come of it.
+/// Prints pairs of a name and its expected outcome.
 #[allow(clippy::print_stdout)]
 pub fn list() {
     let list: Vec<_> = attempts::all().into_iter().map(|attempt| (attempt.name, attempt.must)).collect();

@@ -1,4 +1,4 @@
-//! System calls, each made once and plainly.
+//! System calls, each made once.
 
 use std::borrow::Cow;
 
@@ -81,22 +81,22 @@ fn files(add: Add<'_>) {
     add("a file's properties", REFUSED, libc::SYS_newfstatat, &[HERE, text(c"/etc/passwd"), 0, 0]);
     add("a file's properties the newer way", REFUSED, libc::SYS_statx, &[HERE, text(c"/etc/passwd"), 0, 0, 0]);
     add("where a link leads", REFUSED, libc::SYS_readlinkat, &[HERE, text(c"/proc/self/exe"), 0, 0]);
-    add("whether a file is there", REFUSED, libc::SYS_faccessat, &[HERE, text(c"/etc/passwd"), 0]);
+    add("whether a file exists", REFUSED, libc::SYS_faccessat, &[HERE, text(c"/etc/passwd"), 0]);
     add("a new folder", REFUSED, libc::SYS_mkdirat, &[HERE, text(c"/here"), 0o777]);
     add("a device of its own", Must::Die, libc::SYS_mknodat, &[HERE, text(c"/here"), 0o60_666, 0x0801]);
     add("removing a file", REFUSED, libc::SYS_unlinkat, &[HERE, text(c"/etc/passwd"), 0]);
     add("moving a file", REFUSED, libc::SYS_renameat2, &[HERE, text(c"/etc/passwd"), HERE, text(c"/here"), 0]);
     add("a link", REFUSED, libc::SYS_symlinkat, &[text(c"/etc/passwd"), HERE, text(c"/here")]);
     add("a file's permissions", REFUSED, libc::SYS_fchmodat, &[HERE, text(c"/etc/passwd"), 0o777]);
-    add("another folder to work in", REFUSED, libc::SYS_chdir, &[text(c"/etc")]);
-    add("the folder it works in", REFUSED, libc::SYS_getcwd, &[0, 0]);
+    add("another working folder", REFUSED, libc::SYS_chdir, &[text(c"/etc")]);
+    add("the working folder", REFUSED, libc::SYS_getcwd, &[0, 0]);
     add("watching files", REFUSED, libc::SYS_inotify_init1, &[0]);
     add("watching all files", Must::Die, libc::SYS_fanotify_init, &[0, 0]);
     add("typing into a terminal", REFUSED, libc::SYS_ioctl, &[0, libc::TIOCSTI as usize, text(c"x")]);
     add("a pipe", REFUSED, libc::SYS_pipe2, &[0, 0]);
     #[cfg(target_arch = "x86_64")]
     add("the list of users the oldest way", REFUSED, libc::SYS_open, &[text(c"/etc/passwd"), 0]);
-    // The same numbers with another bit are another table of calls.
+    // The same numbers with another bit belong to another table of calls.
     #[cfg(target_arch = "x86_64")]
     add("a call from the table for x32", REFUSED, 0x4000_0000 + libc::SYS_openat, &[HERE, text(c"/etc/passwd"), 0]);
 }
@@ -122,10 +122,10 @@ fn programs(add: Add<'_>) {
 }
 
 fn processes(add: Add<'_>) {
-    add("killing everybody", Must::Die, libc::SYS_kill, &[int(-1), int(libc::SIGKILL)]);
+    add("killing all processes", Must::Die, libc::SYS_kill, &[int(-1), int(libc::SIGKILL)]);
     add("killing its group, and its keeper", Must::Die, libc::SYS_kill, &[0, int(libc::SIGKILL)]);
     add("killing the first process", Must::Die, libc::SYS_kill, &[1, int(libc::SIGKILL)]);
-    add("asking whether a process is there", Must::Die, libc::SYS_kill, &[2, 0]);
+    add("asking whether a process exists", Must::Die, libc::SYS_kill, &[2, 0]);
     add("a signal to another's thread", Must::Die, libc::SYS_tgkill, &[2, 2, int(libc::SIGTERM)]);
     add("a signal to any thread", Must::Die, libc::SYS_tkill, &[1, int(libc::SIGTERM)]);
     add("a forged signal", Must::Die, libc::SYS_rt_sigqueueinfo, &[1, int(libc::SIGTERM), 0]);
@@ -150,7 +150,7 @@ fn namespaces(add: Add<'_>) {
     add("a user namespace", Must::Die, libc::SYS_unshare, &[int(libc::CLONE_NEWUSER)]);
     add("another's namespace", Must::Die, libc::SYS_setns, &[SOCKET, 0]);
     add("a mount", Must::Die, libc::SYS_mount, &[text(c"proc"), text(c"/"), text(c"proc"), 0, 0]);
-    add("taking a mount away", Must::Die, libc::SYS_umount2, &[text(c"/"), 2]);
+    add("unmounting", Must::Die, libc::SYS_umount2, &[text(c"/"), 2]);
     add("another root", Must::Die, libc::SYS_pivot_root, &[text(c"/"), text(c"/")]);
     add("another root the old way", Must::Die, libc::SYS_chroot, &[text(c"/")]);
     add("a mount the newer way", Must::Die, libc::SYS_fsopen, &[text(c"proc"), 0]);
@@ -164,22 +164,22 @@ fn kernel(add: Add<'_>) {
     add("a ring of io_uring", Must::Die, libc::SYS_io_uring_setup, &[8, 0]);
     add("using a ring of io_uring", Must::Die, libc::SYS_io_uring_enter, &[SOCKET, 1, 0, 0, 0]);
     add("a program in the kernel", Must::Die, libc::SYS_bpf, &[0, 0, 0]);
-    add("the pages of others' faults", Must::Die, libc::SYS_userfaultfd, &[0]);
+    add("handling the pages of others", Must::Die, libc::SYS_userfaultfd, &[0]);
     add("counting what the processor does", Must::Die, libc::SYS_perf_event_open, &[0, 0, int(-1), int(-1), 0]);
     add("the keyring", Must::Die, libc::SYS_keyctl, &[0, int(-3), 1]);
     add("a new key", Must::Die, libc::SYS_add_key, &[text(c"user"), text(c"x"), text(c"x"), 1, int(-3)]);
-    add("somebody's key", Must::Die, libc::SYS_request_key, &[text(c"user"), text(c"x"), 0, 0]);
+    add("another user's key", Must::Die, libc::SYS_request_key, &[text(c"user"), text(c"x"), 0, 0]);
     add("another kernel", Must::Die, libc::SYS_kexec_load, &[0, 0, 0, 0]);
     add("another kernel from a file", Must::Die, libc::SYS_kexec_file_load, &[0, 0, 0, 0, 0]);
     add("a module", Must::Die, libc::SYS_init_module, &[0, 0, text(c"")]);
     add("a module from a file", Must::Die, libc::SYS_finit_module, &[SOCKET, text(c""), 0]);
-    add("taking a module away", Must::Die, libc::SYS_delete_module, &[text(c"x"), 0]);
-    add("a restart", Must::Die, libc::SYS_reboot, &[0, 0, 0, 0]);
+    add("unloading a module", Must::Die, libc::SYS_delete_module, &[text(c"x"), 0]);
+    add("a reboot", Must::Die, libc::SYS_reboot, &[0, 0, 0, 0]);
     add("the kernel's log", Must::Die, libc::SYS_syslog, &[3, 0, 0]);
-    add("memory on a disk", Must::Die, libc::SYS_swapon, &[text(c"/dev/sda"), 0]);
-    add("the book of all processes", Must::Die, libc::SYS_acct, &[0]);
+    add("swap memory on a disk", Must::Die, libc::SYS_swapon, &[text(c"/dev/sda"), 0]);
+    add("process accounting", Must::Die, libc::SYS_acct, &[0]);
     add("the machine's clock", Must::Die, libc::SYS_clock_settime, &[0, 0]);
-    add("the clock's pace", Must::Die, libc::SYS_adjtimex, &[0]);
+    add("the clock's rate", Must::Die, libc::SYS_adjtimex, &[0]);
     add("disk quotas", Must::Die, libc::SYS_quotactl, &[0, 0, 0, 0]);
     add("another personality", Must::Die, libc::SYS_personality, &[0x0400_0000]);
     add("pages of others", Must::Die, libc::SYS_move_pages, &[0, 0, 0, 0, 0, 0]);
@@ -221,27 +221,27 @@ fn rights(add: Add<'_>) {
     #[cfg(target_arch = "x86_64")]
     add("a limit the old way", Must::Die, libc::SYS_setrlimit, &[libc::RLIMIT_DATA as usize, text(c"xxxxxxxxxxxxxxx")]);
     add("a higher priority", REFUSED, libc::SYS_setpriority, &[0, 0, int(-20)]);
-    add("the priority of a machine's heart", REFUSED, libc::SYS_sched_setscheduler, &[0, 1, text(c"xxxx")]);
+    add("real-time priority", REFUSED, libc::SYS_sched_setscheduler, &[0, 1, text(c"xxxx")]);
     add("other processors", REFUSED, libc::SYS_sched_setaffinity, &[0, 8, text(c"xxxxxxxx")]);
     add("a hole in Landlock", REFUSED, libc::SYS_landlock_create_ruleset, &[0, 0, 1]);
 }
 
 fn memory(add: Add<'_>) {
     let writable = int(libc::PROT_READ | libc::PROT_WRITE);
-    let nobody = int(-1);
+    let no_file = int(-1);
     let shared = int(libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    add("memory that counts as nobody's", REFUSED, libc::SYS_mmap, &[0, ALL_MEMORY, writable, shared, nobody, 0]);
+    add("shared memory, which is not counted", REFUSED, libc::SYS_mmap, &[0, ALL_MEMORY, writable, shared, no_file, 0]);
     let stack = int(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN);
-    add("memory that counts as a stack", REFUSED, libc::SYS_mmap, &[0, ALL_MEMORY, writable, stack, nobody, 0]);
+    add("memory that counts as a stack", REFUSED, libc::SYS_mmap, &[0, ALL_MEMORY, writable, stack, no_file, 0]);
     let plain = int(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let no_memory = Must::Refuse(Cow::Borrowed(&[libc::ENOMEM]));
-    add("more memory than the call has", no_memory, libc::SYS_mmap, &[0, ALL_MEMORY, writable, plain, nobody, 0]);
+    add("more memory than the call has", no_memory, libc::SYS_mmap, &[0, ALL_MEMORY, writable, plain, no_file, 0]);
     add("memory that is never swapped", REFUSED, libc::SYS_mlockall, &[3]);
-    add("huge pages", REFUSED, libc::SYS_mmap, &[0, 4096, writable, plain | int(libc::MAP_HUGETLB), nobody, 0]);
+    add("huge pages", REFUSED, libc::SYS_mmap, &[0, 4096, writable, plain | int(libc::MAP_HUGETLB), no_file, 0]);
     let moved = int(libc::MREMAP_MAYMOVE);
     add("memory that grows where it does not count", REFUSED, libc::SYS_mremap, &[0, 4096, ALL_MEMORY, moved, 0]);
-    add("memory that others' is compared with", REFUSED, libc::SYS_madvise, &[0, 4096, int(libc::MADV_MERGEABLE)]);
+    add("memory that is merged with that of others", REFUSED, libc::SYS_madvise, &[0, 4096, int(libc::MADV_MERGEABLE)]);
     add("huge pages by advice", REFUSED, libc::SYS_madvise, &[0, 4096, int(libc::MADV_HUGEPAGE)]);
-    add("a lock that lends priority", REFUSED, libc::SYS_futex, &[0, int(libc::FUTEX_LOCK_PI), 0, 0, 0, 0]);
+    add("a lock with priority inheritance", REFUSED, libc::SYS_futex, &[0, int(libc::FUTEX_LOCK_PI), 0, 0, 0, 0]);
     add("moving waiters to such a lock", REFUSED, libc::SYS_futex, &[0, int(libc::FUTEX_CMP_REQUEUE_PI), 0, 0, 0, 0]);
 }

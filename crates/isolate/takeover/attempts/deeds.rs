@@ -1,4 +1,4 @@
-//! What takes more than one system call.
+//! Attempts with more than one system call.
 
 use std::io;
 use std::thread;
@@ -9,34 +9,34 @@ use super::deed;
 use crate::attempt::{Attempt, AttemptResult, call};
 use crate::must::Must;
 
-/// More than the jail lets a process have of anything.
+/// More than the jail allows of anything.
 const MANY: i64 = 5000;
 const MIB: usize = 1024 * 1024;
 
 pub fn all() -> Vec<Attempt> {
     vec![
-        // Standard input, output and error, the socket, and the count of its own memory.
+        // Standard input, output and error, the socket, and its own memory statistics.
         deed("open descriptors", Must::AtMost(5), || Ok(open_descriptors())),
         deed("more descriptors than it has", Must::AtMost(32), many_descriptors),
-        deed("a bomb of processes", Must::Die, fork_bomb),
-        deed("a bomb of threads", Must::Give(0), || Ok(thread_bomb())),
+        deed("a fork bomb", Must::Die, fork_bomb),
+        deed("a thread bomb", Must::Give(0), || Ok(thread_bomb())),
         deed("a flood of signals to itself", Must::AtMost(64), signal_bomb),
         deed("memory until there is none", Must::AtMost(600), || Ok(memory_bomb())),
-        deed("memory by reservation and a change of mind", Must::AtMost(600), reserved_memory_bomb),
+        deed("memory that is reserved and made writable later", Must::AtMost(600), reserved_memory_bomb),
         deed("memory that cannot be written any more", Must::AtMost(600), unwritable_memory_bomb),
         deed("memory for the tables of pages", Must::AtMost(450), page_table_bomb),
         deed("a file in memory, executed", Must::Die, execute_from_memory),
         deed("environment variables", Must::Give(0), || Ok(std::env::vars_os().count() as i64)),
         deed("being the first of its processes", Must::AtMost(i64::from(i32::MAX)), || call(libc::SYS_getpid, [0; 6])),
         deed("spinning with every signal blocked", Must::TimeOut, spin),
-        deed("sleeping for ever", Must::TimeOut, sleep),
+        deed("sleeping forever", Must::TimeOut, sleep),
         deed("flooding standard error", Must::TimeOut, flood),
-        deed("an end with a lie", Must::End, || leave(0)),
-        deed("an end like a kill", Must::End, || leave(128 + libc::SIGKILL)),
+        deed("an exit that reports success", Must::End, || leave(0)),
+        deed("an exit that looks like a kill", Must::End, || leave(128 + libc::SIGKILL)),
         deed("a jump to nowhere", Must::End, jump),
-        deed("a stack that never ends", Must::End, || Ok(dig(0))),
+        deed("endless recursion", Must::End, || Ok(dig(0))),
         #[cfg(target_arch = "x86_64")]
-        deed("a call in the manner of 32 bits", Must::Die, old_call),
+        deed("a 32-bit system call", Must::Die, old_call),
     ]
 }
 
@@ -87,7 +87,7 @@ fn thread_bomb() -> i64 {
     count
 }
 
-/// Signals that wait, of a kind of which each is kept.
+/// Pending real-time signals, of which the kernel queues each one.
 fn signal_bomb() -> AttemptResult {
     let number = libc::SIGRTMIN() as usize;
     let mask = 1_u64 << (number - 1);
@@ -97,7 +97,7 @@ fn signal_bomb() -> AttemptResult {
     Ok((0..MANY).take_while(sent).count() as i64)
 }
 
-/// In MiB, each page touched, given back in the end.
+/// In MiB; each page is touched, and freed at the end.
 fn memory_bomb() -> i64 {
     let mut all: Vec<Vec<u8>> = Vec::new();
     for _ in 0..MANY {
@@ -111,7 +111,7 @@ fn memory_bomb() -> i64 {
     16 * all.len() as i64
 }
 
-/// Address space may be reserved; it does not become memory past the ceiling.
+/// Address space can be reserved, but it does not become memory beyond the ceiling.
 fn reserved_memory_bomb() -> AttemptResult {
     const SIZE: usize = 64 << 30;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
@@ -120,7 +120,7 @@ fn reserved_memory_bomb() -> AttemptResult {
     let mut done = 0;
     while done < SIZE && call(libc::SYS_mprotect, [start + done, 16 * MIB, writable, 0, 0, 0]).is_ok() {
         for page in (start + done..start + done + 16 * MIB).step_by(4096) {
-            // SAFETY: the page was made writable just now, and nobody else has it.
+            // SAFETY: the page was just made writable, and nothing else uses it.
             #[allow(unsafe_code)]
             unsafe {
                 std::ptr::write_volatile(page as *mut u8, 1);
@@ -132,7 +132,7 @@ fn reserved_memory_bomb() -> AttemptResult {
     Ok((done / MIB) as i64)
 }
 
-/// In MiB. What cannot be written does not count against the ceiling, though it was written before.
+/// In MiB. Read-only memory does not count against the ceiling, even if it was written before.
 fn unwritable_memory_bomb() -> AttemptResult {
     const SIZE: usize = 16 * MIB;
     let (flags, writable) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
@@ -142,7 +142,7 @@ fn unwritable_memory_bomb() -> AttemptResult {
             break;
         };
         for page in (start as usize..start as usize + SIZE).step_by(4096) {
-            // SAFETY: the pages are new and writable, and nobody else has them.
+            // SAFETY: the pages are new and writable, and nothing else uses them.
             #[allow(unsafe_code)]
             unsafe {
                 std::ptr::write_volatile(page as *mut u8, 1);
@@ -157,14 +157,14 @@ fn unwritable_memory_bomb() -> AttemptResult {
     Ok((all.len() * SIZE / MIB) as i64)
 }
 
-/// In MiB of tables: each 2 MiB of address space that is looked at takes one page for them.
+/// In MiB of page tables: each 2 MiB of address space that is read takes one page for its table.
 fn page_table_bomb() -> AttemptResult {
     const SPAN: usize = 2 * MIB;
     const TABLES: usize = 200_000;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let start = call(libc::SYS_mmap, [0, TABLES * SPAN, libc::PROT_READ as usize, flags, usize::MAX, 0])? as usize;
     for place in (start..start + TABLES * SPAN).step_by(SPAN) {
-        // SAFETY: the memory was mapped just now, for reading.
+        // SAFETY: the memory was just mapped for reading.
         #[allow(unsafe_code)]
         unsafe {
             std::ptr::read_volatile(place as *const u8);
@@ -206,7 +206,7 @@ fn leave(code: i32) -> AttemptResult {
 }
 
 fn jump() -> AttemptResult {
-    // SAFETY: there is none.
+    // SAFETY: none: the write must crash the process.
     #[allow(unsafe_code)]
     unsafe {
         std::ptr::write_volatile(std::ptr::without_provenance_mut(8), 1_u8);
@@ -220,7 +220,7 @@ fn dig(depth: i64) -> i64 {
     dig(depth + 1) + room[0]
 }
 
-/// The kernel's other entrance: `socket`, as number 359 of the table for 32 bits.
+/// The kernel's 32-bit entry point: `socket` is number 359 there.
 #[cfg(target_arch = "x86_64")]
 fn old_call() -> AttemptResult {
     let result: i64;

@@ -1,4 +1,4 @@
-//! Everything that is tried, and what must come of it.
+//! All attempts and their expected outcomes.
 
 mod calls;
 mod deeds;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 use crate::attempt::{Attempt, AttemptResult, How};
 use crate::must::Must;
 
-/// The number of the running call, for frames that are forged.
+/// The number of the running call, for forged frames.
 pub static CALL: AtomicU32 = AtomicU32::new(0);
 
 pub fn all() -> Vec<Attempt> {

@@ -1,6 +1,7 @@
-// A tool that tells everything it can reach: a line for each property, with the first path that leads to its value.
-// `fixed` is a property that cannot be assigned; `{get}` and `{set}` are the functions of an accessor, which are not
-// called; `= path` is a value that stands elsewhere as well.
+// A tool that lists everything it can reach: a line for each property, with the first path that
+// leads to its value. `fixed` is a property that cannot be assigned; `{get}` and `{set}` are the
+// functions of an accessor, which are not called; `= path` is a value that was listed under another
+// path.
 export async function execute(_input, context) {
     const lines = [];
     const paths = new Map();
@@ -18,8 +19,8 @@ export async function execute(_input, context) {
         return typeof value;
     }
 
-    /** The value's line, unless it was seen; then the line that names its first path. */
-    function tell(path, value, how) {
+    /** Adds the value's line; for a value that was listed before, the line names its first path. */
+    function list(path, value, how) {
         if (!isObject(value)) return lines.push(`${path}: ${how}${kindOf(value)}`);
         const known = paths.get(value);
         if (known !== undefined) return lines.push(`${path}: ${how}${known === path ? kindOf(value) : `= ${known}`}`);
@@ -30,7 +31,7 @@ export async function execute(_input, context) {
 
     const isUsual = (object, key, value) => {
         if (typeof object === "function" && (key === "name" || key === "length")) return true;
-        // Every function that can be called with `new` has one.
+        // Every constructor function has one.
         return key === "constructor" && typeof value === "function" && paths.get(value) === `${paths.get(object)}`.replace(/\.prototype$/, "");
     };
 
@@ -40,16 +41,16 @@ export async function execute(_input, context) {
             const at = path + nameOf(key);
             if (isUsual(object, key, value)) continue;
             if (get === undefined && set === undefined) {
-                tell(at, value, writable ? "" : "fixed ");
+                list(at, value, writable ? "" : "fixed ");
                 continue;
             }
-            if (get !== undefined) tell(`${at}{get}`, get, "");
-            if (set !== undefined) tell(`${at}{set}`, set, "");
+            if (get !== undefined) list(`${at}{get}`, get, "");
+            if (set !== undefined) list(`${at}{set}`, set, "");
         }
         const prototype = Reflect.getPrototypeOf(object);
         const usual = typeof object === "function" ? Function.prototype : Object.prototype;
         if (prototype === null) lines.push(`${path}.[[Prototype]]: null`);
-        else if (prototype !== usual) tell(`${path}.[[Prototype]]`, prototype, "");
+        else if (prototype !== usual) list(`${path}.[[Prototype]]`, prototype, "");
     }
 
     function drain() {
@@ -63,7 +64,7 @@ export async function execute(_input, context) {
     queue.push(["globalThis", globalThis]);
     drain();
 
-    // What getters of the global object give, and what no name leads to.
+    // Values of the global object's getters, and values that no name leads to.
     const more = {
         "(crypto)": globalThis.crypto,
         "(context)": context,
@@ -126,7 +127,7 @@ export async function execute(_input, context) {
         }
     }
     for (const [name, value] of Object.entries(more)) {
-        tell(name, value, "");
+        list(name, value, "");
         drain();
     }
     return lines;

@@ -1,4 +1,4 @@
-//! `context.api`, from the tool's side and the world's.
+//! `context.api`, on the tool's side and on the host's.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::fixture::{block_on, function, invocation, shared};
 #[derive(Default)]
 struct Records {
     seen: Mutex<Vec<ApiCall>>,
-    /// Opens when the world's fetch is let go of; until then calls for `later` wait.
+    /// Cancelled when the host's fetch is dropped; until then calls for `later` wait.
     later: CancellationToken,
 }
 
@@ -28,7 +28,9 @@ impl HostOps for Records {
         self.seen.lock().unwrap().push(call.clone());
         match call {
             ApiCall::GetBreadcrumb { id } if id == "missing" => Err(OpError::new("NotFound", "no such breadcrumb")),
-            ApiCall::GetBreadcrumb { id } if id == "away" => Err(OpError::new("Unavailable", "the store is away")),
+            ApiCall::GetBreadcrumb { id } if id == "away" => {
+                Err(OpError::new("Unavailable", "the store is not available"))
+            }
             ApiCall::GetBreadcrumb { id } if id == "later" => {
                 self.later.cancelled().await;
                 Ok(json!(1))
@@ -41,15 +43,15 @@ impl HostOps for Records {
 }
 
 fn run(body: &str) -> (Result<Value, breadcrumb::ToolFailure>, Vec<ApiCall>) {
-    let world = Arc::new(Records::default());
+    let host = Arc::new(Records::default());
     let call = invocation(&function(body), Value::Null);
-    let outcome = block_on(shared().run(call, world.clone(), CancellationToken::new()));
-    let calls = world.seen.lock().unwrap().clone();
+    let outcome = block_on(shared().run(call, host.clone(), CancellationToken::new()));
+    let calls = host.seen.lock().unwrap().clone();
     (outcome.result, calls)
 }
 
 #[test]
-fn every_method_reaches_the_world() {
+fn every_method_reaches_the_host() {
     let (result, calls) =
         run("const { api } = context; await api.getBreadcrumb('a'); await api.createBreadcrumb({ title: 't' });
          await api.updateBreadcrumb('a', 3, { title: 'u' }); await api.deleteBreadcrumb('a');
@@ -70,9 +72,9 @@ fn every_method_reaches_the_world() {
     );
 }
 
-/// As our tools write it, and as RCRT's do.
+/// For our tools and for RCRT's.
 #[test]
-fn a_secret_is_a_text_and_has_it_as_its_value() {
+fn a_secret_is_a_string_with_a_value_property() {
     let (result, calls) = run(
         "const found = [];
          for (const method of ['getSecret', 'decryptSecret']) {
@@ -102,9 +104,9 @@ fn a_secret_is_a_text_and_has_it_as_its_value() {
     assert_eq!(calls, [asked(), asked()]);
 }
 
-/// Also where a tool has changed what texts are made of.
+/// Even if a tool changes the prototype of strings.
 #[test]
-fn no_prototype_hides_a_secrets_value() {
+fn a_changed_prototype_does_not_hide_a_secrets_value() {
     let (result, _) =
         run("Object.defineProperty(String.prototype, 'value', { set() {}, get: () => 'hidden', configurable: true });
          globalThis.String = function () { return {} };
@@ -114,7 +116,7 @@ fn no_prototype_hides_a_secrets_value() {
 }
 
 #[test]
-fn refusals_are_errors_that_a_tool_can_catch() {
+fn refused_ops_are_errors_that_a_tool_can_catch() {
     let (result, _) = run(
         "try { await context.api.getBreadcrumb('missing') } catch (e) { return [e.name, e.message, e instanceof Error] }",
     );
@@ -129,16 +131,16 @@ fn refusals_are_errors_that_a_tool_can_catch() {
 }
 
 #[test]
-fn a_store_that_is_away_for_a_moment_makes_a_failure_that_a_retry_can_mend() {
+fn an_unavailable_store_is_a_retryable_failure() {
     let (result, _) = run("await context.api.getBreadcrumb('away')");
     let failure = result.unwrap_err();
     assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, true));
-    let (result, _) = run("throw Object.assign(new Error('the store is away'), { name: 'Unavailable' })");
-    assert!(!result.unwrap_err().is_retryable, "a tool's own word for it is not enough");
+    let (result, _) = run("throw Object.assign(new Error('the store is not available'), { name: 'Unavailable' })");
+    assert!(!result.unwrap_err().is_retryable, "a tool cannot make its own error retryable");
 }
 
 #[test]
-fn wrong_arguments_do_not_leave_the_tool() {
+fn invalid_arguments_are_not_sent_to_the_host() {
     for body in [
         "await context.api.getBreadcrumb(5)",
         "await context.api.updateBreadcrumb('a', '1', {})",
@@ -161,11 +163,12 @@ fn ops_in_flight_are_bounded() {
          await first; c.abort();
          const bad = (await Promise.allSettled(all)).filter((r) => r.status === 'rejected');
          return [bad.length, bad[0].reason.name]");
-    // 64 at a time, of which the fetch is one; the first call makes room again only after the others were refused.
-    let told = result.unwrap();
-    assert_eq!(told[1], "ResourceExhausted");
+    // 64 at a time, including the fetch. The first call frees its slot only after the others were
+    // refused.
+    let found = result.unwrap();
+    assert_eq!(found[1], "ResourceExhausted");
     let later = calls.iter().filter(|call| **call == ApiCall::GetBreadcrumb { id: "later".into() }).count();
-    assert_eq!(told[0], json!(200 - later));
+    assert_eq!(found[0], json!(200 - later));
     assert!((62..=63).contains(&later), "{later}");
 
     let (result, calls) = run("for (let i = 0; i < 200; i++) await context.api.getBreadcrumb('a'); return 1");

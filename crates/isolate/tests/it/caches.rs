@@ -1,4 +1,4 @@
-//! What the engine made of a script's text, kept for the next isolate.
+//! The engine's code cache of a script, kept for the next isolate.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{block_on, invocation, run_in, script, start};
 
-/// Long enough to be worth a cache.
+/// Long enough for a code cache.
 fn long(code: &str) -> String {
     let filling: Vec<String> = (0..400).map(|n| format!("function helper{n}(x) {{ return x + {n} }}")).collect();
     format!("{}\n{code}", filling.join("\n"))
@@ -32,7 +32,7 @@ fn with_one_worker(test: impl AsyncFnOnce(Sandbox)) {
 }
 
 #[test]
-fn a_script_is_read_once_and_runs_the_same() {
+fn a_cached_script_runs_the_same() {
     with_one_worker(async |sandbox| {
         let script = adding();
         for _ in 0..3 {
@@ -44,7 +44,7 @@ fn a_script_is_read_once_and_runs_the_same() {
 }
 
 #[test]
-fn a_check_makes_the_cache_as_well() {
+fn a_check_makes_the_cache_too() {
     with_one_worker(async |sandbox| {
         let script = adding();
         let check = Invocation { task: Task::Check, ..calling(&script) };
@@ -56,7 +56,7 @@ fn a_check_makes_the_cache_as_well() {
 }
 
 #[test]
-fn no_process_that_ran_a_tool_makes_one() {
+fn a_process_that_ran_a_tool_makes_no_cache() {
     with_one_worker(async |sandbox| {
         run_in(&sandbox, invocation("export const execute = () => 1", Value::Null)).await.result.unwrap();
         let script = adding();
@@ -67,7 +67,7 @@ fn no_process_that_ran_a_tool_makes_one() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_as_ever() {
+fn a_syntax_error_is_reported_and_not_cached() {
     with_one_worker(async |sandbox| {
         let wrong = script(&long("export function execute( { return 1 }"));
         let failure = run_in(&sandbox, calling(&wrong)).await.result.unwrap_err();

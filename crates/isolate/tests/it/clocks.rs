@@ -1,11 +1,11 @@
-//! Clocks tell whole milliseconds, unless the tool may have finer ones.
+//! Clocks return whole milliseconds, unless the tool has the permission for finer ones.
 
 use sandbox::Isolation;
 use serde_json::{Value, json};
 
 use crate::fixture::{block_on, function, invocation, run_in, shared, start};
 
-/// Every clock there is, with how many of its times were no whole milliseconds.
+/// Every clock, with how many of its times were not whole milliseconds.
 const CLOCKS: &str = "
     const clocks = {
         now: () => performance.now(),
@@ -27,13 +27,13 @@ const CLOCKS: &str = "
     return broken;";
 
 #[test]
-fn clocks_are_coarse() {
+fn clocks_return_whole_milliseconds() {
     let found = block_on(run_in(shared(), invocation(&function(CLOCKS), Value::Null))).result.unwrap();
     assert_eq!(found, json!({}));
 }
 
 #[test]
-fn what_the_console_tells_of_time_is_coarse() {
+fn console_timers_print_whole_milliseconds() {
     let code = function(
         "console.time(); for (let i = 0; i < 100; i++) { console.timeLog(); new Blob(['x']) }; console.timeEnd()",
     );
@@ -46,7 +46,7 @@ fn what_the_console_tells_of_time_is_coarse() {
 }
 
 #[test]
-fn a_tool_with_the_permission_gets_finer_ones_and_only_while_it_has_it() {
+fn fine_clocks_require_the_permission_in_each_call() {
     block_on(async {
         let sandbox = start(|options| {
             options.max_workers = 1;

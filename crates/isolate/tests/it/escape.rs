@@ -1,11 +1,11 @@
-//! Ways out through JavaScript, each tried.
+//! Attempts to escape through JavaScript.
 
 use serde_json::{Value, json};
 
 use crate::fixture::{block_on, execute, function, invocation, run_in, shared, value};
 
 #[test]
-fn frames_of_a_stack_lead_to_no_function_and_no_object() {
+fn stack_frames_expose_no_function_and_no_object() {
     let found = value(
         "const found = []; let seen = 0;
          Error.prepareStackTrace = (_, sites) => {
@@ -16,9 +16,9 @@ fn frames_of_a_stack_lead_to_no_function_and_no_object() {
                      for (const key of Reflect.ownKeys(o)) names.add(key);
                  }
                  for (const name of names) {
-                     let told;
-                     try { told = typeof site[name] === 'function' && name !== 'constructor' ? site[name]() : undefined } catch { continue }
-                     if ((typeof told === 'object' && told !== null) || typeof told === 'function') found.push(String(name));
+                     let result;
+                     try { result = typeof site[name] === 'function' && name !== 'constructor' ? site[name]() : undefined } catch { continue }
+                     if ((typeof result === 'object' && result !== null) || typeof result === 'function') found.push(String(name));
                  }
              }
              return '';
@@ -38,7 +38,7 @@ fn frames_of_a_stack_lead_to_no_function_and_no_object() {
 }
 
 #[test]
-fn no_function_tells_who_called_it() {
+fn functions_do_not_expose_their_caller() {
     let found = value(
         "const found = [];
          const functions = [setTimeout, setInterval, clearTimeout, structuredClone, atob, fetch, queueMicrotask, console.log,
@@ -61,7 +61,7 @@ fn no_function_tells_who_called_it() {
 }
 
 #[test]
-fn printing_hands_nothing_of_the_printer_to_a_tool() {
+fn the_console_exposes_nothing_of_its_printer() {
     let found = value(
         "const heard = [];
          const hear = (...args) => { heard.push(args.map((a) => typeof a)); return 'heard' };
@@ -77,7 +77,7 @@ fn printing_hands_nothing_of_the_printer_to_a_tool() {
 }
 
 #[test]
-fn nothing_can_be_imported() {
+fn imports_are_refused_for_every_specifier() {
     let specifiers = [
         "ext:core/ops",
         "ext:core/mod.js",
@@ -119,7 +119,7 @@ fn nothing_can_be_imported() {
 }
 
 #[test]
-fn no_code_comes_from_text() {
+fn text_is_never_run_as_code() {
     let found = value(
         "const ways = {
              eval: () => eval('1'), indirect: () => (0, eval)('1'), Function: () => Function('return 1')(), new: () => new Function('1'),
@@ -142,7 +142,7 @@ fn no_code_comes_from_text() {
 }
 
 #[test]
-fn there_is_no_shared_memory() {
+fn shared_memory_is_not_available() {
     let found = value(
         "const ways = {
              memory: () => new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }).buffer,
@@ -166,7 +166,7 @@ fn there_is_no_shared_memory() {
 }
 
 #[test]
-fn inner_state_of_the_platforms_objects_is_out_of_reach() {
+fn inner_state_of_platform_objects_is_hidden() {
     let found = value(
         "const found = [];
          const objects = { request: new Request('https://h/', { method: 'POST', body: 'b' }), headers: new Headers({ a: 'b' }),
@@ -189,29 +189,29 @@ fn inner_state_of_the_platforms_objects_is_out_of_reach() {
 }
 
 #[test]
-fn a_key_that_may_not_be_exported_gives_its_material_to_nobody() {
+fn the_material_of_a_non_extractable_key_is_hidden() {
     let found = value(
         "const keys = [
              await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign']),
              await crypto.subtle.importKey('raw', new Uint8Array(16), 'AES-GCM', false, ['encrypt']),
              (await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])).privateKey,
          ];
-         const told = [];
+         const exposed = [];
          for (const key of keys) {
-             for (const name of Reflect.ownKeys(key)) if (typeof key[name] === 'function') told.push(String(name));
-             try { await crypto.subtle.exportKey('jwk', key); told.push('export') } catch {}
-             try { structuredClone(key); told.push('clone') } catch {}
+             for (const name of Reflect.ownKeys(key)) if (typeof key[name] === 'function') exposed.push(String(name));
+             try { await crypto.subtle.exportKey('jwk', key); exposed.push('export') } catch {}
+             try { structuredClone(key); exposed.push('clone') } catch {}
          }
          const statics = [Crypto, CryptoKey, SubtleCrypto].flatMap((c) => Object.getOwnPropertyNames(c))
              .filter((name) => !['length', 'name', 'prototype', 'supports', 'toString'].includes(name));
          const signed = await crypto.subtle.sign('HMAC', keys[0], new Uint8Array(1));
-         return [told, statics, signed.byteLength]",
+         return [exposed, statics, signed.byteLength]",
     );
     assert_eq!(found, json!([[], [], 32]));
 }
 
 #[test]
-fn what_a_listener_throws_is_told_on_the_console() {
+fn errors_of_listeners_are_written_to_the_console() {
     let body = "const t = new EventTarget(); t.addEventListener('x', () => { throw new Error('boom') }); return t.dispatchEvent(new Event('x'))";
     let outcome = block_on(run_in(shared(), invocation(&function(body), Value::Null)));
     assert_eq!(outcome.result.unwrap(), true);
@@ -219,7 +219,7 @@ fn what_a_listener_throws_is_told_on_the_console() {
 }
 
 #[test]
-fn an_object_that_is_forged_for_the_host_harms_at_most_its_own_worker() {
+fn a_forged_host_object_affects_at_most_its_own_worker() {
     for forged in [
         "({ type: 'no such type' })",
         "5",

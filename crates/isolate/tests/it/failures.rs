@@ -1,4 +1,4 @@
-//! Tools that throw, in every way there is.
+//! Tools that throw, in many ways.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn a_thrown_error_keeps_its_name_message_and_stack() {
 }
 
 #[test]
-fn stacks_point_at_the_authors_source() {
+fn stacks_have_positions_in_the_authors_source() {
     let source = "interface Input {\n  n: number;\n}\n\nexport async function execute(input: Input): Promise<number> {\n  \
                   const half: number = input.n / 2;\n  if (half > 1) throw new RangeError(`too much: ${half}`);\n  return half;\n}\n";
     let compiled = typescript::compile(source, "half.ts", typescript::Dialect::TypeScript).unwrap();
@@ -38,7 +38,7 @@ fn stacks_point_at_the_authors_source() {
 }
 
 #[test]
-fn whatever_is_thrown_is_told() {
+fn every_thrown_value_has_a_message() {
     assert_eq!(failure("throw 'plain words'").message, "plain words");
     assert_eq!(failure("throw { message: 'like an error' }").message, "like an error");
     assert_eq!(failure("throw 42").message, "number: 42");
@@ -51,7 +51,7 @@ fn whatever_is_thrown_is_told() {
 }
 
 #[test]
-fn text_that_no_record_holds_is_mended_in_messages() {
+fn characters_that_records_cannot_store_are_replaced_in_messages() {
     for odd in ["\\u0000", "\\ud800"] {
         let outcome = execute(&format!("console.log('a{odd}b'); return 1"), Value::Null);
         assert_eq!((outcome.result.unwrap(), outcome.console[0].message.as_str()), (json!(1), "a\u{FFFD}b"));
@@ -66,7 +66,7 @@ fn text_that_no_record_holds_is_mended_in_messages() {
 }
 
 #[test]
-fn what_led_to_an_error_is_told_with_it() {
+fn the_causes_of_an_error_are_reported() {
     let failure = failure(
         "const first = new RangeError('first'); throw new Error('last', { cause: new Error('middle', { cause: first }) })",
     );
@@ -78,7 +78,7 @@ fn what_led_to_an_error_is_told_with_it() {
 }
 
 #[test]
-fn hostile_errors_do_no_harm() {
+fn hostile_errors_become_ordinary_failures() {
     let hostile = [
         "throw { get message() { throw new Error('inner') }, get stack() { throw 1 } }",
         "throw new Proxy({}, { get() { throw new Error('trap') }, getPrototypeOf() { throw 1 } })",
@@ -99,7 +99,7 @@ fn hostile_errors_do_no_harm() {
 }
 
 #[test]
-fn telling_of_an_error_or_a_result_ends_with_the_deadline() {
+fn formatting_an_error_or_a_result_is_bounded_by_the_timeout() {
     for body in [
         "throw { get message() { for (;;); } }",
         "throw { get stack() { for (;;); } }",
@@ -134,7 +134,7 @@ fn telling_of_an_error_or_a_result_ends_with_the_deadline() {
         let failure = block_on(run_in(shared(), call)).result.expect_err(code);
         assert_eq!(failure.code, ErrorCode::Timeout, "{code}: {failure}");
     }
-    // Whether the engine asks these is its own affair.
+    // The engine may or may not call these.
     for thrown in
         ["{ get message() { for (;;); } }", "{ get stack() { for (;;); } }", "new Proxy({}, { get() { for (;;); } })"]
     {
@@ -146,7 +146,7 @@ fn telling_of_an_error_or_a_result_ends_with_the_deadline() {
 }
 
 #[test]
-fn what_outlives_its_termination_is_ended_all_the_same() {
+fn code_that_survives_termination_times_out_too() {
     for body in [
         "for (;;) { try { for (;;); } finally { continue } }",
         "const spin = () => Promise.resolve().then(spin); await spin()",
@@ -167,7 +167,7 @@ fn what_outlives_its_termination_is_ended_all_the_same() {
 }
 
 #[test]
-fn a_stack_that_overflows_inside_the_platform_is_an_ordinary_error() {
+fn a_stack_overflow_in_the_platform_is_an_ordinary_error() {
     for body in [
         "const f = () => { new URL('http://x/'); f() }; f()",
         "const f = () => structuredClone({ get a() { return f() } }); f()",
@@ -215,7 +215,7 @@ fn code_from_text_is_refused() {
 }
 
 #[test]
-fn what_nobody_awaits_is_told_on_the_console() {
+fn unhandled_errors_are_written_to_the_console() {
     let outcome = execute(
         "Promise.reject(new Error('lost')); setTimeout(() => { throw new Error('late') }, 1);
          await new Promise((resolve) => setTimeout(resolve, 20)); return 'fine'",

@@ -1,4 +1,4 @@
-//! fetch, with a world that answers as it is told by the URL.
+//! fetch, with a host whose response depends on the URL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,23 +16,23 @@ use crate::fixture::{block_on, function, invocation, shared};
 
 #[derive(Default)]
 struct Net {
-    let_go: Arc<Notify>,
+    dropped: Arc<Notify>,
     pulled: Arc<AtomicUsize>,
 }
 
-/// Says when a stream or a request was let go of.
-struct LetGo(Arc<Notify>);
+/// Notifies when a stream or a request is dropped.
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for LetGo {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
-fn answer(status: u16, body: BodyStream) -> FetchResponse {
+fn response(status: u16, body: BodyStream) -> FetchResponse {
     FetchResponse {
         status,
-        status_text: "As told".into(),
+        status_text: "As sent".into(),
         headers: vec![("content-type".into(), "text/plain".into()), ("x-latin".into(), "é".into())],
         url: "https://final.example/".into(),
         redirected: false,
@@ -61,46 +61,46 @@ impl HostOps for Net {
                     size += piece?.len();
                     pieces += 1;
                 }
-                let told = json!({"request": request, "size": size, "many": pieces > 1, "body": body.is_some()});
-                Ok(answer(200, text(told.to_string())))
+                let seen = json!({"request": request, "size": size, "many": pieces > 1, "body": body.is_some()});
+                Ok(response(200, text(seen.to_string())))
             }
             "/upper" => {
                 let body = body.unwrap().map(|piece| piece.map(|piece| piece.to_ascii_uppercase().into()));
-                Ok(answer(200, body.boxed()))
+                Ok(response(200, body.boxed()))
             }
             "/big" => {
                 let pulled = self.pulled.clone();
-                let guard = LetGo(self.let_go.clone());
+                let guard = NotifyOnDrop(self.dropped.clone());
                 let body = futures::stream::iter(0..1000).map(move |_| {
                     let _ = &guard;
                     pulled.fetch_add(1, Ordering::SeqCst);
                     Ok(Bytes::from(vec![b'x'; 16 * 1024]))
                 });
-                Ok(answer(200, body.boxed()))
+                Ok(response(200, body.boxed()))
             }
             "/broken" => {
-                let pieces = [Ok(Bytes::from("part")), Err(OpError::new("TypeError", "the line went dead"))];
-                Ok(answer(200, futures::stream::iter(pieces).boxed()))
+                let pieces = [Ok(Bytes::from("part")), Err(OpError::new("TypeError", "the connection was closed"))];
+                Ok(response(200, futures::stream::iter(pieces).boxed()))
             }
             "/endless" => {
                 let pieces = [Ok(Bytes::from("part")), Err(OpError::new("ResourceExhausted", "more than 10 bytes"))];
-                Ok(answer(200, futures::stream::iter(pieces).boxed()))
+                Ok(response(200, futures::stream::iter(pieces).boxed()))
             }
             "/hang" => {
-                let _guard = LetGo(self.let_go.clone());
+                let _guard = NotifyOnDrop(self.dropped.clone());
                 std::future::pending().await
             }
             "/trickle" => {
-                let guard = LetGo(self.let_go.clone());
+                let guard = NotifyOnDrop(self.dropped.clone());
                 let first = text("first");
                 let rest = futures::stream::once(async move {
                     let _guard = guard;
                     std::future::pending().await
                 });
-                Ok(answer(200, first.chain(rest).boxed()))
+                Ok(response(200, first.chain(rest).boxed()))
             }
-            "/moved" => Ok(FetchResponse { redirected: true, ..answer(200, text("there")) }),
-            "/none" => Ok(answer(204, futures::stream::empty().boxed())),
+            "/moved" => Ok(FetchResponse { redirected: true, ..response(200, text("there")) }),
+            "/none" => Ok(response(204, futures::stream::empty().boxed())),
             "/denied" => Err(OpError::new("PermissionDenied", "h is not in permissions.net")),
             _ => Err(OpError::new("TypeError", "no such host")),
         }
@@ -121,7 +121,7 @@ fn run(body: &str) -> Result<Value, breadcrumb::ToolFailure> {
 }
 
 #[test]
-fn a_body_past_its_limit_exhausts_the_tools_resources() {
+fn a_body_above_its_limit_is_resource_exhausted() {
     for body in [
         "return await (await fetch('https://h/endless')).text()",
         "const all = []; for await (const piece of (await fetch('https://h/endless')).body) all.push(piece.length)",
@@ -133,19 +133,19 @@ fn a_body_past_its_limit_exhausts_the_tools_resources() {
 }
 
 #[test]
-fn request_and_answer_cross_whole() {
-    let told = run("const r = await fetch('https://h/echo#part', { headers: { 'X-A': 'é' }, redirect: 'manual' });
+fn requests_and_responses_are_transferred_completely() {
+    let found = run("const r = await fetch('https://h/echo#part', { headers: { 'X-A': 'é' }, redirect: 'manual' });
          return { r: [r.status, r.statusText, r.ok, r.url, r.redirected, r.headers.get('x-latin')], seen: await r.json() }")
     .unwrap();
-    assert_eq!(told["r"], json!([200, "As told", true, "https://final.example/", false, "é"]));
-    let request: FetchRequest = serde_json::from_value(told["seen"]["request"].clone()).unwrap();
+    assert_eq!(found["r"], json!([200, "As sent", true, "https://final.example/", false, "é"]));
+    let request: FetchRequest = serde_json::from_value(found["seen"]["request"].clone()).unwrap();
     assert_eq!((request.method.as_str(), request.url.as_str()), ("GET", "https://h/echo"));
     assert_eq!(request.redirect, Redirect::Manual);
     assert!(
         request.headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("x-a") && value == "é"),
         "{request:?}"
     );
-    assert_eq!(told["seen"]["body"], false);
+    assert_eq!(found["seen"]["body"], false);
     assert_eq!(
         run("const r = await fetch('https://h/moved'); return [r.redirected, await r.text()]").unwrap(),
         json!([true, "there"])
@@ -158,7 +158,7 @@ fn request_and_answer_cross_whole() {
 }
 
 #[test]
-fn bodies_of_all_kinds_go_out() {
+fn request_bodies_of_all_kinds_are_sent() {
     let seen = |init: &str| {
         run(&format!("const r = await fetch('https://h/echo', {{ method: 'POST', ...{init} }}); return await r.json()"))
             .unwrap()
@@ -180,7 +180,7 @@ fn bodies_of_all_kinds_go_out() {
 
 #[test]
 fn both_bodies_stream_at_the_same_time() {
-    let told = run("const { readable, writable } = new TransformStream(); const out = writable.getWriter();
+    let found = run("const { readable, writable } = new TransformStream(); const out = writable.getWriter();
          const asked = fetch('https://h/upper', { method: 'POST', body: readable, duplex: 'half' });
          out.write(new TextEncoder().encode('one'));
          const reader = (await asked).body.getReader(); const text = new TextDecoder();
@@ -189,11 +189,11 @@ fn both_bodies_stream_at_the_same_time() {
          const second = text.decode((await reader.read()).value);
          return [first, second, (await reader.read()).done]")
     .unwrap();
-    assert_eq!(told, json!(["ONE", "TWO", true]));
+    assert_eq!(found, json!(["ONE", "TWO", true]));
 }
 
 #[test]
-fn a_large_answer_arrives_whole_and_no_faster_than_it_is_read() {
+fn a_large_response_is_complete_and_read_with_backpressure() {
     let size = run("return (await (await fetch('https://h/big')).arrayBuffer()).byteLength").unwrap();
     assert_eq!(size, json!(1000 * 16 * 1024));
     let net = Arc::new(Net::default());
@@ -205,11 +205,11 @@ fn a_large_answer_arrives_whole_and_no_faster_than_it_is_read() {
     assert_eq!(first.unwrap(), "enough");
     let pulled = net.pulled.load(Ordering::SeqCst);
     assert!(pulled < 40, "{pulled} pieces of 16 KiB were pulled for one that was read");
-    block_on(net.let_go.notified());
+    block_on(net.dropped.notified());
 }
 
 #[test]
-fn failures_are_what_the_standard_says() {
+fn failures_follow_the_standard() {
     let failed = |body: &str| {
         run(&format!("try {{ {body} }} catch (e) {{ return [e.name, e.message, e instanceof TypeError] }}")).unwrap()
     };
@@ -220,7 +220,7 @@ fn failures_are_what_the_standard_says() {
     );
     assert_eq!(
         failed("await (await fetch('https://h/broken')).text()"),
-        json!(["TypeError", "the line went dead", true])
+        json!(["TypeError", "the connection was closed", true])
     );
     for scheme in ["file:///etc/passwd", "ftp://h/", "data:text/plain,x", "about:blank"] {
         assert_eq!(failed(&format!("await fetch('{scheme}')"))[0], "TypeError", "{scheme}");
@@ -235,37 +235,37 @@ fn failures_are_what_the_standard_says() {
 }
 
 #[test]
-fn an_abort_reaches_the_world() {
+fn an_abort_reaches_the_host() {
     let net = Arc::new(Net::default());
-    let told = run_with(
+    let found = run_with(
         net.clone(),
         "const c = new AbortController(); setTimeout(() => context.api.getBreadcrumb('x').catch(() => c.abort()), 1);
          try { await fetch('https://h/hang', { signal: c.signal }) } catch (e) { return e.name }",
     );
-    assert_eq!(told.unwrap(), "AbortError");
-    block_on(net.let_go.notified());
+    assert_eq!(found.unwrap(), "AbortError");
+    block_on(net.dropped.notified());
 
     let net = Arc::new(Net::default());
-    let told = run_with(
+    let found = run_with(
         net.clone(),
         "const c = new AbortController(); const r = await fetch('https://h/trickle', { signal: c.signal });
          const reader = r.body.getReader(); const first = new TextDecoder().decode((await reader.read()).value);
          setTimeout(() => c.abort(new Error('mine')), 5);
          try { await reader.read() } catch (e) { return [first, e.message] }",
     );
-    assert_eq!(told.unwrap(), json!(["first", "mine"]));
-    block_on(net.let_go.notified());
+    assert_eq!(found.unwrap(), json!(["first", "mine"]));
+    block_on(net.dropped.notified());
 
-    let told =
+    let found =
         run("try { await fetch('https://h/hang', { signal: AbortSignal.timeout(5) }) } catch (e) { return e.name }");
-    assert_eq!(told.unwrap(), "TimeoutError");
-    let told =
+    assert_eq!(found.unwrap(), "TimeoutError");
+    let found =
         run("try { await fetch('https://h/hang', { signal: AbortSignal.abort() }) } catch (e) { return e.name }");
-    assert_eq!(told.unwrap(), "AbortError");
+    assert_eq!(found.unwrap(), "AbortError");
 }
 
 #[test]
-fn the_end_of_the_call_lets_go_of_everything() {
+fn pending_requests_are_dropped_when_the_call_ends() {
     let net = Arc::new(Net::default());
     assert_eq!(
         run_with(
@@ -275,5 +275,5 @@ fn the_end_of_the_call_lets_go_of_everything() {
         .unwrap(),
         1
     );
-    block_on(net.let_go.notified());
+    block_on(net.dropped.notified());
 }

@@ -28,10 +28,11 @@ pub fn shared() -> &'static Sandbox {
     LazyLock::force(&SANDBOX)
 }
 
-/// Names a copy of the worker's program, for a part of a test that runs as somebody who cannot reach the build's own.
+/// Names a copy of the worker's program, for a part of a test that runs as a user who cannot read
+/// the build's own.
 pub const COPIED_WORKER: &str = "RCRT_TEST_WORKER";
 
-/// What the process is called that workers are copies of.
+/// The name of the zygote process, from which workers are forked.
 pub const ZYGOTE: &str = "sandbox-zygote";
 
 pub fn worker() -> WorkerCommand {
@@ -40,7 +41,7 @@ pub fn worker() -> WorkerCommand {
     WorkerCommand { program, args: Vec::new() }
 }
 
-/// A sandbox of its own.
+/// Starts a separate sandbox.
 pub async fn start(change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
     let mut options = SandboxOptions::new(worker());
     change(&mut options);
@@ -65,13 +66,13 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
     }
 }
 
-/// The world of tools that need none.
+/// A host for tools that need no ops.
 pub struct NoHostOps;
 
 #[async_trait]
 impl HostOps for NoHostOps {
     async fn fetch(&self, request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
-        Err(OpError::new("PermissionDenied", format!("{} is out of reach", request.url)))
+        Err(OpError::new("PermissionDenied", format!("{} is not reachable", request.url)))
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
@@ -97,7 +98,7 @@ pub fn value(body: &str) -> Value {
     execute(body, Value::Null).result.unwrap_or_else(|failure| panic!("{body}: {failure} {:?}", failure.details))
 }
 
-/// A world whose one operation tells that it was reached, and answers when it is told to.
+/// A host whose only op notifies that it was called, and replies after `open` is notified.
 #[derive(Default)]
 pub struct Gate {
     pub reached: Notify,

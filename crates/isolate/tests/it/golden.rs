@@ -1,9 +1,9 @@
-//! Everything that a tool can reach from its global scope, its context and the objects that the platform makes, as one
-//! list: `tests/golden/platform.txt`. Whatever an update of the engine or of the platform adds shows here first, and
-//! somebody has to read it.
+//! Everything that a tool can reach from its global scope, its context and the objects that the
+//! platform creates, as one list: `tests/golden/platform.txt`. Anything that an update of the
+//! engine or of the platform adds shows up here and must be reviewed.
 //!
-//! To renew the list: `GOLDEN=renew cargo test -p isolate --test it golden`, then read the
-//! difference before it is committed.
+//! To renew the list, run `GOLDEN=renew cargo test -p isolate --test it golden`, and review the
+//! difference before you commit it.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fixture::{block_on, invocation, run_in, shared};
 
 const WALK: &str = include_str!("../golden/walk.js");
-/// Lines of a difference that a failure shows.
+/// How many lines of a difference a failure shows.
 const SHOWN: usize = 60;
 
 fn reached() -> Vec<String> {
@@ -42,7 +42,7 @@ fn a_tool_reaches_what_the_list_names_and_nothing_else() {
     let difference: Vec<String> = new.chain(gone).collect();
     assert!(
         difference.is_empty(),
-        "{} lines differ from {}; how to renew it stands at the head of this test\n{}",
+        "{} lines differ from {}; the top of this test says how to renew it\n{}",
         difference.len(),
         file.display(),
         difference[..difference.len().min(SHOWN)].join("\n")
@@ -50,7 +50,7 @@ fn a_tool_reaches_what_the_list_names_and_nothing_else() {
 }
 
 #[test]
-fn nothing_of_the_engines_host_has_a_name() {
+fn the_list_has_no_names_of_the_engines_host() {
     let strange: Vec<String> = reached()
         .into_iter()
         .filter(|line| {
@@ -64,7 +64,7 @@ fn nothing_of_the_engines_host_has_a_name() {
                 "primordial",
                 ".op_",
                 "async_op",
-                // Not in every build of V8: tools see the same platform with each.
+                // Not in every build of V8, and tools must see the same platform with each.
                 "temporal",
             ]
             .iter()

@@ -1,4 +1,4 @@
-//! What one call leaves behind for the next.
+//! What one call leaves for the next.
 
 use breadcrumb::Isolation;
 use sandbox::{Invocation, Sandbox, SandboxOptions};
@@ -15,7 +15,7 @@ fn counter(isolation: Isolation) -> Invocation {
     Invocation { isolation, ..invocation(COUNTER, Value::Null) }
 }
 
-/// One worker for all calls: whatever is carried over is carried over here.
+/// One worker for all calls, so that anything that leaks between calls is seen.
 fn with_one_worker(test: impl AsyncFnOnce(Sandbox)) {
     block_on(async {
         let one = |options: &mut SandboxOptions| {
@@ -45,13 +45,13 @@ fn a_tool_that_asks_for_it_keeps_its_globals() {
             let result = run_in(&sandbox, call.clone()).await.result.unwrap();
             assert_eq!(result, json!({"calls": n, "seen": n, "mark": n - 1}));
         }
-        // Another version of the script, the same text: nothing is shared.
+        // Another version of the script with the same text: nothing is shared.
         let other = Invocation { script: script(COUNTER), ..call.clone() };
         assert_eq!(run_in(&sandbox, other).await.result.unwrap()["calls"], 1);
         // Another tenant: nothing is shared.
         let other = Invocation { owner_id: Uuid::from_u128(2), ..call.clone() };
         assert_eq!(run_in(&sandbox, other).await.result.unwrap()["calls"], 1);
-        // One that does not ask for it gets a fresh scope.
+        // A call without `isolation: tool` gets a fresh scope.
         let fresh = Invocation { isolation: Isolation::Call, ..call };
         assert_eq!(run_in(&sandbox, fresh).await.result.unwrap()["calls"], 1);
         sandbox.close().await;
@@ -59,7 +59,7 @@ fn a_tool_that_asks_for_it_keeps_its_globals() {
 }
 
 #[test]
-fn a_failed_call_ends_what_was_kept() {
+fn a_failed_call_discards_the_kept_isolate() {
     with_one_worker(async |sandbox| {
         let code = "let n = 0; export function execute(fail) { n += 1; if (fail) for (;;); return n }";
         let mut call = invocation(code, json!(false));
@@ -76,7 +76,7 @@ fn a_failed_call_ends_what_was_kept() {
 }
 
 #[test]
-fn timers_of_a_call_do_not_reach_the_next() {
+fn timers_of_a_call_do_not_run_in_the_next() {
     with_one_worker(async |sandbox| {
         let call = invocation(
             "export function execute() { setTimeout(() => console.log('ghost'), 1); return 1 }",
@@ -91,7 +91,7 @@ fn timers_of_a_call_do_not_reach_the_next() {
 }
 
 #[test]
-fn a_tenant_calls_as_often_as_it_likes() {
+fn a_worker_runs_many_calls_of_a_tenant() {
     with_one_worker(async |sandbox| {
         for n in 0..150 {
             let call = invocation("export const execute = (n) => n", json!(n));
@@ -101,7 +101,7 @@ fn a_tenant_calls_as_often_as_it_likes() {
     });
 }
 
-/// A call that leaves something behind that would act later, then one that waits for it.
+/// Runs a call that leaves pending work, then one that waits for it. Returns the console lines.
 fn ghosts(leave: &str) -> Vec<String> {
     let code = format!(
         "globalThis.calls ??= 0;
@@ -113,7 +113,7 @@ fn ghosts(leave: &str) -> Vec<String> {
              return globalThis.calls;
          }}"
     );
-    let world = std::sync::Arc::new(crate::fixture::NoHostOps);
+    let host = std::sync::Arc::new(crate::fixture::NoHostOps);
     block_on(async {
         let sandbox = start(|options| {
             options.max_workers = 1;
@@ -124,7 +124,7 @@ fn ghosts(leave: &str) -> Vec<String> {
         call.isolation = Isolation::Tool;
         run_in(&sandbox, call.clone()).await.result.unwrap();
         call.input = json!("wait");
-        let outcome = sandbox.run(call, world, tokio_util::sync::CancellationToken::new()).await;
+        let outcome = sandbox.run(call, host, tokio_util::sync::CancellationToken::new()).await;
         sandbox.close().await;
         outcome.result.unwrap();
         outcome.console.into_iter().map(|line| line.message).collect()
@@ -132,7 +132,7 @@ fn ghosts(leave: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_call_left_under_way_does_not_act_in_the_next() {
+fn pending_work_of_a_call_does_not_run_in_the_next() {
     for leave in [
         "setTimeout(() => console.log('ghost'), 5)",
         "setInterval(() => console.log('ghost'), 5)",
@@ -149,7 +149,7 @@ fn what_a_call_left_under_way_does_not_act_in_the_next() {
 }
 
 #[test]
-fn what_has_ended_does_not_keep_an_isolate_from_being_kept() {
+fn finished_work_does_not_prevent_keeping_the_isolate() {
     with_one_worker(async |sandbox| {
         let code = "let calls = 0; export async function execute() { calls += 1;
             clearTimeout(setTimeout(() => {}, 1e6)); const t = setInterval(() => {}, 1e6); clearInterval(t);
@@ -165,8 +165,8 @@ fn what_has_ended_does_not_keep_an_isolate_from_being_kept() {
 }
 
 #[test]
-fn what_is_answered_while_the_call_is_put_away_was_still_under_way() {
-    // The answers may come while the threads beside the isolate come to rest, when the call is over.
+fn an_op_that_finishes_after_the_call_counts_as_pending() {
+    // The replies may arrive after the call is over, while the other threads become idle.
     let code = "globalThis.calls ??= 0; globalThis.late ??= []; export async function execute(_, { api }) {
         const mine = calls += 1;
         const answered = () => { if (calls !== mine) late.push(`of call ${mine} in call ${calls}`) };
@@ -186,8 +186,8 @@ fn what_is_answered_while_the_call_is_put_away_was_still_under_way() {
 }
 
 #[test]
-fn what_the_engine_itself_left_under_way_finds_the_world_closed() {
-    // Nobody but the engine knows that it is compiling, aside.
+fn pending_compilation_of_the_engine_cannot_use_ops_in_the_next_call() {
+    // Only the engine knows about its background compilation.
     let code = "
         globalThis.calls ??= 0; globalThis.heard ??= [];
         const leb = (n) => { const out = []; do { out.push(n > 127 ? (n & 127) | 128 : n); n >>>= 7 } while (n > 0); return out };
@@ -206,9 +206,9 @@ fn what_the_engine_itself_left_under_way_finds_the_world_closed() {
                 const act = async () => {
                     globalThis.heard.push('compiled in call ' + globalThis.calls);
                     console.log('ghost');
-                    const told = (error) => heard.push('told in call ' + globalThis.calls + ': ' + error.message);
-                    await api.getBreadcrumb('a').catch(told);
-                    await fetch('https://h.example/').catch(told);
+                    const failed = (error) => heard.push('failed in call ' + globalThis.calls + ': ' + error.message);
+                    await api.getBreadcrumb('a').catch(failed);
+                    await fetch('https://h.example/').catch(failed);
                 };
                 for (let i = 0; i < 3; i++) WebAssembly.compile(bytes).then(act);
                 return null;
@@ -229,18 +229,18 @@ fn what_the_engine_itself_left_under_way_finds_the_world_closed() {
         let outcome = run_in(&sandbox, call).await;
         sandbox.close().await;
         let heard = outcome.result.unwrap();
-        // What came to its end in the first call was done; all else is refused in the second.
+        // What finished in the first call was done; everything else is refused in the second.
         for line in heard.as_array().unwrap() {
             let line = line.as_str().unwrap();
             let is_over = line.ends_with(": the call that started this is over");
-            assert!(line.starts_with("compiled in call") || line.starts_with("told in call 1") || is_over, "{heard}");
+            assert!(line.starts_with("compiled in call") || line.starts_with("failed in call 1") || is_over, "{heard}");
         }
         assert_eq!(outcome.console, []);
     });
 }
 
 #[test]
-fn all_that_the_running_call_begins_may_act() {
+fn async_work_of_the_running_call_can_use_ops() {
     let code = "export async function execute(_, { api }) {
         const heard = [];
         const ask = (how) => api.getBreadcrumb(how).then(() => heard.push(how), (e) => heard.push(how + ': ' + e.message));

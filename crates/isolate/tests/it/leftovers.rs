@@ -1,7 +1,8 @@
-//! What was sent to a process and never read by it: the next process of its worker must not take it for its own.
+//! Data that was sent to a process and not read by it: the next process of its worker must not read
+//! it.
 //!
-//! The test speaks the protocol itself, since the parent of this workspace would send nothing of the kind: it stands for a
-//! process that was taken over and left bytes on the socket which its tool had a say in.
+//! The test implements the parent's side itself, since the real parent would not send such data. It
+//! simulates a process that was taken over and left bytes on the socket that its tool influenced.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,10 +19,10 @@ use serde_json::value::RawValue;
 
 use crate::fixture::{function, worker};
 
-/// What a process reads of its socket at once.
+/// The read buffer size of a process.
 const READ_AT_ONCE: usize = 16 * 1024;
 
-/// A zygote, which ends with this.
+/// A zygote, which is killed when this is dropped.
 struct Zygote {
     process: Child,
     socket: UnixStream,
@@ -32,7 +33,7 @@ impl Zygote {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut command = Command::new(worker().program);
         command.env_clear().current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
-        // SAFETY: calls one function between fork and exec, which may be called there.
+        // SAFETY: the only function between fork and exec is async-signal-safe.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || match nix::libc::dup2(theirs.as_raw_fd(), SOCKET_FD) {
@@ -67,15 +68,15 @@ impl Drop for Zygote {
 }
 
 fn next(socket: &mut impl Read) -> Frame {
-    read_frame(socket).unwrap().expect("the worker is there")
+    read_frame(socket).unwrap().expect("the worker is running")
 }
 
-/// The frame of a call of a tool that returns `answer`.
-fn call(number: u32, answer: &str) -> Frame {
+/// The frame of a call of a tool that returns `result`.
+fn call(number: u32, result: &str) -> Frame {
     let start = CallStart {
         task: Task::Call,
         file_name: "tool.js".into(),
-        javascript: Some(function(&format!("return {answer:?}"))),
+        javascript: Some(function(&format!("return {result:?}"))),
         input: RawValue::NULL.to_owned(),
         context: RawValue::from_string(r#"{"request":{"id":""},"secrets":{}}"#.into()).unwrap(),
         memory_mb: 64,
@@ -87,8 +88,8 @@ fn call(number: u32, answer: &str) -> Frame {
     Frame::new(Kind::Call, number, 0, encode(&start).unwrap())
 }
 
-/// The number of the next call that is answered, and its result.
-fn answer(socket: &mut impl Read) -> (u32, String) {
+/// The number of the next finished call, and its result.
+fn finished(socket: &mut impl Read) -> (u32, String) {
     loop {
         let frame = next(socket);
         if frame.kind == Kind::Done {
@@ -109,13 +110,13 @@ fn spent() -> Frame {
     Frame::new(Kind::Spent, 0, 0, Vec::new())
 }
 
-/// The word for the process to end at once, and what it does not read any more behind it.
+/// The frames that make the process exit at once, and data after them that it does not read.
 fn with_leftovers(left: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..2 {
         write_frame(&mut bytes, &spent()).unwrap();
     }
-    // An answer that nobody waits for fills what is read together with that word.
+    // A reply that no op waits for fills the read buffer after those frames.
     let length = READ_AT_ONCE - bytes.len() - 4 - HEADER_BYTES;
     write_frame(&mut bytes, &Frame::new(Kind::ApiReply, 9, 1, vec![b' '; length])).unwrap();
     for frame in left {
@@ -125,27 +126,27 @@ fn with_leftovers(left: &[Frame]) -> Vec<u8> {
 }
 
 #[test]
-fn what_one_process_left_unread_is_not_read_by_the_next() {
+fn data_that_a_process_did_not_read_is_discarded() {
     let mut zygote = Zygote::start();
     let mut socket = zygote.worker();
     let mut marks = Vec::new();
     write_frame(&mut socket, &call(1, "first")).unwrap();
-    assert_eq!(answer(&mut socket), (1, "\"first\"".into()));
+    assert_eq!(finished(&mut socket), (1, "\"first\"".into()));
     let forged = [Frame::new(Kind::CodeCache, 2, 0, vec![0; 100]), call(2, "forged")];
-    // Half a frame, so that what comes behind it would be read at a place of the tool's choice.
+    // Half a frame, so that the next data would be read at an offset of the tool's choice.
     let mut half = with_leftovers(&[]);
     half.extend_from_slice(&with_leftovers(&forged)[..READ_AT_ONCE + 200]);
     let left = [with_leftovers(&forged), half, with_leftovers(&[spent(), spent(), spent()])];
     for (number, left) in (3..).zip(left) {
         socket.write_all(&left).unwrap();
         let Ready { mark, .. } = ready(&mut socket);
-        assert!(!marks.contains(&mark), "a process repeats the mark of another");
+        assert!(!marks.contains(&mark), "two processes have the same mark");
         marks.push(mark);
         socket.write_all(mark.bytes()).unwrap();
         write_frame(&mut socket, &call(number, "honest")).unwrap();
-        assert_eq!(answer(&mut socket), (number, "\"honest\"".into()));
+        assert_eq!(finished(&mut socket), (number, "\"honest\"".into()));
     }
-    // A process that never sees its mark ends with the socket and has run nothing.
+    // A process that never reads its mark exits with the socket and has run nothing.
     socket.write_all(&with_leftovers(&forged)).unwrap();
     let Ready { .. } = ready(&mut socket);
     socket.shutdown(std::net::Shutdown::Write).unwrap();

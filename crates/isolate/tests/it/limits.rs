@@ -1,4 +1,4 @@
-//! Limits that are reached end the call with a typed error, and only the call.
+//! Limits end the call with a typed error, and only that call.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> Outcome {
 }
 
 #[test]
-fn loops_of_all_kinds_time_out() {
+fn endless_loops_time_out() {
     let loops = [
         "for (;;);",
         "while (true) { try { for (;;); } finally { continue; } }",
@@ -49,14 +49,14 @@ fn console_lines_survive_a_timeout() {
 }
 
 #[test]
-fn a_promise_that_nothing_can_settle_is_answered_at_once() {
+fn a_promise_that_can_never_settle_fails_at_once() {
     let failure = execute("await new Promise(() => {})", Value::Null).result.unwrap_err();
     assert_eq!(failure.code, ErrorCode::ExecutionFailed);
     assert!(failure.message.contains("can never settle"), "{failure}");
 }
 
 #[test]
-fn a_heap_bomb_runs_out_of_memory() {
+fn unbounded_heap_growth_is_resource_exhausted() {
     for body in [
         "const all = []; for (;;) all.push({ x: new Array(100).fill(all.length) })",
         "let s = 'x'; const all = []; for (;;) { s = s + s.slice(0, 100_000) + Math.random(); all.push([...s.slice(0, 10000)]) }",
@@ -71,7 +71,7 @@ fn a_heap_bomb_runs_out_of_memory() {
 }
 
 #[test]
-fn memory_outside_of_the_heap_is_limited_as_well() {
+fn memory_outside_of_the_heap_is_limited() {
     for body in [
         "const all = []; for (;;) { const a = new Uint8Array(8 << 20); a.fill(1); all.push(a) }",
         "const all = []; for (;;) { all.push(new ArrayBuffer(1 << 20)); new Uint8Array(all.at(-1)).fill(1) }",
@@ -85,7 +85,7 @@ fn memory_outside_of_the_heap_is_limited_as_well() {
 }
 
 #[test]
-fn memory_of_webassembly_is_limited_as_well() {
+fn memory_of_webassembly_is_limited() {
     let grow = "const m = new WebAssembly.Memory({ initial: 1 });
         for (;;) { if (m.grow(256) < 0) throw new RangeError('could not allocate memory'); new Uint8Array(m.buffer).fill(1) }";
     let failure = limited(grow, 60_000, 64).result.unwrap_err();
@@ -93,7 +93,7 @@ fn memory_of_webassembly_is_limited_as_well() {
 }
 
 #[test]
-fn what_fits_the_memory_runs() {
+fn a_call_within_its_memory_limit_runs() {
     let used = limited("const a = []; for (let i = 0; i < 300_000; i++) a.push({ i }); return a.length", 60_000, 256);
     assert_eq!(used.result.unwrap(), json!(300_000));
     assert_eq!(limited("return 1", 20_000, 8).result.unwrap(), json!(1));
@@ -113,7 +113,7 @@ fn a_stack_overflow_is_an_ordinary_error() {
 }
 
 #[test]
-fn a_cancelled_call_says_so() {
+fn a_cancelled_call_has_the_code_cancelled() {
     let sandbox = shared();
     let cancel = CancellationToken::new();
     let outcome = block_on(async {
@@ -131,7 +131,7 @@ fn a_cancelled_call_says_so() {
 }
 
 #[test]
-fn too_large_a_result_names_its_bound() {
+fn too_large_results_and_inputs_name_their_limit() {
     let failure = execute("return 'x'.repeat(4 << 20)", Value::Null).result.unwrap_err();
     assert_eq!(failure.code, ErrorCode::ResourceExhausted);
     assert_eq!(failure.details.unwrap(), json!({ "limit": "output_bytes", "allowed": 4 << 20 }));
@@ -141,7 +141,7 @@ fn too_large_a_result_names_its_bound() {
 }
 
 #[test]
-fn too_many_operations_at_once_name_their_bound() {
+fn too_many_ops_in_flight_name_their_limit() {
     struct Silent;
 
     #[async_trait::async_trait]
@@ -170,7 +170,7 @@ fn too_many_operations_at_once_name_their_bound() {
 }
 
 #[test]
-fn a_bound_that_the_world_keeps_is_told_and_cannot_be_forged() {
+fn a_limit_of_the_host_is_reported_and_cannot_be_forged() {
     struct Full;
 
     #[async_trait::async_trait]
@@ -193,9 +193,9 @@ fn a_bound_that_the_world_keeps_is_told_and_cannot_be_forged() {
         let call = invocation(&function(body), Value::Null);
         block_on(shared().run(call, Arc::new(Full), CancellationToken::new())).result.unwrap_err()
     };
-    let told = failure("await context.api.deleteBreadcrumb('x')");
-    let details = told.details.unwrap();
-    assert_eq!(told.code, ErrorCode::ResourceExhausted);
+    let refused = failure("await context.api.deleteBreadcrumb('x')");
+    let details = refused.details.unwrap();
+    assert_eq!(refused.code, ErrorCode::ResourceExhausted);
     assert_eq!((&details["limit"], &details["allowed"]), (&json!("breadcrumbs_written"), &json!(100)), "{details}");
     let forged = failure(
         "Object.prototype.reached = { limit: 'memory_mb', allowed: 1 }; Object.prototype.limit = 'cpu_ms';

@@ -1,4 +1,4 @@
-//! Code that cannot be loaded is told before anybody calls it.
+//! Code that cannot be loaded is reported before it is called.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn load(executor: &SandboxExecutor, source: &str) -> Result<(), ToolFailur
 }
 
 #[test]
-fn what_cannot_be_loaded_is_told_with_its_place() {
+fn load_errors_have_a_line() {
     let execute = "export async function execute(input: unknown) { throw new Error('called') }\n";
     let cases = [
         ("export async function execute() {}", "", Value::Null),
@@ -46,7 +46,7 @@ fn what_cannot_be_loaded_is_told_with_its_place() {
         for (top, words, line) in cases {
             let source = if top.contains("execute") { top.to_owned() } else { format!("{top}{execute}") };
             if words.is_empty() {
-                // A good version, twice the same export.
+                // It loads; with the same export twice it does not.
                 load(&executor, &source).await.unwrap();
                 let failure = load(&executor, &format!("{source}\n{source}")).await.unwrap_err();
                 assert!(failure.message.contains("execute"), "{failure}");

@@ -1,4 +1,5 @@
-//! The sandbox with real worker processes: the parent's side from `sandbox`, the worker's from here.
+//! The sandbox with real worker processes: the parent's side from `sandbox`, the worker's from
+//! here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;

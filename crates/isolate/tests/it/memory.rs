@@ -12,7 +12,7 @@ fn with(memory_mb: u64, body: &str) -> Result<Value, breadcrumb::ToolFailure> {
     block_on(run_in(shared(), call)).result
 }
 
-/// How far `step` gets, in MiB, before it ends the call: it writes each MiB that it holds to the console.
+/// How far `step` gets, in MiB, before it ends the call. It writes each MiB to the console.
 fn reached(memory_mb: u64, start: &str, step: &str) -> u64 {
     let body = format!("{start}; for (let held = 1; ; held++) {{ {step}; console.log(held) }}");
     let mut call = invocation(&function(&body), Value::Null);
@@ -31,7 +31,7 @@ const MIB: &str = "const all = []; const mib = (n) => new Uint8Array(n << 20).fi
     const objects = (n) => Array.from({ length: n << 14 }, (_, i) => ({ i, j: i }));";
 
 #[test]
-fn every_kind_of_memory_is_held_to_the_same_limit() {
+fn every_kind_of_memory_has_the_same_limit() {
     for (step, least) in [
         ("all.push(mib(1))", 40),
         ("all.push(text(1))", 40),
@@ -44,23 +44,23 @@ fn every_kind_of_memory_is_held_to_the_same_limit() {
 }
 
 #[test]
-fn kinds_add_up() {
+fn kinds_of_memory_are_added_up() {
     let held = reached(64, &format!("{MIB} all.push(mib(30))"), "all.push(text(1))");
-    // Strings are looked at every few milliseconds, buffers each time.
+    // Strings are checked every few milliseconds, buffers at each allocation.
     assert!((10..=60).contains(&held), "buffers and strings: {held} MiB");
     let held = reached(64, &format!("{MIB} all.push(text(30))"), "all.push(mib(1))");
     assert!((10..=60).contains(&held), "strings and buffers: {held} MiB");
 }
 
 #[test]
-fn a_refused_buffer_can_be_caught_and_the_call_goes_on() {
+fn a_refused_buffer_is_an_error_that_a_tool_can_catch() {
     let result =
         with(64, "let refused = false; try { new ArrayBuffer(1 << 30) } catch { refused = true } return refused");
     assert_eq!(result.unwrap(), true);
 }
 
 #[test]
-fn garbage_is_no_memory() {
+fn garbage_does_not_count() {
     for body in [
         "for (let i = 0; i < 300; i++) new Uint8Array(8 << 20).fill(1); return 1",
         "let n = 0; for (let i = 0; i < 200; i++) n += ('x'.repeat(4 << 20) + i).slice(5).length; return 1",
@@ -71,10 +71,10 @@ fn garbage_is_no_memory() {
 }
 
 #[test]
-fn memories_of_webassembly_count() {
+fn webassembly_memories_count() {
     let grow = "if (memory.grow(16) < 0) throw new RangeError('could not allocate memory'); new Uint8Array(memory.buffer).fill(1)";
     let held = reached(64, "const memory = new WebAssembly.Memory({ initial: 1 })", grow);
-    // Some room is the process's own.
+    // Part of the process's own memory is not counted.
     assert!((20..=110).contains(&held), "{held} MiB");
 }
 
@@ -82,18 +82,18 @@ fn memories_of_webassembly_count() {
 fn buffers_that_grow_count() {
     let grow = "all.push(new ArrayBuffer(1 << 20, { maxByteLength: 1 << 24 })); new Uint8Array(all.at(-1)).fill(1)";
     let held = reached(64, MIB, grow);
-    // The engine makes these by itself, and they are looked at every few milliseconds.
+    // The engine allocates these itself, and they are checked every few milliseconds.
     assert!((20..=150).contains(&held), "{held} MiB");
 }
 
 #[test]
-fn what_is_let_go_of_can_be_had_again() {
+fn released_memory_can_be_used_again() {
     assert_eq!(with(64, "for (let i = 0; i < 20; i++) { let all = []; for (let j = 0; j < 40; j++) all.push(new Uint8Array(1 << 20)); all = null } return 1").unwrap(), 1);
     assert_eq!(value("return 'alive'"), "alive");
 }
 
 #[test]
-fn what_a_kept_isolate_holds_counts_in_its_next_call() {
+fn memory_of_a_kept_isolate_counts_in_its_next_call() {
     let code = "globalThis.all ??= []; export function execute() {
         const memory = new WebAssembly.Memory({ initial: 16 * 24 });
         new Uint8Array(memory.buffer).fill(1); all.push(memory); const end = Date.now() + 40; while (Date.now() < end); return all.length }";

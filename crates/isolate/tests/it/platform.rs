@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::fixture::{block_on, function, invocation, run_in, start, value};
 
 #[test]
-fn every_interface_is_there() {
+fn every_interface_exists() {
     let names = "AbortController AbortSignal Blob ByteLengthQueuingStrategy CompressionStream CountQueuingStrategy Crypto \
         CryptoKey CustomEvent DOMException DecompressionStream Event EventTarget File FileReader FormData Headers \
         MessageChannel MessagePort Performance ReadableStream Request Response SubtleCrypto TextDecoder \
@@ -20,7 +20,7 @@ fn every_interface_is_there() {
 }
 
 #[test]
-fn it_behaves() {
+fn interfaces_behave_as_in_the_standards() {
     let checks: [(&str, Value); 34] = [
         ("return new URL('../b?x=1#f', 'https://u@h:8443/a/c').href", json!("https://u@h:8443/b?x=1#f")),
         ("return new URLSearchParams({a: '1 2'}).toString()", json!("a=1+2")),
@@ -105,7 +105,7 @@ fn it_behaves() {
 }
 
 #[test]
-fn subtle_crypto_computes() {
+fn subtle_crypto_returns_known_values() {
     let hex = "const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, '0')).join('');
                const text = (t) => new TextEncoder().encode(t);";
     let digest = value(&format!("{hex} return hex(await crypto.subtle.digest('SHA-256', text('abc')))"));
@@ -138,7 +138,7 @@ fn subtle_crypto_computes() {
 }
 
 #[test]
-fn what_is_registered_for_the_end_of_an_object_is_called() {
+fn finalization_callbacks_are_called() {
     let called = value(
         "let called = false;
          const registry = new FinalizationRegistry(() => { called = true });
@@ -153,8 +153,8 @@ fn what_is_registered_for_the_end_of_an_object_is_called() {
 }
 
 #[test]
-fn the_random_numbers_look_as_the_engines_own_and_cannot_be_changed() {
-    let told = value(
+fn math_random_looks_native_and_cannot_be_changed() {
+    let found = value(
         "const random = Math.random;
          const look = [random.name, random.length, 'prototype' in random, /^function .*\\{ \\[native code\\] \\}$/.test(String(random))];
          Crypto.prototype.getRandomValues = () => { throw new Error('asked') };
@@ -164,7 +164,7 @@ fn the_random_numbers_look_as_the_engines_own_and_cannot_be_changed() {
          for (let i = 0; i < 10000; i++) { const n = random(); if (n < least) least = n; if (n > most) most = n; sum += n; }
          return [...look, least >= 0 && least < 0.01, most < 1 && most > 0.99, sum > 4700 && sum < 5300]",
     );
-    assert_eq!(told, json!(["random", 0, false, true, true, true, true]));
+    assert_eq!(found, json!(["random", 0, false, true, true, true, true]));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn random_numbers_differ_from_isolate_to_isolate() {
 }
 
 #[test]
-fn formats_time_zone_and_webassembly_are_there() {
+fn formats_time_zone_and_webassembly_work() {
     assert_eq!(value("return new Intl.NumberFormat('en-US').format(1234567.5)"), json!("1,234,567.5"));
     assert_eq!(value("return Intl.DateTimeFormat().resolvedOptions().timeZone"), json!("UTC"));
     let wasm =
@@ -186,7 +186,7 @@ fn formats_time_zone_and_webassembly_are_there() {
 }
 
 #[test]
-fn errors_of_the_platform_have_their_names() {
+fn errors_of_the_platform_have_the_standard_names() {
     let found = value(
         "const ways = [() => atob('*'), () => crypto.getRandomValues(new Float32Array(1)), () => crypto.getRandomValues(new Uint8Array(70000)),
              () => crypto.subtle.digest('no', new Uint8Array(1)), () => crypto.subtle.importKey('raw', new Uint8Array(3), 'AES-GCM', true, ['encrypt']),
@@ -211,17 +211,17 @@ fn errors_of_the_platform_have_their_names() {
 }
 
 #[test]
-fn webassembly_comes_from_a_response() {
+fn webassembly_can_be_compiled_from_a_response() {
     let found = value(
         "const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
          const wasm = (type, status = 200) => new Response(bytes, { status, headers: { 'content-type': type } });
-         const told = [];
-         told.push(await WebAssembly.compileStreaming(wasm('application/wasm')) instanceof WebAssembly.Module);
-         told.push((await WebAssembly.instantiateStreaming(Promise.resolve(wasm('Application/WASM; x=1')))).instance instanceof WebAssembly.Instance);
+         const results = [];
+         results.push(await WebAssembly.compileStreaming(wasm('application/wasm')) instanceof WebAssembly.Module);
+         results.push((await WebAssembly.instantiateStreaming(Promise.resolve(wasm('Application/WASM; x=1')))).instance instanceof WebAssembly.Instance);
          for (const bad of [wasm('text/plain'), wasm('application/wasm', 404), 5, Promise.reject(new RangeError('r'))]) {
-             try { await WebAssembly.compileStreaming(bad); told.push('compiled') } catch (e) { told.push(e.name) }
+             try { await WebAssembly.compileStreaming(bad); results.push('compiled') } catch (e) { results.push(e.name) }
          }
-         return told",
+         return results",
     );
     assert_eq!(found, json!([true, true, "TypeError", "TypeError", "TypeError", "RangeError"]));
 }

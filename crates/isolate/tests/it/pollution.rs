@@ -1,5 +1,5 @@
-//! A tool that breaks every prototype it can reach harms itself: what the platform then does is what was asked for, or it
-//! throws, and what reaches the parent is never something else.
+//! A tool that breaks every prototype it can reach affects only itself: the platform then does what
+//! was asked for, or throws, and the parent never receives anything else.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ impl HostOps for Seen {
         Ok(FetchResponse {
             status: 200,
             status_text: "OK".into(),
-            headers: vec![("x-told".into(), "yes".into())],
+            headers: vec![("x-sent".into(), "yes".into())],
             url: "https://host.example/".into(),
             redirected: false,
             body,
@@ -44,10 +44,10 @@ impl HostOps for Seen {
     }
 }
 
-/// Helpers that do not lean on what is being broken.
+/// Helpers that do not use the prototypes that are broken.
 const TOOLS: &str = "
     const { ownKeys, getOwnPropertyDescriptor: own, defineProperty: define } = Reflect;
-    const spoil = (object, keep = []) => {
+    const breakMembers = (object, keep = []) => {
         if (object === undefined || object === null) return;
         const keys = ownKeys(object);
         for (let i = 0; i < keys.length; i++) {
@@ -56,19 +56,19 @@ const TOOLS: &str = "
             const found = own(object, keys[i]);
             if (kept || !found.configurable) continue;
             if ('value' in found && typeof found.value !== 'function') continue;
-            if ('value' in found) define(object, keys[i], { value: () => 'spoilt', writable: true, configurable: true });
-            else define(object, keys[i], { get: () => 'spoilt', set: () => {}, configurable: true });
+            if ('value' in found) define(object, keys[i], { value: () => 'broken', writable: true, configurable: true });
+            else define(object, keys[i], { get: () => 'broken', set: () => {}, configurable: true });
         }
     };
-    const spoilAll = (...names) => { for (let i = 0; i < names.length; i++) { spoil(globalThis[names[i]].prototype); } };
+    const breakAll = (...names) => { for (let i = 0; i < names.length; i++) { breakMembers(globalThis[names[i]].prototype); } };
     const trap = (...names) => {
         for (let i = 0; i < names.length; i++) {
-            define(Object.prototype, names[i], { get: () => 'spoilt', set: () => {}, configurable: true });
+            define(Object.prototype, names[i], { get: () => 'broken', set: () => {}, configurable: true });
         }
     };
     const { api } = context; const ask = fetch; const { log } = console; const clone = structuredClone;";
 
-/// What is asked for, the same after every way of spoiling.
+/// The requested work, the same after every way of breaking prototypes.
 const ASK: &str = "
     const report = (what) => (error) => log(what + ' threw');
     try { await api.getBreadcrumb('the-id') } catch (e) { report('api')(e) }
@@ -83,16 +83,16 @@ const ASK: &str = "
     try { log('the last line') } catch {}
     return null;";
 
-/// What arrived, each request with its body.
+/// The requests that arrived, each with its body.
 type Requests = Vec<(FetchRequest, Vec<u8>)>;
 
-fn spoilt(how: &str) -> (Outcome, Requests, Vec<ApiCall>) {
-    let world = Arc::new(Seen::default());
+fn broken(how: &str) -> (Outcome, Requests, Vec<ApiCall>) {
+    let host = Arc::new(Seen::default());
     let mut call = invocation(&function(&format!("{TOOLS}\n{how}\n{ASK}")), Value::Null);
     call.limits.timeout_ms = 5_000;
-    let outcome = block_on(shared().run(call, world.clone(), CancellationToken::new()));
-    let requests = std::mem::take(&mut *world.requests.lock().unwrap());
-    let calls = std::mem::take(&mut *world.calls.lock().unwrap());
+    let outcome = block_on(shared().run(call, host.clone(), CancellationToken::new()));
+    let requests = std::mem::take(&mut *host.requests.lock().unwrap());
+    let calls = std::mem::take(&mut *host.calls.lock().unwrap());
     (outcome, requests, calls)
 }
 
@@ -116,10 +116,10 @@ fn wanted_calls() -> [ApiCall; 2] {
     ]
 }
 
-/// Checks that nothing but what was asked for arrived; gives what did not arrive. A header that the platform adds by
-/// itself may be missing where its own interface is spoilt.
+/// Checks that only what was asked for arrived, and returns what did not arrive. A header that the
+/// platform adds itself may be missing if its own interface is broken.
 fn only_what_was_asked(how: &str) -> Vec<&'static str> {
-    let (outcome, requests, calls) = spoilt(how);
+    let (outcome, requests, calls) = broken(how);
     let mut missing = Vec::new();
     for (request, body) in &requests {
         let wanted = wanted_request();
@@ -145,25 +145,25 @@ fn only_what_was_asked(how: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn an_unspoilt_scope_does_all_of_it() {
+fn an_unbroken_scope_does_all_requested_work() {
     assert_eq!(only_what_was_asked(""), Vec::<&str>::new());
 }
 
 #[test]
-fn what_is_asked_for_still_happens() {
+fn requested_work_survives_broken_prototypes() {
     for how in [
-        "spoilAll('Array')",
-        "spoilAll('String', 'Number', 'Boolean', 'Symbol', 'BigInt')",
-        "spoilAll('RegExp', 'Date', 'Error', 'TypeError')",
-        "spoilAll('Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef')",
-        "spoilAll('ArrayBuffer', 'Uint8Array', 'DataView'); spoil(Object.getPrototypeOf(Uint8Array.prototype))",
-        "spoilAll('Promise')",
-        "spoilAll('Function', 'Object')",
-        "spoil(JSON); spoil(Math); spoil(Object); spoil(Array); spoil(String); spoil(Symbol); spoil(Promise); spoil(Reflect)",
-        "spoilAll('Headers', 'URLSearchParams', 'AbortSignal', 'AbortController', 'EventTarget', 'Event')",
-        "spoilAll('ReadableStream', 'ReadableStreamDefaultReader', 'ReadableStreamDefaultController', 'Blob', 'FormData')",
-        "spoilAll('TextEncoder', 'TextDecoder', 'DOMException', 'Performance')",
-        "spoil(Object.getPrototypeOf([][Symbol.iterator]())); spoil(Object.getPrototypeOf(new Map().entries()))",
+        "breakAll('Array')",
+        "breakAll('String', 'Number', 'Boolean', 'Symbol', 'BigInt')",
+        "breakAll('RegExp', 'Date', 'Error', 'TypeError')",
+        "breakAll('Map', 'Set', 'WeakMap', 'WeakSet', 'WeakRef')",
+        "breakAll('ArrayBuffer', 'Uint8Array', 'DataView'); breakMembers(Object.getPrototypeOf(Uint8Array.prototype))",
+        "breakAll('Promise')",
+        "breakAll('Function', 'Object')",
+        "breakMembers(JSON); breakMembers(Math); breakMembers(Object); breakMembers(Array); breakMembers(String); breakMembers(Symbol); breakMembers(Promise); breakMembers(Reflect)",
+        "breakAll('Headers', 'URLSearchParams', 'AbortSignal', 'AbortController', 'EventTarget', 'Event')",
+        "breakAll('ReadableStream', 'ReadableStreamDefaultReader', 'ReadableStreamDefaultController', 'Blob', 'FormData')",
+        "breakAll('TextEncoder', 'TextDecoder', 'DOMException', 'Performance')",
+        "breakMembers(Object.getPrototypeOf([][Symbol.iterator]())); breakMembers(Object.getPrototypeOf(new Map().entries()))",
         "trap('toJSON')",
         "trap('err', 'ok', 'method', 'url', 'redirect', 'id', 'record', 'rid', 'bytes')",
         "for (const name of ['fetch', 'Request', 'Headers', 'URL', 'JSON', 'Object', 'Array', 'Promise', 'Error', 'Symbol']) delete globalThis[name]",
@@ -177,14 +177,14 @@ fn what_is_asked_for_still_happens() {
 }
 
 #[test]
-fn what_cannot_happen_any_more_throws() {
+fn work_that_is_not_possible_any_more_throws() {
     for how in [
-        "spoilAll('Request', 'Response', 'URL')",
+        "breakAll('Request', 'Response', 'URL')",
         "trap('body', 'signal', 'headers', 'window', 'priority', 'client', 'duplex')",
         "trap('get', 'set', 'value', 'writable', 'enumerable', 'configurable')",
         "trap('0', '1', '2', 'length', 'done', 'next', 'then')",
-        "for (let i = 0; i < 8; i++) define(Array.prototype, i, { get: () => 'spoilt', set: () => {}, configurable: true })",
-        "for (const name of Object.getOwnPropertyNames(globalThis)) { try { spoil(globalThis[name]); spoil(globalThis[name].prototype) } catch {} }",
+        "for (let i = 0; i < 8; i++) define(Array.prototype, i, { get: () => 'broken', set: () => {}, configurable: true })",
+        "for (const name of Object.getOwnPropertyNames(globalThis)) { try { breakMembers(globalThis[name]); breakMembers(globalThis[name].prototype) } catch {} }",
         "define(Promise.prototype, 'constructor', { get: () => function (f) { f(() => {}, () => {}) } })",
         "define(Promise, Symbol.species, { get: () => function (f) { f(() => {}, () => {}) } })",
         "Object.setPrototypeOf(Object.getPrototypeOf(async function () {}), null)",
@@ -195,8 +195,8 @@ fn what_cannot_happen_any_more_throws() {
 }
 
 #[test]
-fn a_request_whose_inner_parts_are_forged_says_no_more_than_its_outside() {
-    // Every own and inherited symbol of every object of the platform gets another value.
+fn forged_inner_state_does_not_change_a_request() {
+    // Sets another value for every own and inherited symbol of every object of the platform.
     let how = "
         const forge = (object) => {
             for (let o = object; o !== null && o !== Object.prototype; o = Object.getPrototypeOf(o)) {
@@ -212,14 +212,14 @@ fn a_request_whose_inner_parts_are_forged_says_no_more_than_its_outside() {
         try { await ask(request) } catch {}
         log('the last line');
         return null;";
-    let (_, requests, _) = spoilt(how);
+    let (_, requests, _) = broken(how);
     for (request, _) in requests {
         assert_eq!((request.url.as_str(), request.method.as_str()), ("https://host.example/path?q=1", "PUT"));
     }
 }
 
 #[test]
-fn nothing_is_heard_of_the_ops_beneath() {
+fn a_tool_cannot_observe_the_ops() {
     let outcome = crate::fixture::execute(
         "const heard = [];
          const hear = (object, key) => {

@@ -1,4 +1,4 @@
-//! Worker processes: what they are given, how they die, how many there are.
+//! Worker processes: what they inherit, how they die, and how many there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,8 @@ use uuid::Uuid;
 
 use crate::fixture::{Gate, NoHostOps, ZYGOTE, block_on, function, invocation, run_in, start, worker};
 
-/// The worker program under a name of its own, by which its processes are known among those of other tests.
+/// The worker program under a unique name, which distinguishes its processes from those of other
+/// tests.
 struct Program(PathBuf);
 
 impl Program {
@@ -42,14 +43,14 @@ impl Program {
         .await
     }
 
-    /// Its processes whose parent is this process.
+    /// Its processes that are children of this process.
     fn workers(&self) -> BTreeSet<u32> {
-        // What a process is called by: all that its own user sees of one that is not dumpable.
+        // The process name is all that its user sees of a process that is not dumpable.
         let own = &self.0.file_name().unwrap().to_str().unwrap()[..15];
         children(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
     }
 
-    /// The process that its workers are copies of, where there is one.
+    /// The zygote of its workers, if there is one.
     fn zygote(&self) -> Option<u32> {
         let own = self.0.as_os_str().as_encoded_bytes();
         loop {
@@ -57,7 +58,7 @@ impl Program {
                 std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(own))
                     && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == ZYGOTE)
             });
-            // A worker is called so too until it has its own name back.
+            // A new worker has this name too until it restores its own.
             if zygotes.len() <= 1 {
                 return zygotes.pop_first();
             }
@@ -78,7 +79,7 @@ impl Drop for Program {
     }
 }
 
-/// Of this process.
+/// The children of this process.
 fn children(is_wanted: impl Fn(u32) -> bool) -> BTreeSet<u32> {
     let me = std::process::id();
     std::fs::read_dir("/proc")
@@ -100,14 +101,14 @@ async fn waiting(sandbox: &Sandbox, gate: &Arc<Gate>, call: Invocation) -> Resul
 }
 
 #[test]
-fn a_worker_killed_in_the_middle_ends_only_its_call() {
+fn a_worker_killed_during_a_call_fails_only_that_call() {
     let failure = killed_by(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(failure.code, ErrorCode::ExecutionFailed);
     assert!(failure.message.contains("died"), "{failure}");
 }
 
 #[test]
-fn a_worker_that_somebody_killed_did_not_run_out_of_memory() {
+fn a_worker_killed_from_outside_is_a_retryable_failure() {
     let failure = killed_by(nix::sys::signal::Signal::SIGKILL);
     assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, true));
     assert!(failure.message.contains("was killed"), "{failure}");
@@ -131,7 +132,7 @@ fn killed_by(signal: nix::sys::signal::Signal) -> breadcrumb::ToolFailure {
     })
 }
 
-/// The process that runs tool code: the last of those of which each is the only child of the one before.
+/// The process that runs tool code: the last in a chain of only children.
 fn inner(worker: u32) -> u32 {
     let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).unwrap();
     children.split_whitespace().next().map_or(worker, |pid| inner(pid.parse().unwrap()))
@@ -142,13 +143,13 @@ fn status(pid: u32) -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.split_once(":\t")).map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// The insides of a process that is not dumpable are for the superuser to see. What native code sees of them from
-/// within is tried in `takeover`.
+/// Whether details of the process are visible. For a process that is not dumpable only the
+/// superuser sees them. `takeover` tests what native code sees from within.
 fn is_transparent(pid: u32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok()
 }
 
-/// Runs a call that waits, and looks at its worker from outside meanwhile.
+/// Runs a call that waits, and inspects its worker from outside meanwhile.
 fn while_it_waits(look: impl FnOnce(&Sandbox, u32)) {
     block_on(async {
         let program = Program::new();
@@ -180,8 +181,8 @@ async fn ran_in(sandbox: &Sandbox, program: &Program, call: Invocation) -> (u32,
 }
 
 #[test]
-fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
-    // Where isolates have no processes of their own.
+fn a_process_runs_one_call_or_the_calls_of_one_kept_isolate() {
+    // On this machine isolates do not have their own processes.
     if !Path::new("/proc/thread-self/children").exists() {
         return;
     }
@@ -199,7 +200,7 @@ fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
         }
         let (workers, processes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
-        assert_eq!(processes[2], processes[3], "the kept isolate is where it was");
+        assert_eq!(processes[2], processes[3], "the kept isolate is in the same process");
         let different: BTreeSet<_> = processes.iter().collect();
         assert_eq!(different.len(), 5, "{processes:?}");
         sandbox.close().await;
@@ -208,7 +209,7 @@ fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
 
 #[test]
 fn a_worker_has_one_socket_no_environment_and_no_files() {
-    // What somebody left open, not marked to be closed on exec.
+    // A stray descriptor that is not closed on exec.
     let _stray = nix::unistd::dup(std::fs::File::open("/etc/hostname").unwrap()).unwrap();
     while_it_waits(|_, worker| {
         let pid = inner(worker);
@@ -230,13 +231,13 @@ fn a_worker_has_one_socket_no_environment_and_no_files() {
                 assert!(is_own, "{link}");
             }
         }
-        // The socket once for each of its two directions.
+        // One socket descriptor for each direction.
         assert_eq!(sockets, 2);
     });
 }
 
 #[test]
-fn the_keeper_holds_nothing_and_is_locked_up_as_well() {
+fn the_keeper_has_no_descriptors_and_is_restricted_too() {
     while_it_waits(|_, worker| {
         if inner(worker) == worker {
             return;
@@ -251,11 +252,11 @@ fn the_keeper_holds_nothing_and_is_locked_up_as_well() {
 }
 
 #[test]
-fn the_kernel_confirms_what_the_report_says() {
+fn the_report_matches_the_state_in_the_kernel() {
     while_it_waits(|sandbox, worker| {
         let report = sandbox.report();
-        let stands = |name: &str| {
-            report.protections.iter().any(|wall| wall.name == name && wall.state == ProtectionState::Applied)
+        let is_in_force = |name: &str| {
+            report.protections.iter().any(|found| found.name == name && found.state == ProtectionState::Applied)
         };
         let inner = inner(worker);
         let found = status(inner);
@@ -276,14 +277,14 @@ fn the_kernel_confirms_what_the_report_says() {
             (names::CGROUP_NAMESPACE, "cgroup"),
         ] {
             if is_transparent(inner) {
-                assert_eq!(mine(kind) != theirs(kind), stands(name), "{name}");
+                assert_eq!(mine(kind) != theirs(kind), is_in_force(name), "{name}");
             }
         }
-        assert_eq!(inner != worker, stands(names::PROCESS_NAMESPACE));
-        if stands(names::USER_NAMESPACE) {
+        assert_eq!(inner != worker, is_in_force(names::PROCESS_NAMESPACE));
+        if is_in_force(names::USER_NAMESPACE) {
             assert_eq!(found["CapBnd"], "0000000000000000");
         }
-        if stands(names::ORDINARY_USER) {
+        if is_in_force(names::ORDINARY_USER) {
             assert!(!found["Uid"].split('\t').any(|id| id == "0"), "{}", found["Uid"]);
         }
         let limits = std::fs::read_to_string(format!("/proc/{inner}/limits")).unwrap();
@@ -303,13 +304,13 @@ fn the_kernel_confirms_what_the_report_says() {
     });
 }
 
-/// Native code that has taken the worker over and does not look at its socket.
+/// Native code that has taken over the worker and does not read its socket.
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
-/// Set by the test below, which starts this program anew as a runner that it can kill.
+/// Set by the test below, which runs this program again as a runner that it can kill.
 const PROGRAM: &str = "RUNNER_TO_BE_KILLED";
 
 #[test]
-#[ignore = "a part of the test below"]
+#[ignore = "plays the runner of the test below"]
 fn a_runner_that_is_killed() {
     let Ok(program) = std::env::var(PROGRAM) else { return };
     let program = std::mem::ManuallyDrop::new(Program(program.into()));
@@ -324,7 +325,7 @@ fn a_runner_that_is_killed() {
             line.write_all(b"\nready\n").unwrap();
             std::future::pending::<()>().await;
         };
-        let _ = tokio::join!(waiting(&sandbox, &gate, invocation("", json!("a word, and then no end"))), ready);
+        let _ = tokio::join!(waiting(&sandbox, &gate, invocation("", json!("an op, then no exit"))), ready);
     });
 }
 
@@ -346,8 +347,8 @@ fn no_worker_outlives_a_runner_that_is_killed() {
     runner.wait().unwrap();
     block_on(async {
         for process in held {
-            // Readable when the process is no more.
-            // SAFETY: the descriptor is owned by what it is handed to, and stays open as long as that.
+            // Readable when the process has exited.
+            // SAFETY: the descriptor is moved into the result and stays open as long as it.
             #[allow(unsafe_code)]
             let process = unsafe { AsyncFd::register(process) }.unwrap();
             let ended = tokio::time::timeout(Duration::from_secs(20), process.readable()).await;
@@ -362,7 +363,7 @@ fn hold(pid: i32) -> OwnedFd {
 }
 
 #[test]
-fn twenty_calls_side_by_side() {
+fn twenty_calls_run_at_the_same_time() {
     block_on(async {
         let sandbox = Arc::new(
             start(|options| {
@@ -392,12 +393,12 @@ fn twenty_calls_side_by_side() {
 }
 
 #[test]
-fn a_call_that_is_cancelled_while_its_isolate_is_made_costs_no_process() {
+fn cancelling_a_call_while_its_isolate_is_created_keeps_the_worker() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|options| options.grace = Duration::from_secs(30)).await;
         let worker = program.worker();
-        // The isolate that waits was made for another size.
+        // The isolate that is ready was created with another limit.
         let mut call = invocation(&function("for (;;);"), Value::Null);
         call.limits.memory_mb = 200;
         let cancel = CancellationToken::new();
@@ -410,7 +411,7 @@ fn a_call_that_is_cancelled_while_its_isolate_is_made_costs_no_process() {
 }
 
 #[test]
-fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
+fn calls_are_queued_and_a_queued_one_can_be_cancelled() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|_| {}).await;
@@ -433,7 +434,7 @@ fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
 }
 
 #[test]
-fn a_dropped_call_takes_its_worker_with_it() {
+fn dropping_a_call_kills_its_worker() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|_| {}).await;
@@ -441,7 +442,7 @@ fn a_dropped_call_takes_its_worker_with_it() {
         {
             let call = waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null));
             tokio::select! {
-                _ = call => panic!("the gate is shut"),
+                _ = call => panic!("the gate is closed"),
                 () = gate.reached.notified() => {}
             }
         }
@@ -452,7 +453,7 @@ fn a_dropped_call_takes_its_worker_with_it() {
 }
 
 #[test]
-fn closing_ends_every_worker_and_refuses_new_calls() {
+fn closing_stops_every_worker_and_refuses_new_calls() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|options| options.spares = 2).await;
@@ -466,7 +467,7 @@ fn closing_ends_every_worker_and_refuses_new_calls() {
     });
 }
 
-/// Whether workers are copies of one process here.
+/// Whether workers are forked from a zygote here.
 const HAS_ZYGOTE: bool = cfg!(target_os = "linux");
 
 fn of_tenant(number: u128, body: &str) -> Invocation {
@@ -474,7 +475,7 @@ fn of_tenant(number: u128, body: &str) -> Invocation {
 }
 
 #[test]
-fn a_zygote_that_was_killed_is_replaced_and_its_workers_go_on() {
+fn a_killed_zygote_is_replaced_and_its_workers_continue() {
     if !HAS_ZYGOTE {
         return;
     }
@@ -497,7 +498,7 @@ fn a_zygote_that_was_killed_is_replaced_and_its_workers_go_on() {
 }
 
 #[test]
-fn the_zygote_holds_nothing_of_the_runners_and_leads_a_session_of_its_own() {
+fn the_zygote_inherits_nothing_and_leads_its_own_session() {
     if !HAS_ZYGOTE {
         return;
     }
@@ -524,14 +525,14 @@ fn the_zygote_holds_nothing_of_the_runners_and_leads_a_session_of_its_own() {
     });
 }
 
-/// The whole number in `[0, 1e9)` that the difference of two numbers is, as on a clock.
+/// The difference of two numbers modulo 1, as an integer in `[0, 1e9)`.
 fn apart(one: &Value, other: &Value) -> i64 {
     let difference = one.as_f64().unwrap() - other.as_f64().unwrap();
     (difference.rem_euclid(1.0) * 1e9).round() as i64 % 1_000_000_000
 }
 
 #[test]
-fn the_numbers_of_one_process_say_nothing_of_those_of_another() {
+fn random_numbers_of_two_processes_are_unrelated() {
     const DRAWN: usize = 64;
     block_on(async {
         let program = Program::new();
@@ -546,7 +547,7 @@ fn the_numbers_of_one_process_say_nothing_of_those_of_another() {
                 drawn.push(numbers);
             }
         }
-        // Neither the same sequence from some place on, nor one that was moved by a constant.
+        // Not the same sequence with an offset, and not one that is shifted by a constant.
         for (at, one) in drawn.iter().enumerate() {
             for other in &drawn[at + 1..] {
                 for lag in 0..DRAWN / 2 {
@@ -562,10 +563,10 @@ fn the_numbers_of_one_process_say_nothing_of_those_of_another() {
     });
 }
 
-/// The first numbers of each generator: one that had been used before the processes were copied would give its next ones in
-/// all of them.
+/// The first numbers of each generator. A generator that was used before the fork would return the
+/// same next numbers in all processes.
 #[test]
-fn workers_that_are_copies_draw_numbers_of_their_own() {
+fn forked_workers_draw_different_numbers() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|options| options.max_workers = 3).await;
@@ -592,7 +593,7 @@ fn workers_that_are_copies_draw_numbers_of_their_own() {
 }
 
 #[test]
-fn idle_workers_are_ended_and_replaced_when_needed() {
+fn idle_workers_are_stopped_and_replaced_when_needed() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|options| options.idle = Duration::from_millis(1)).await;
@@ -611,7 +612,7 @@ fn idle_workers_are_ended_and_replaced_when_needed() {
 }
 
 #[test]
-fn a_program_that_is_no_worker_is_told_at_the_start() {
+fn a_program_that_is_not_a_worker_fails_the_start() {
     block_on(async {
         let mut command = worker();
         command.program = "/bin/true".into();

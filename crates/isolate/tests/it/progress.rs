@@ -1,4 +1,4 @@
-//! `context.progress`, from the tool's side and the world's.
+//! `context.progress`, on the tool's side and on the host's.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{block_on, function, invocation, shared};
 
-type Word = (Option<f64>, String);
+type Report = (Option<f64>, String);
 
-/// `getBreadcrumb(message)` answers when a word with this message was heard.
+/// `getBreadcrumb(message)` replies after a report with this message was received.
 #[derive(Default)]
-struct Listener(watch::Sender<Vec<Word>>);
+struct Listener(watch::Sender<Vec<Report>>);
 
 #[async_trait]
 impl HostOps for Listener {
@@ -27,82 +27,82 @@ impl HostOps for Listener {
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
         let ApiCall::GetBreadcrumb { id } = call else { return Err(OpError::new("NotFound", "no such method")) };
-        let mut heard = self.0.subscribe();
-        let _ = heard.wait_for(|words| words.iter().any(|(_, message)| *message == id)).await;
-        Ok(json!("heard"))
+        let mut reports = self.0.subscribe();
+        let _ = reports.wait_for(|reports| reports.iter().any(|(_, message)| *message == id)).await;
+        Ok(json!("received"))
     }
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
-        self.0.send_modify(|words| words.push((fraction, message.to_owned())));
+        self.0.send_modify(|reports| reports.push((fraction, message.to_owned())));
     }
 }
 
-fn run(body: &str, timeout_ms: u64) -> (Result<Value, ToolFailure>, Vec<Word>) {
-    let world = Arc::new(Listener::default());
+fn run(body: &str, timeout_ms: u64) -> (Result<Value, ToolFailure>, Vec<Report>) {
+    let host = Arc::new(Listener::default());
     let mut call = invocation(&function(body), Value::Null);
     call.limits.timeout_ms = timeout_ms;
-    let outcome = block_on(shared().run(call, world.clone(), CancellationToken::new()));
-    let words = world.0.borrow().clone();
-    (outcome.result, words)
+    let outcome = block_on(shared().run(call, host.clone(), CancellationToken::new()));
+    let reports = host.0.borrow().clone();
+    (outcome.result, reports)
 }
 
-/// What is heard of one word.
-fn heard(arguments: &str) -> Word {
-    let (result, mut words) = run(&format!("context.progress({arguments}); return 0"), 20_000);
+/// Runs one report and returns what the host received.
+fn received(arguments: &str) -> Report {
+    let (result, mut reports) = run(&format!("context.progress({arguments}); return 0"), 20_000);
     result.unwrap();
-    assert_eq!(words.len(), 1, "{arguments}: {words:?}");
-    words.remove(0)
+    assert_eq!(reports.len(), 1, "{arguments}: {reports:?}");
+    reports.remove(0)
 }
 
 #[test]
-fn a_word_reaches_the_world_as_the_tool_said_it() {
-    assert_eq!(heard("0.25, 'a quarter'"), (Some(0.25), "a quarter".into()));
-    assert_eq!(heard("1"), (Some(1.0), String::new()));
-    assert_eq!(heard("null, 'who knows'"), (None, "who knows".into()));
-    assert_eq!(heard(""), (None, String::new()));
-    assert_eq!(heard("0 / 0, 'of nothing'"), (None, "of nothing".into()));
-    assert_eq!(heard("1.0000000001, null"), (Some(1.0), String::new()));
-    assert_eq!(heard("-3"), (Some(0.0), String::new()));
-    assert_eq!(heard("0.5, 'half \\ud83d'"), (Some(0.5), "half \u{fffd}".into()));
-    let (_, long) = heard("0.5, 'ü'.repeat(100000)");
+fn a_report_reaches_the_host() {
+    assert_eq!(received("0.25, 'a quarter'"), (Some(0.25), "a quarter".into()));
+    assert_eq!(received("1"), (Some(1.0), String::new()));
+    assert_eq!(received("null, 'unknown'"), (None, "unknown".into()));
+    assert_eq!(received(""), (None, String::new()));
+    assert_eq!(received("0 / 0, 'of nothing'"), (None, "of nothing".into()));
+    assert_eq!(received("1.0000000001, null"), (Some(1.0), String::new()));
+    assert_eq!(received("-3"), (Some(0.0), String::new()));
+    assert_eq!(received("0.5, 'half \\ud83d'"), (Some(0.5), "half \u{fffd}".into()));
+    let (_, long) = received("0.5, 'ü'.repeat(100000)");
     assert_eq!(long, "ü".repeat(500));
 }
 
 #[test]
-fn wrong_arguments_are_errors_and_nothing_is_heard() {
+fn invalid_arguments_are_errors_and_not_sent() {
     for arguments in ["'half'", "{}", "1n", "0.5, 5", "0.5, {}", "Symbol()"] {
-        let (result, words) = run(&format!("context.progress({arguments})"), 20_000);
+        let (result, reports) = run(&format!("context.progress({arguments})"), 20_000);
         let failure = result.unwrap_err();
         assert!(failure.message.starts_with("TypeError: progress: "), "{arguments}: {failure}");
-        assert_eq!(words, [], "{arguments}");
+        assert_eq!(reports, [], "{arguments}");
     }
 }
 
 #[test]
-fn of_words_that_come_quickly_the_newest_is_heard() {
+fn of_reports_in_quick_succession_the_newest_is_sent() {
     let begun = Instant::now();
-    let (result, words) = run(
+    let (result, reports) = run(
         "for (let i = 0; i < 5000; i++) context.progress(i / 5000, `step ${i}`);
          return await context.api.getBreadcrumb('step 4999')",
         20_000,
     );
     let most = begun.elapsed().as_millis() / PROGRESS_INTERVAL.as_millis() + 2;
-    assert_eq!(result.unwrap(), "heard");
-    assert_eq!(words.first(), Some(&(Some(0.0), "step 0".into())));
-    assert_eq!(words.last(), Some(&(Some(0.9998), "step 4999".into())));
-    assert!((words.len() as u128) <= most, "{} of {most}", words.len());
+    assert_eq!(result.unwrap(), "received");
+    assert_eq!(reports.first(), Some(&(Some(0.0), "step 0".into())));
+    assert_eq!(reports.last(), Some(&(Some(0.9998), "step 4999".into())));
+    assert!((reports.len() as u128) <= most, "{} of {most}", reports.len());
 }
 
 #[test]
-fn words_do_not_keep_a_call_alive_nor_save_it_from_its_end() {
-    let (result, words) = run("while (true) context.progress(Math.random(), 'x'.repeat(500))", 1_000);
+fn reports_do_not_extend_the_timeout() {
+    let (result, reports) = run("while (true) context.progress(Math.random(), 'x'.repeat(500))", 1_000);
     assert_eq!(result.unwrap_err().code, ErrorCode::Timeout);
-    assert!((1..200).contains(&words.len()), "{}", words.len());
+    assert!((1..200).contains(&reports.len()), "{}", reports.len());
 }
 
 #[test]
-fn nobody_can_change_what_progress_is_or_look_into_it() {
-    let (result, words) = run(
+fn progress_cannot_be_changed_or_inspected() {
+    let (result, reports) = run(
         "const frozen = Object.isFrozen(context) && Object.isFrozen(context.progress);
          String.prototype.slice = () => 'stolen';
          context.progress.call(null, 0.5, 'mine');
@@ -110,5 +110,5 @@ fn nobody_can_change_what_progress_is_or_look_into_it() {
         20_000,
     );
     assert_eq!(result.unwrap(), json!([true, "function", 0, false]));
-    assert_eq!(words, [(Some(0.5), "mine".into())]);
+    assert_eq!(reports, [(Some(0.5), "mine".into())]);
 }

@@ -1,4 +1,4 @@
-//! What goes in and what comes out.
+//! Inputs and results.
 
 use breadcrumb::ErrorCode;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixture::{block_on, execute, function, invocation, run_in, script, shared, value};
 
 #[test]
-fn returns_json() {
+fn results_are_json() {
     let outcome = execute("return { sum: input.a + input.b };", json!({"a": 1, "b": 2}));
     assert_eq!(outcome.result.unwrap(), json!({"sum": 3}));
     assert_eq!(value("return null"), json!(null));
@@ -15,21 +15,21 @@ fn returns_json() {
 }
 
 #[test]
-fn input_arrives_as_it_was() {
+fn input_arrives_unchanged() {
     let mut deep = json!("bottom");
     for _ in 0..100 {
         deep = json!({ "in": [deep] });
     }
     let input = json!({"text": "ä \u{1F600} \u{2028}", "big": 9_007_199_254_740_991_i64, "none": null, "deep": deep});
     let outcome = execute("return input", input.clone());
-    // The result may be nested 100 levels deep.
+    // A result can have at most 100 levels.
     assert_eq!(outcome.result.unwrap_err().code, ErrorCode::InvalidOutput);
     let outcome = execute("return [input.text, input.big, input.none]", input);
     assert_eq!(outcome.result.unwrap(), json!(["ä \u{1F600} \u{2028}", 9_007_199_254_740_991_i64, null]));
 }
 
 #[test]
-fn what_json_carries_in_its_own_way_is_fine() {
+fn values_that_json_converts_are_accepted() {
     assert_eq!(value("return new Date(0)"), json!("1970-01-01T00:00:00.000Z"));
     assert_eq!(value("class P { constructor() { this.x = 1 } }; return new P()"), json!({"x": 1}));
     assert_eq!(value("return { toJSON() { return { y: 2 } } }"), json!({"y": 2}));
@@ -40,7 +40,7 @@ fn what_json_carries_in_its_own_way_is_fine() {
 }
 
 #[test]
-fn what_json_cannot_carry_is_refused_with_its_place() {
+fn values_that_json_cannot_represent_are_refused_with_their_path() {
     let cases = [
         ("return undefined", "$"),
         ("", "$"),
@@ -77,7 +77,7 @@ fn what_json_cannot_carry_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_is_nested_too_deeply_is_refused() {
+fn deeply_nested_results_are_refused() {
     for depth in [101, 5_000] {
         let body = format!("let o = null; for (let i = 0; i < {depth}; i++) o = [o]; return o");
         let failure = execute(&body, Value::Null).result.unwrap_err();
@@ -89,7 +89,7 @@ fn what_is_nested_too_deeply_is_refused() {
 }
 
 #[test]
-fn lone_surrogates_and_too_much_are_typed_errors() {
+fn lone_surrogates_and_too_large_values_are_typed_errors() {
     let failure = execute("return '\\ud800'", Value::Null).result.unwrap_err();
     assert_eq!(failure.code, ErrorCode::InvalidOutput);
     let failure = execute("return 'x'.repeat(5_000_000)", Value::Null).result.unwrap_err();
@@ -100,7 +100,7 @@ fn lone_surrogates_and_too_much_are_typed_errors() {
 }
 
 #[test]
-fn the_context_is_there_and_frozen() {
+fn the_context_is_complete_and_frozen() {
     let mut call = invocation(
         &function(
             "'use strict'; const tries = [() => { context.x = 1 }, () => { context.secrets.KEY = 'z' },
@@ -140,7 +140,7 @@ fn the_context_is_there_and_frozen() {
 }
 
 #[test]
-fn console_lines_come_home_with_their_levels() {
+fn console_lines_are_returned_with_their_levels() {
     let outcome = execute(
         "console.log('a', 1, {x: [1]}); console.info('b'); console.warn('c'); console.error('d'); console.debug('e');
          console.log('%s is %d', 'it', 5); return 1",
@@ -162,7 +162,7 @@ fn console_lines_come_home_with_their_levels() {
 }
 
 #[test]
-fn a_flood_on_the_console_is_cut() {
+fn console_output_is_truncated() {
     let outcome = execute("for (let i = 0; i < 5000; i++) console.log('line', i); return 1", Value::Null);
     assert_eq!(outcome.result.unwrap(), json!(1));
     assert_eq!(outcome.console.len(), 1000);
@@ -181,23 +181,23 @@ fn synchronous_and_reexported_functions_count_as_execute() {
 }
 
 #[test]
-fn setters_on_arrays_do_not_switch_off_the_guards() {
-    let spoil = "for (let i = 0; i < 120; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set() {}, get: () => undefined });";
-    for (result, told) in [
+fn setters_on_arrays_do_not_disable_the_checks() {
+    let setters = "for (let i = 0; i < 120; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set() {}, get: () => undefined });";
+    for (result, expected) in [
         ("let o = 'bottom'; for (let i = 0; i < 3000; i++) o = { o }; return o", "nested too deeply"),
         ("const o = {}; o.o = { o }; return o", "cycle"),
         ("return { a: { b: new Map() } }", "a Map"),
     ] {
-        let failure = execute(&format!("{spoil} {result}"), Value::Null).result.expect_err(result);
+        let failure = execute(&format!("{setters} {result}"), Value::Null).result.expect_err(result);
         assert_eq!(failure.code, ErrorCode::InvalidOutput, "{result}: {failure}");
-        assert!(failure.message.contains(told), "{result}: {failure}");
+        assert!(failure.message.contains(expected), "{result}: {failure}");
     }
-    let outcome = execute(&format!("{spoil} console.log('a', 'b', {{ c: 1 }}); return 1"), Value::Null);
+    let outcome = execute(&format!("{setters} console.log('a', 'b', {{ c: 1 }}); return 1"), Value::Null);
     assert!(outcome.console[0].message.starts_with("a b {"), "{:?}", outcome.console);
 }
 
 #[test]
-fn thrown_proxies_are_told_whatever_their_traps_do() {
+fn thrown_proxies_are_ordinary_failures() {
     for body in [
         "const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); throw proxy",
         "const { proxy, revoke } = Proxy.revocable(function () {}, {}); revoke(); throw proxy",

@@ -1,5 +1,5 @@
-//! The engine has fallen: native code in the worker's jail does what it likes, and nothing comes of it. The program is
-//! `takeover`; what it tries, and what must come of each, stands in its own list.
+//! The engine was exploited: native code in the worker's jail does what it likes, without success.
+//! The program is `takeover`; its list has the attempts and their expected outcomes.
 
 #[path = "../../takeover/must.rs"]
 mod must;
@@ -23,7 +23,7 @@ use crate::walls::OF_THE_WORKER;
 use must::Must;
 
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
-/// Time for attempts that must run out of it, in ms.
+/// Timeout of attempts that must reach it, in ms.
 const SHORT: u64 = 300;
 
 struct Attempt {
@@ -32,8 +32,8 @@ struct Attempt {
 }
 
 fn attempts() -> Vec<Attempt> {
-    let told = std::process::Command::new(TAKEOVER).arg("list").output().unwrap();
-    let list: Vec<(String, Must)> = serde_json::from_slice(&told.stdout).unwrap();
+    let output = std::process::Command::new(TAKEOVER).arg("list").output().unwrap();
+    let list: Vec<(String, Must)> = serde_json::from_slice(&output.stdout).unwrap();
     list.into_iter().map(|(name, must)| Attempt { name, must }).collect()
 }
 
@@ -41,7 +41,7 @@ fn takeover() -> WorkerCommand {
     WorkerCommand { program: PathBuf::from(TAKEOVER), args: Vec::new() }
 }
 
-/// The same program on a kernel that refuses these system calls.
+/// The same program under a filter that refuses these system calls.
 fn behind(calls: &str, command: &WorkerCommand) -> WorkerCommand {
     let args = vec!["behind".into(), calls.into(), command.program.clone().into()];
     WorkerCommand { program: PathBuf::from(TAKEOVER), args }
@@ -63,14 +63,14 @@ async fn started_in(cgroups: CgroupUse, command: WorkerCommand, level: Level) ->
 async fn tried(sandbox: &Sandbox, name: &str, timeout_ms: u64) -> Result<Value, ToolFailure> {
     let mut call = invocation("", json!(name));
     call.limits.timeout_ms = timeout_ms;
-    sandbox.run(call, Arc::new(NoAnswer), CancellationToken::new()).await.result
+    sandbox.run(call, Arc::new(NoReply), CancellationToken::new()).await.result
 }
 
-/// A world in which every op is under way for ever.
-struct NoAnswer;
+/// A host that never replies.
+struct NoReply;
 
 #[async_trait]
-impl HostOps for NoAnswer {
+impl HostOps for NoReply {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         std::future::pending().await
     }
@@ -80,20 +80,20 @@ impl HostOps for NoAnswer {
     }
 }
 
-/// What is wrong with what came of the attempt.
-fn wrong(must: &Must, came: &Result<Value, ToolFailure>) -> Option<String> {
-    let is_right = match (must, came) {
+/// Says how the outcome differs from the expected one.
+fn wrong(must: &Must, outcome: &Result<Value, ToolFailure>) -> Option<String> {
+    let is_right = match (must, outcome) {
         (Must::Die, Err(failure)) => {
             failure.code == ErrorCode::ExecutionFailed && failure.message.contains("forbidden system call")
         }
-        (Must::Refuse(errors), Ok(told)) => {
-            told["refused"].as_i64().is_some_and(|error| errors.iter().any(|known| i64::from(*known) == error))
+        (Must::Refuse(errors), Ok(found)) => {
+            found["refused"].as_i64().is_some_and(|error| errors.iter().any(|known| i64::from(*known) == error))
         }
-        (Must::Give(value), Ok(told)) => told["done"] == json!(*value),
-        (Must::AtMost(bound), Ok(told)) => {
-            told["refused"].is_i64() || told["done"].as_i64().is_some_and(|value| value <= *bound)
+        (Must::Give(value), Ok(found)) => found["done"] == json!(*value),
+        (Must::AtMost(bound), Ok(found)) => {
+            found["refused"].is_i64() || found["done"].as_i64().is_some_and(|value| value <= *bound)
         }
-        // Without namespaces the kernel's own count of memory may end the process first.
+        // Without namespaces the kernel's memory limit may kill the process first.
         (Must::AtMost(_), Err(failure)) => failure.code == ErrorCode::ResourceExhausted,
         (Must::TimeOut, Err(failure)) => failure.code == ErrorCode::Timeout,
         (Must::Breach, Err(failure)) => {
@@ -102,7 +102,7 @@ fn wrong(must: &Must, came: &Result<Value, ToolFailure>) -> Option<String> {
         (Must::End, Err(failure)) => [ErrorCode::ExecutionFailed, ErrorCode::ResourceExhausted].contains(&failure.code),
         _ => false,
     };
-    (!is_right).then(|| format!("must {must:?}, came {came:?}"))
+    (!is_right).then(|| format!("expected {must:?}, got {outcome:?}"))
 }
 
 fn try_all(command: WorkerCommand, wanted: impl Fn(&Attempt) -> bool) {
@@ -115,8 +115,8 @@ fn try_all_in(cgroups: CgroupUse, command: WorkerCommand, wanted: impl Fn(&Attem
         let mut found = Vec::new();
         for attempt in attempts().into_iter().filter(wanted) {
             let timeout = if attempt.must == Must::TimeOut { SHORT } else { 20_000 };
-            let came = tried(&sandbox, &attempt.name, timeout).await;
-            found.extend(wrong(&attempt.must, &came).map(|what| format!("{}: {what}", attempt.name)));
+            let outcome = tried(&sandbox, &attempt.name, timeout).await;
+            found.extend(wrong(&attempt.must, &outcome).map(|what| format!("{}: {what}", attempt.name)));
             let after = tried(&sandbox, "a good call", 20_000).await;
             if after != Ok(json!("a good answer")) {
                 found.push(format!("after {}: {after:?}", attempt.name));
@@ -132,20 +132,20 @@ fn is_deadly(attempt: &Attempt) -> bool {
 }
 
 #[test]
-fn what_only_an_attacker_does_ends_the_process() {
+fn attempts_that_only_an_attacker_makes_kill_the_process() {
     try_all(takeover(), is_deadly);
 }
 
 #[test]
-fn everything_else_comes_to_nothing() {
+fn all_other_attempts_have_no_effect() {
     try_all(takeover(), |attempt| !is_deadly(attempt));
 }
 
-/// The zygote refuses to be copied in the second case.
+/// In the second case the zygote refuses to be forked.
 #[test]
-fn a_generator_that_was_used_before_a_fork_is_noticed() {
-    let told = std::process::Command::new(TAKEOVER).arg("copies").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&told.stdout), "true false\n", "{told:?}");
+fn a_generator_that_was_used_before_a_fork_is_detected() {
+    let output = std::process::Command::new(TAKEOVER).arg("copies").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "true false\n", "{output:?}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn memory_is_bounded_without_control_groups_too() {
 }
 
 #[test]
-fn there_are_many_attempts_and_each_has_a_name_of_its_own() {
+fn there_are_many_attempts_with_unique_names() {
     let all = attempts();
     let names: BTreeSet<_> = all.iter().map(|attempt| &attempt.name).collect();
     assert_eq!(names.len(), all.len());
@@ -164,17 +164,17 @@ fn there_are_many_attempts_and_each_has_a_name_of_its_own() {
 }
 
 #[test]
-fn an_attempt_that_works_is_seen() {
-    // The same program where the kernel gives nothing of the jail that matters here.
+fn a_successful_attempt_is_detected() {
+    // The same program without the restrictions that matter here.
     let bare = behind("unshare,landlock,seccomp", &takeover());
     let all = attempts();
     block_on(async {
         let sandbox = started(bare, Level::Minimal).await.unwrap();
         for name in ["a socket on this machine", "the list of users", "who its parent is", "a file in memory"] {
             let attempt = all.iter().find(|attempt| attempt.name == name).unwrap();
-            let came = tried(&sandbox, name, 20_000).await;
-            assert!(came.as_ref().is_ok_and(|told| told["done"].is_i64()), "{name}: {came:?}");
-            assert!(wrong(&attempt.must, &came).is_some(), "{name}");
+            let outcome = tried(&sandbox, name, 20_000).await;
+            assert!(outcome.as_ref().is_ok_and(|found| found["done"].is_i64()), "{name}: {outcome:?}");
+            assert!(wrong(&attempt.must, &outcome).is_some(), "{name}");
         }
         let failure = tried(&sandbox, "no such attempt", 20_000).await.unwrap_err();
         assert_eq!(failure.code, ErrorCode::ToolNotFound);
@@ -183,12 +183,12 @@ fn an_attempt_that_works_is_seen() {
 }
 
 #[test]
-fn it_is_the_very_jail_of_the_worker() {
-    let walls = |report: &Report| OF_THE_WORKER.map(|name| state(report, name));
-    let of_the_worker = walls(shared().report());
+fn takeover_runs_in_the_same_jail_as_a_worker() {
+    let states = |report: &Report| OF_THE_WORKER.map(|name| state(report, name));
+    let of_the_worker = states(shared().report());
     block_on(async {
         let sandbox = started(takeover(), Level::Strict).await.unwrap();
-        assert_eq!(walls(sandbox.report()), of_the_worker);
+        assert_eq!(states(sandbox.report()), of_the_worker);
         sandbox.close().await;
     });
 }
@@ -197,34 +197,34 @@ fn state(report: &Report, name: &str) -> Option<ProtectionState> {
     report.protections.iter().find(|protection| protection.name == name).map(|protection| protection.state.clone())
 }
 
-fn stands(report: &Report, name: &str) -> bool {
+fn is_in_force(report: &Report, name: &str) -> bool {
     state(report, name) == Some(ProtectionState::Applied)
 }
 
 #[test]
-fn without_namespaces_the_jail_still_holds() {
+fn the_jail_holds_without_namespaces() {
     block_on(async {
         let sandbox = started(behind("unshare", &worker()), Level::Strict).await.unwrap();
         let report = sandbox.report();
         for name in [names::USER_NAMESPACE, names::PROCESS_NAMESPACE, names::NETWORK_NAMESPACE, names::EMPTY_ROOT] {
             assert!(matches!(state(report, name), Some(ProtectionState::Unavailable(_))), "{name}");
         }
-        assert!(stands(report, names::LANDLOCK) && stands(report, names::SECCOMP));
-        let answer = run_in(&sandbox, invocation(&function("return 1 + 1"), Value::Null)).await;
-        assert_eq!(answer.result.unwrap(), json!(2));
+        assert!(is_in_force(report, names::LANDLOCK) && is_in_force(report, names::SECCOMP));
+        let outcome = run_in(&sandbox, invocation(&function("return 1 + 1"), Value::Null)).await;
+        assert_eq!(outcome.result.unwrap(), json!(2));
         sandbox.close().await;
     });
     try_all(behind("unshare", &takeover()), |_| true);
 }
 
 #[test]
-fn where_the_zygote_cannot_be_copied_workers_are_started_and_the_jail_holds() {
+fn the_jail_holds_if_workers_cannot_be_forked_from_the_zygote() {
     block_on(async {
         let sandbox = started(behind("copies", &worker()), Level::Strict).await.unwrap();
-        assert!(stands(sandbox.report(), names::SECCOMP));
+        assert!(is_in_force(sandbox.report(), names::SECCOMP));
         for n in 1..=3 {
-            let answer = run_in(&sandbox, invocation(&function("return input + 1"), json!(n))).await;
-            assert_eq!(answer.result.unwrap(), json!(n + 1));
+            let outcome = run_in(&sandbox, invocation(&function("return input + 1"), json!(n))).await;
+            assert_eq!(outcome.result.unwrap(), json!(n + 1));
         }
         sandbox.close().await;
     });
@@ -247,7 +247,7 @@ async fn missing(command: WorkerCommand) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_strict_calls_for_is_called_for() {
+fn strict_requires_each_protection() {
     let cases: [(&str, &[&str]); 7] = [
         ("unshare,landlock", &["no files"]),
         ("mount,landlock", &["no files"]),
@@ -260,7 +260,7 @@ fn what_strict_calls_for_is_called_for() {
     block_on(async {
         for (calls, expected) in cases {
             let missing = missing(behind(calls, &worker())).await;
-            // More is missing where the kernel refuses more by itself.
+            // More may be missing if this kernel refuses more.
             for name in expected {
                 assert!(missing.iter().any(|(found, _)| found == name), "{calls}: {missing:?}");
             }
@@ -269,13 +269,13 @@ fn what_strict_calls_for_is_called_for() {
 }
 
 #[test]
-fn minimal_takes_what_there_is_and_says_what_is_missing() {
+fn minimal_runs_and_reports_what_is_missing() {
     block_on(async {
         let sandbox = started(behind("unshare,landlock,seccomp", &worker()), Level::Minimal).await.unwrap();
         assert_eq!(sandbox.report().missing().len(), 3);
         assert_eq!(sandbox.report().level, Level::Minimal);
-        let answer = run_in(&sandbox, invocation(&function("return 1 + 1"), Value::Null)).await;
-        assert_eq!(answer.result.unwrap(), json!(2));
+        let outcome = run_in(&sandbox, invocation(&function("return 1 + 1"), Value::Null)).await;
+        assert_eq!(outcome.result.unwrap(), json!(2));
         sandbox.close().await;
     });
 }

@@ -1,4 +1,4 @@
-//! How long calls take, printed for whoever asks.
+//! Prints how long calls take.
 
 #![allow(clippy::print_stderr)]
 
@@ -11,7 +11,7 @@ use crate::fixture::{block_on, function, invocation, run_in, shared, start};
 
 #[test]
 #[ignore = "prints timings; run it by hand with --nocapture"]
-fn calls_take() {
+fn call_durations() {
     let print = |what: &str, mut times: Vec<Duration>| {
         times.sort();
         eprintln!(
@@ -58,5 +58,5 @@ fn calls_take() {
         }
         times
     });
-    print("a worker process from nothing", times);
+    print("a new worker process", times);
 }

@@ -1,4 +1,4 @@
-//! What tool code finds when it looks for the way out.
+//! What tool code finds when it looks for a way out, and the report.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::fixture::{shared, value};
 
 #[test]
-fn the_engines_own_doors_are_gone() {
+fn the_engines_own_globals_are_removed() {
     let found = value(
         "const names = ['Deno', '__bootstrap', '__sandbox', 'SharedArrayBuffer', 'Atomics', 'process', 'require', 'Buffer',
              'global', 'Worker', 'WebSocket', 'EventSource', 'navigator', 'localStorage', 'caches', 'alert', 'importScripts'];
@@ -24,7 +24,8 @@ fn the_engines_own_doors_are_gone() {
 
 #[test]
 fn no_op_is_reachable_from_any_global() {
-    // Walks everything that hangs on the global object and looks for functions by the names of ops.
+    // Walks everything that is reachable from the global object and looks for functions with names
+    // of ops.
     let found = value(
         "const seen = new Set(); const found = []; const queue = [[globalThis, '']];
          while (queue.length) {
@@ -65,7 +66,7 @@ pub const OF_THE_WORKER: [&str; 18] = [
     names::LOW_PRIORITY,
 ];
 
-/// What every Linux of today gives to everybody.
+/// Protections that every current Linux supports without privileges.
 const WITHOUT_ANY_RIGHTS: [&str; 8] = [
     names::DESCRIPTORS,
     names::PRIVILEGES,
@@ -84,7 +85,7 @@ fn the_report_names_engine_and_protections() {
     assert!(report.has_snapshot);
     let found: BTreeMap<&str, &ProtectionState> =
         report.protections.iter().map(|protection| (protection.name.as_str(), &protection.state)).collect();
-    assert_eq!(found.len(), report.protections.len(), "a protection is told twice: {:?}", report.protections);
+    assert_eq!(found.len(), report.protections.len(), "a protection is reported twice: {:?}", report.protections);
     assert_eq!(report.missing(), []);
     for name in OF_THE_WORKER {
         assert!(found.contains_key(name), "{name}: {found:?}");
@@ -95,7 +96,7 @@ fn the_report_names_engine_and_protections() {
 }
 
 #[test]
-fn import_meta_says_nothing_of_this_machine() {
+fn import_meta_reveals_nothing_about_the_machine() {
     let meta = value("return [typeof import.meta.dirname, typeof import.meta.filename, import.meta.url]");
     assert_eq!(meta, json!(["undefined", "undefined", "tool:///tool.js"]));
 }

@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_one_side_writes_the_other_reads(frames in frames(), cut in 1_usize..100) {
+    fn written_frames_are_read_unchanged(frames in frames(), cut in 1_usize..100) {
         let mut blocking = Vec::new();
         let mut encoded = BytesMut::new();
         for frame in &frames {
@@ -62,7 +62,7 @@ proptest! {
         }
         prop_assert!(read_frame(&mut from).unwrap().is_none());
 
-        // The same in pieces of any size.
+        // The same in chunks of any size.
         let mut buffer = BytesMut::new();
         let mut decoded = Vec::new();
         for piece in blocking.chunks(cut) {
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_an_error_or_waits_for_more(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_an_error_or_an_incomplete_frame(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut buffer = BytesMut::from(&noise[..]);
         while let Ok(Some(frame)) = FrameCodec.decode(&mut buffer) {
             prop_assert!(frame.payload.len() <= MAX_PAYLOAD_BYTES);
@@ -95,7 +95,7 @@ fn announced(length: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_length_that_no_frame_has_is_refused_before_anything_is_kept_for_it() {
+fn an_invalid_length_is_refused_before_memory_is_allocated() {
     for (length, is_right) in [
         (0, false),
         (HEADER_BYTES as u32 - 1, false),
@@ -137,7 +137,7 @@ fn too_large_a_payload_is_not_written() {
 }
 
 #[test]
-fn a_credit_says_how_much() {
+fn a_credit_has_a_number_of_bytes() {
     assert_eq!(Frame::credit(1, 2, 4096).credited(), Some(4096));
     assert_eq!(Frame::new(Kind::Credit, 1, 2, "abc").credited(), None);
 }

@@ -1,4 +1,5 @@
-//! Workers that do what no worker does. This test program plays them itself: the ignored tests are its roles.
+//! Workers that break the protocol. This test program plays them itself: the ignored tests are its
+//! roles.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,7 +31,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Never answers.
+/// A host that never replies.
 struct Silent;
 
 #[async_trait]
@@ -93,22 +94,22 @@ async fn breach(role: &str) -> String {
 }
 
 #[tokio::test]
-async fn whoever_breaks_the_protocol_is_ended() {
+async fn a_worker_that_breaks_the_protocol_is_terminated() {
     let broken = [
         ("floods_the_console", "more console lines"),
-        ("talks_after_the_console_is_full", "more console lines"),
-        ("asks_for_too_much_at_once", "more than 64 operations"),
-        ("asks_twice_under_one_number", "operation 7 twice"),
-        ("asks_what_nobody_can_read", "cannot be read"),
+        ("writes_after_the_console_is_full", "more console lines"),
+        ("starts_too_many_ops", "more than 64 operations"),
+        ("reuses_an_op_number", "operation 7 twice"),
+        ("sends_an_unreadable_op", "cannot be read"),
         ("names_another_process_later", "a frame Process"),
         ("starts_twice", "a frame Started"),
-        ("tells_a_code_cache_that_nobody_wants", "a frame CodeCache"),
-        ("keeps_talking_of_another_call", "other calls"),
+        ("sends_an_unrequested_code_cache", "a frame CodeCache"),
+        ("sends_frames_of_another_call", "other calls"),
         ("sends_noise", "unknown frame kind"),
         ("floods_with_progress", "more often than a call can"),
-        ("is_further_than_the_end", "an invalid progress report"),
-        ("tells_a_story_of_its_progress", "an invalid progress report"),
-        ("tells_of_its_progress_in_noise", "progress report that cannot be read"),
+        ("reports_progress_above_one", "an invalid progress report"),
+        ("sends_a_too_long_progress_message", "an invalid progress report"),
+        ("sends_malformed_progress", "progress report that cannot be read"),
     ];
     for (role, words) in broken {
         let message = breach(role).await;
@@ -117,26 +118,26 @@ async fn whoever_breaks_the_protocol_is_ended() {
 }
 
 #[tokio::test]
-async fn too_large_a_result_is_not_taken() {
-    let failure = call("answers_too_much").await.result.unwrap_err();
+async fn too_large_a_result_is_refused() {
+    let failure = call("sends_too_large_a_result").await.result.unwrap_err();
     assert_eq!(failure.code, ErrorCode::ResourceExhausted);
     assert_eq!(failure.details.unwrap(), json!({ "limit": "output_bytes", "allowed": MAX_OUTPUT_BYTES }));
 }
 
 #[tokio::test]
-async fn a_failure_says_no_more_than_an_honest_one() {
+async fn a_too_long_failure_is_truncated() {
     let failure = call("fails_at_length").await.result.unwrap_err();
     assert!(failure.message.len() < 70_000 && failure.message.ends_with("..."), "{}", failure.message.len());
     assert_eq!(failure.details, None);
 }
 
 #[tokio::test]
-async fn operations_that_ask_with_too_much_together_are_refused() {
-    let told = call("asks_with_too_much_together").await.result.unwrap();
-    assert_eq!(told["err"]["name"], "ResourceExhausted", "{told}");
+async fn too_large_arguments_of_all_ops_together_are_refused() {
+    let refused = call("sends_too_large_arguments_together").await.result.unwrap();
+    assert_eq!(refused["err"]["name"], "ResourceExhausted", "{refused}");
 }
 
-/// Reads a request's body when it is asked for something else, and tells what it consisted of.
+/// Reads a request's body after an API call arrives, and reports its chunks.
 #[derive(Default)]
 struct LateReader(Notify);
 
@@ -164,10 +165,10 @@ async fn a_body_of_single_bytes_is_held_in_one_piece() {
 }
 
 #[tokio::test]
-async fn request_bodies_of_all_calls_together_have_a_bound() {
+async fn request_bodies_of_all_calls_together_are_limited() {
     let sandbox = start_with("opens_two_bodies", |options| options.upload_bytes = 0).await;
     let outcome = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
-    // The first is the call's own: nobody else can take its room.
+    // The first body uses the call's own memory, which other calls cannot take.
     let refused = outcome.result.unwrap();
     assert_eq!(
         (&refused["op"], &refused["reply"]["err"]["name"]),
@@ -184,8 +185,8 @@ async fn more_of_a_body_than_was_granted_is_a_breach() {
 }
 
 #[tokio::test]
-async fn a_worker_that_keeps_busy_after_its_call_is_ended() {
-    let sandbox = start("burns_after_its_call").await;
+async fn a_worker_that_uses_cpu_after_its_call_is_stopped() {
+    let sandbox = start("uses_cpu_after_its_call").await;
     let first = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
     let process = first.result.unwrap();
     while std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
@@ -197,7 +198,7 @@ async fn a_worker_that_keeps_busy_after_its_call_is_ended() {
 }
 
 #[tokio::test]
-async fn no_call_meets_a_worker_that_broke_the_protocol_after_another() {
+async fn a_worker_that_broke_the_protocol_after_a_call_gets_no_other() {
     let sandbox = start("sends_noise_after_its_call").await;
     let mut processes = Vec::new();
     for _ in 0..3 {
@@ -209,8 +210,8 @@ async fn no_call_meets_a_worker_that_broke_the_protocol_after_another() {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_up_and_lives_on_is_killed() {
-    let failure = call("hangs_up_and_lives_on").await.result.unwrap_err();
+async fn a_worker_that_closes_the_socket_and_keeps_running_is_killed() {
+    let failure = call("closes_the_socket_and_keeps_running").await.result.unwrap_err();
     assert_eq!(
         (failure.code, failure.message.as_str()),
         (ErrorCode::ExecutionFailed, "the tool's worker process was killed")
@@ -218,7 +219,7 @@ async fn a_worker_that_hangs_up_and_lives_on_is_killed() {
 }
 
 #[tokio::test]
-async fn a_worker_that_names_a_process_of_somebody_else_gets_no_hold_on_it() {
+async fn a_worker_cannot_name_a_process_that_is_not_its_own() {
     let mut options = SandboxOptions::new(WorkerCommand {
         program: std::env::current_exe().unwrap(),
         args: ["--exact", "--ignored", "hostile_worker::names_the_first_process"].map(Into::into).to_vec(),
@@ -229,18 +230,18 @@ async fn a_worker_that_names_a_process_of_somebody_else_gets_no_hold_on_it() {
     assert!(refused.to_string().contains("process 1 is not a child of"), "{refused}");
 }
 
-/// The worker's side: greets. `None` when nobody started this as a worker.
+/// The worker's side: says hello. `None` if this was not started as a worker.
 fn greeted(process: u32) -> Option<File> {
     greeted_behind(process, Vec::new, false)
 }
 
-/// Greets, and tells of `walls`, and whether tool code runs in a child.
-fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>, has_child: bool) -> Option<File> {
+/// Says hello and reports `protections`, and whether tool code runs in a child.
+fn greeted_behind(process: u32, protections: impl FnOnce() -> Vec<Protection>, has_child: bool) -> Option<File> {
     let kind = std::fs::metadata(format!("/proc/self/fd/{SOCKET_FD}")).ok()?.file_type();
     if !kind.is_socket() || std::env::vars_os().next().is_some() {
         return None;
     }
-    // SAFETY: it is the socket that the parent handed over, and nobody else in this process uses it.
+    // SAFETY: the parent passed this socket, and nothing else in this process uses it.
     #[allow(unsafe_code)]
     let mut socket = unsafe { File::from_raw_fd(SOCKET_FD) };
     let begin: Begin = decode(&read_frame(&mut socket).unwrap().unwrap().payload).unwrap();
@@ -256,13 +257,13 @@ fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>, has_chi
         isolates: 10,
         has_child,
         left_to_process: Vec::new(),
-        protections: walls(),
+        protections: protections(),
     };
     send(&mut socket, Kind::Hello, 0, 0, &encode(&hello).unwrap());
     Some(socket)
 }
 
-/// Waits for the call and says that it began.
+/// Waits for the call and reports its start.
 fn started() -> Option<File> {
     let mut socket = greeted(std::process::id())?;
     let call = read_frame(&mut socket).unwrap().unwrap();
@@ -271,7 +272,7 @@ fn started() -> Option<File> {
     Some(socket)
 }
 
-/// The parent may have had enough.
+/// Ignores errors: the parent may have closed the socket.
 fn send(socket: &mut File, kind: Kind, call: u32, op: u32, payload: &[u8]) {
     let _ = write_frame(socket, &Frame::new(kind, call, op, payload.to_vec()));
 }
@@ -280,16 +281,16 @@ fn done(socket: &mut File, result: CallResult) {
     send(socket, Kind::Done, 1, 0, &encode(&CallDone::fresh(result)).unwrap());
 }
 
-/// Stays until the parent hangs up.
+/// Waits until the parent closes the socket.
 fn stay(mut socket: File) {
     let _ = socket.read_to_end(&mut Vec::new());
 }
 
-fn word(fraction: f64, message: &str) -> Vec<u8> {
+fn report(fraction: f64, message: &str) -> Vec<u8> {
     encode(&ProgressUpdate { fraction: Some(fraction), message: message.into() }).unwrap().to_vec()
 }
 
-/// A frame of a kind that nobody knows.
+/// A frame of an unknown kind.
 const NOISE: [u8; 13] = [9, 0, 0, 0, 77, 1, 0, 0, 0, 0, 0, 0, 0];
 
 fn line() -> Vec<u8> {
@@ -341,20 +342,20 @@ roles! {
             send(socket, Kind::Console, 1, 0, &line());
         }
     };
-    talks_after_the_console_is_full: |socket| {
+    writes_after_the_console_is_full: |socket| {
         send(socket, Kind::ConsoleFull, 1, 0, &[]);
         send(socket, Kind::Console, 1, 0, &line());
     };
-    asks_for_too_much_at_once: |socket| {
+    starts_too_many_ops: |socket| {
         for op in 1..=2 * MAX_OPS_IN_FLIGHT as u32 + 1 {
             send(socket, Kind::Api, 1, op, &asking());
         }
     };
-    asks_twice_under_one_number: |socket| {
+    reuses_an_op_number: |socket| {
         send(socket, Kind::Api, 1, 7, &asking());
         send(socket, Kind::Api, 1, 7, &asking());
     };
-    asks_with_too_much_together: |socket| {
+    sends_too_large_arguments_together: |socket| {
         let record = json!({ "title": "x".repeat(6 << 20) });
         let ask = encode(&ApiCall::CreateBreadcrumb { record }).unwrap();
         for op in 1..=3 {
@@ -379,8 +380,8 @@ roles! {
             send(socket, Kind::Fetch, 1, op, &posting());
         }
         let reply = first(socket, Kind::FetchReply);
-        let told = json!({ "op": reply.op, "reply": decode::<Value>(&reply.payload).unwrap() });
-        done(socket, CallResult::Ok(RawValue::from_string(told.to_string()).unwrap()));
+        let refused = json!({ "op": reply.op, "reply": decode::<Value>(&reply.payload).unwrap() });
+        done(socket, CallResult::Ok(RawValue::from_string(refused.to_string()).unwrap()));
     };
     sends_more_of_a_body_than_was_granted: |socket| {
         send(socket, Kind::Fetch, 1, 1, &posting());
@@ -388,14 +389,14 @@ roles! {
             send(socket, Kind::BodyChunk, 1, 1, &vec![b'x'; 30_000]);
         }
     };
-    asks_what_nobody_can_read: |socket| send(socket, Kind::Api, 1, 1, b"{\"method\": \"rm -rf\"}");
+    sends_an_unreadable_op: |socket| send(socket, Kind::Api, 1, 1, b"{\"method\": \"rm -rf\"}");
     names_another_process_later: |socket| {
         let named = Frame::process(1);
         send(socket, Kind::Process, 1, 0, &named.payload);
     };
     starts_twice: |socket| send(socket, Kind::Started, 1, 0, &[]);
-    tells_a_code_cache_that_nobody_wants: |socket| send(socket, Kind::CodeCache, 1, 0, b"cache");
-    keeps_talking_of_another_call: |socket| {
+    sends_an_unrequested_code_cache: |socket| send(socket, Kind::CodeCache, 1, 0, b"cache");
+    sends_frames_of_another_call: |socket| {
         for _ in 0..20_000 {
             send(socket, Kind::Console, 9, 0, &line());
         }
@@ -406,19 +407,19 @@ roles! {
     };
     floods_with_progress: |socket| {
         for _ in 0..20_000 {
-            send(socket, Kind::Progress, 1, 0, &word(0.5, "on the way"));
+            send(socket, Kind::Progress, 1, 0, &report(0.5, "on the way"));
         }
     };
-    is_further_than_the_end: |socket| {
-        send(socket, Kind::Progress, 1, 0, &word(1.5, ""));
+    reports_progress_above_one: |socket| {
+        send(socket, Kind::Progress, 1, 0, &report(1.5, ""));
     };
-    tells_a_story_of_its_progress: |socket| {
-        send(socket, Kind::Progress, 1, 0, &word(0.5, &"x".repeat(MAX_PROGRESS_BYTES + 1)));
+    sends_a_too_long_progress_message: |socket| {
+        send(socket, Kind::Progress, 1, 0, &report(0.5, &"x".repeat(MAX_PROGRESS_BYTES + 1)));
     };
-    tells_of_its_progress_in_noise: |socket| {
+    sends_malformed_progress: |socket| {
         send(socket, Kind::Progress, 1, 0, b"{\"fraction\":");
     };
-    answers_too_much: |socket| {
+    sends_too_large_a_result: |socket| {
         let text = format!("\"{}\"", "x".repeat(MAX_OUTPUT_BYTES));
         done(socket, CallResult::Ok(RawValue::from_string(text).unwrap()));
     };
@@ -433,7 +434,7 @@ roles! {
         });
         send(socket, Kind::Done, 1, 0, failed.to_string().as_bytes());
     };
-    burns_after_its_call: |socket| {
+    uses_cpu_after_its_call: |socket| {
         done(socket, CallResult::Ok(RawValue::from_string(std::process::id().to_string()).unwrap()));
         loop {
             std::hint::spin_loop();
@@ -446,10 +447,10 @@ roles! {
         let mut bytes = Vec::new();
         write_frame(&mut bytes, &done).unwrap();
         bytes.extend(NOISE);
-        // At once, so that the noise is there when the next call looks for a worker.
+        // In one write, so that the noise has arrived when the next call looks for a worker.
         let _ = socket.write_all(&bytes);
     };
-    hangs_up_and_lives_on: |socket| {
+    closes_the_socket_and_keeps_running: |socket| {
         nix::sys::socket::shutdown(SOCKET_FD, nix::sys::socket::Shutdown::Both).unwrap();
         let _ = socket;
         std::thread::sleep(Duration::from_mins(1));
@@ -464,7 +465,7 @@ fn names_the_first_process() {
     }
 }
 
-/// Two calls of one tenant in workers that play `role`: what either was answered.
+/// Runs two calls of one tenant in workers that play `role`, and returns their results.
 async fn two_calls(role: &str) -> [Value; 2] {
     let mut options = SandboxOptions::new(WorkerCommand {
         program: std::env::current_exe().unwrap(),
@@ -486,26 +487,27 @@ async fn two_calls(role: &str) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn no_process_speaks_for_the_one_after_it() {
-    // A kernel that does not tell which children a process has.
+async fn no_process_can_send_frames_for_the_next_one() {
+    // This kernel does not list the children of a process.
     if !std::path::Path::new("/proc/thread-self/children").exists() {
         return;
     }
-    for role in ["says_that_it_is_the_next_process", "leaves_an_answer_for_the_next_call", "loses_a_wall_on_the_way"] {
+    for role in ["pretends_to_be_the_next_process", "leaves_a_result_for_the_next_call", "loses_a_protection_later"] {
         let [first, second] = two_calls(role).await;
         assert!(first.is_u64() && second.is_u64() && first != second, "{role}: {first}, {second}");
     }
 }
 
-/// A worker with a child, which answers its first call well. `lie` comes afterwards. It is a fork of this program: a
-/// process's children are listed by the thread that has them, and here that is not the first one.
+/// A worker with a child, which completes its first call. `lie` runs afterwards. It is a fork of
+/// this program: the kernel lists children by the thread that forked them, and here that is not the
+/// first one.
 fn has_children(lie: impl FnOnce(&mut File, Child)) {
     let is_worker =
         std::fs::metadata(format!("/proc/self/fd/{SOCKET_FD}")).is_ok_and(|file| file.file_type().is_socket());
     if !is_worker {
         return;
     }
-    // SAFETY: the fork has this thread alone, and ends without unwinding into what the others left.
+    // SAFETY: the fork has only this thread, and exits without unwinding into state of the others.
     #[allow(unsafe_code)]
     if let ForkResult::Parent { child } = unsafe { nix::unistd::fork() }.unwrap() {
         let _ = nix::sys::wait::waitpid(child, None);
@@ -513,8 +515,8 @@ fn has_children(lie: impl FnOnce(&mut File, Child)) {
     }
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).unwrap();
     let mut child = sleeper();
-    let wall = || vec![Protection { name: "a wall".into(), state: ProtectionState::Applied }];
-    let Some(mut socket) = greeted_behind(std::process::id(), wall, true) else {
+    let protections = || vec![Protection { name: "a protection".into(), state: ProtectionState::Applied }];
+    let Some(mut socket) = greeted_behind(std::process::id(), protections, true) else {
         child.kill().unwrap();
         std::process::exit(0);
     };
@@ -527,7 +529,7 @@ fn has_children(lie: impl FnOnce(&mut File, Child)) {
     std::process::exit(0);
 }
 
-/// The child ends, and another takes its place.
+/// Kills the child and starts another one.
 fn next(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
@@ -535,12 +537,12 @@ fn next(child: &mut Child) {
 }
 
 fn sleeper() -> Child {
-    // It may outlive the worker, whose last words are waited for.
+    // It may outlive the worker, whose standard error is read to the end.
     Command::new("/bin/sleep").arg("20").stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn ready(walls: &[Protection]) -> Frame {
-    let ready = Ready { mark: Mark::new(MARK), protections: walls.to_vec() };
+fn ready(protections: &[Protection]) -> Frame {
+    let ready = Ready { mark: Mark::new(MARK), protections: protections.to_vec() };
     Frame::new(Kind::Ready, 0, 0, encode(&ready).unwrap())
 }
 
@@ -548,50 +550,50 @@ const MARK: [u8; 16] = *b"good as a random";
 
 #[test]
 #[ignore = "a role for the tests above"]
-fn says_that_it_is_the_next_process() {
+fn pretends_to_be_the_next_process() {
     has_children(|socket, _child| {
-        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
-        let _ = write_frame(socket, &ready(&[wall]));
+        let protection = Protection { name: "a protection".into(), state: ProtectionState::Applied };
+        let _ = write_frame(socket, &ready(&[protection]));
     });
 }
 
 #[tokio::test]
-async fn a_new_process_is_told_where_its_own_frames_begin() {
+async fn a_new_process_reads_only_after_its_mark() {
     if !std::path::Path::new("/proc/thread-self/children").exists() {
         return;
     }
-    let [first, second] = two_calls("reads_behind_its_mark").await;
+    let [first, second] = two_calls("reads_after_its_mark").await;
     assert!(first.is_u64());
-    assert_eq!(second, "behind the mark");
+    assert_eq!(second, "after the mark");
 }
 
 #[test]
 #[ignore = "a role for the tests above"]
-fn reads_behind_its_mark() {
+fn reads_after_its_mark() {
     has_children(|socket, mut child| {
         next(&mut child);
-        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
-        let _ = write_frame(socket, &ready(&[wall]));
+        let protection = Protection { name: "a protection".into(), state: ProtectionState::Applied };
+        let _ = write_frame(socket, &ready(&[protection]));
         let mut from = BufReader::new(socket.try_clone().unwrap());
         assert!(Mark::new(MARK).skip_to(&mut from).unwrap());
         let call = read_frame(&mut from).unwrap().unwrap();
         assert_eq!((call.kind, call.call), (Kind::Call, 2));
-        let result = CallResult::Ok(RawValue::from_string("\"behind the mark\"".into()).unwrap());
+        let result = CallResult::Ok(RawValue::from_string("\"after the mark\"".into()).unwrap());
         send(socket, Kind::Done, 2, 0, &encode(&CallDone::fresh(result)).unwrap());
     });
 }
 
 #[test]
 #[ignore = "a role for the tests above"]
-fn leaves_an_answer_for_the_next_call() {
+fn leaves_a_result_for_the_next_call() {
     use std::io::Write;
     has_children(|socket, mut child| {
         next(&mut child);
-        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
+        let protection = Protection { name: "a protection".into(), state: ProtectionState::Applied };
         let forged = CallResult::Ok(RawValue::from_string("\"forged\"".into()).unwrap());
         let forged = Frame::new(Kind::Done, 2, 0, encode(&CallDone::fresh(forged)).unwrap());
         let mut bytes = Vec::new();
-        write_frame(&mut bytes, &ready(&[wall])).unwrap();
+        write_frame(&mut bytes, &ready(&[protection])).unwrap();
         write_frame(&mut bytes, &forged).unwrap();
         let _ = socket.write_all(&bytes);
     });
@@ -599,23 +601,24 @@ fn leaves_an_answer_for_the_next_call() {
 
 #[test]
 #[ignore = "a role for the tests above"]
-fn loses_a_wall_on_the_way() {
+fn loses_a_protection_later() {
     has_children(|socket, mut child| {
         next(&mut child);
-        let wall = Protection { name: "a wall".into(), state: ProtectionState::Unavailable("gone".into()) };
-        let _ = write_frame(socket, &ready(&[wall]));
+        let protection = Protection { name: "a protection".into(), state: ProtectionState::Unavailable("gone".into()) };
+        let _ = write_frame(socket, &ready(&[protection]));
     });
 }
 
-/// A sandbox whose first worker has every wall, and whose later ones lack those that are named in `lacking`.
-async fn start_where_walls_fall(lacking: &[&str]) -> (Sandbox, std::path::PathBuf) {
-    let mark = std::env::temp_dir().join(format!("falling-{}", Uuid::new_v4()));
-    // The last words select no test: the role reads them.
-    let words = ["--exact", "--ignored", "hostile_worker::loses_walls"].map(Into::into).into_iter();
+/// Starts a sandbox whose first worker has every protection, and whose later ones lack those in
+/// `lacking`.
+async fn start_with_lacking_workers(lacking: &[&str]) -> (Sandbox, std::path::PathBuf) {
+    let mark = std::env::temp_dir().join(format!("lacking-{}", Uuid::new_v4()));
+    // The last two arguments select no test: the role reads them.
+    let arguments = ["--exact", "--ignored", "hostile_worker::loses_protections"].map(Into::into).into_iter();
     let lacking = lacking.join(",");
     let mut options = SandboxOptions::new(WorkerCommand {
         program: std::env::current_exe().unwrap(),
-        args: words.chain([lacking.into(), mark.clone().into_os_string()]).collect(),
+        args: arguments.chain([lacking.into(), mark.clone().into_os_string()]).collect(),
     });
     options.level = Level::Strict;
     options.cgroups = CgroupUse::None;
@@ -626,7 +629,7 @@ async fn start_where_walls_fall(lacking: &[&str]) -> (Sandbox, std::path::PathBu
 }
 
 async fn in_the_first_and_a_later_worker(lacking: &[&str]) -> [Result<Value, ToolFailure>; 2] {
-    let (sandbox, mark) = start_where_walls_fall(lacking).await;
+    let (sandbox, mark) = start_with_lacking_workers(lacking).await;
     let first = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
     let other = Invocation { owner_id: Uuid::from_u128(2), ..invocation() };
     let second = sandbox.run(other, Arc::new(Silent), CancellationToken::new()).await;
@@ -636,7 +639,7 @@ async fn in_the_first_and_a_later_worker(lacking: &[&str]) -> [Result<Value, Too
 }
 
 #[tokio::test]
-async fn strict_runs_nothing_in_a_later_worker_that_lacks_a_required_wall() {
+async fn strict_refuses_a_later_worker_that_lacks_a_required_protection() {
     let [first, second] = in_the_first_and_a_later_worker(&["network namespace", "seccomp"]).await;
     assert_eq!(first.unwrap(), "it ran");
     let failure = second.unwrap_err();
@@ -647,15 +650,15 @@ async fn strict_runs_nothing_in_a_later_worker_that_lacks_a_required_wall() {
 }
 
 #[tokio::test]
-async fn a_later_worker_may_lack_a_wall_that_strict_does_not_require() {
+async fn a_later_worker_can_lack_an_optional_protection() {
     let [first, second] = in_the_first_and_a_later_worker(&["host name namespace"]).await;
     assert_eq!((first.unwrap(), second.unwrap()), (json!("it ran"), json!("it ran")));
 }
 
 #[test]
 #[ignore = "a role for the tests above"]
-fn loses_walls() {
-    let walls = || {
+fn loses_protections() {
+    let protections = || {
         let words: Vec<String> = std::env::args().collect();
         let [.., lacking, mark] = words.as_slice() else { panic!("{words:?}") };
         let is_first = File::create_new(mark).is_ok();
@@ -673,7 +676,7 @@ fn loses_walls() {
             })
             .collect()
     };
-    let Some(mut socket) = greeted_behind(std::process::id(), walls, false) else { return };
+    let Some(mut socket) = greeted_behind(std::process::id(), protections, false) else { return };
     let Ok(Some(_)) = read_frame(&mut socket) else { return };
     send(&mut socket, Kind::Started, 1, 0, &[]);
     done(&mut socket, CallResult::Ok(RawValue::from_string("\"it ran\"".into()).unwrap()));

@@ -1,10 +1,10 @@
-//! How much protection is called for, without a worker.
+//! The protection levels, without a worker.
 
 use proptest::prelude::*;
 use sandbox::level::{missing, names};
 use sandbox::{Level, Protection, ProtectionState, SandboxError};
 
-fn wall(name: &str, reason: Option<&str>) -> Protection {
+fn protection(name: &str, reason: Option<&str>) -> Protection {
     let state = reason.map_or(ProtectionState::Applied, |reason| ProtectionState::Unavailable(reason.into()));
     Protection { name: name.into(), state }
 }
@@ -22,7 +22,7 @@ const ENOUGH: [&str; 9] = [
 ];
 
 #[test]
-fn levels_are_called_by_name() {
+fn levels_are_parsed_from_their_names() {
     for level in [Level::Strict, Level::Minimal] {
         assert_eq!(level.to_string().parse::<Level>().unwrap(), level);
     }
@@ -34,11 +34,11 @@ fn levels_are_called_by_name() {
 }
 
 #[test]
-fn what_is_enough_is_enough_and_each_of_it_is_needed() {
-    let walls: Vec<Protection> = ENOUGH.iter().map(|name| wall(name, None)).collect();
-    assert_eq!(missing(&walls), []);
+fn each_required_protection_is_needed() {
+    let protections: Vec<Protection> = ENOUGH.iter().map(|name| protection(name, None)).collect();
+    assert_eq!(missing(&protections), []);
     for left_out in ENOUGH {
-        let rest: Vec<Protection> = walls.iter().filter(|wall| wall.name != left_out).cloned().collect();
+        let rest: Vec<Protection> = protections.iter().filter(|found| found.name != left_out).cloned().collect();
         let missing = missing(&rest);
         assert!(!missing.is_empty(), "{left_out}");
         assert!(missing.iter().any(|(_, reason)| reason.contains(left_out) && reason.contains("not reported")));
@@ -46,14 +46,14 @@ fn what_is_enough_is_enough_and_each_of_it_is_needed() {
 }
 
 #[test]
-fn one_of_two_walls_for_the_same_is_enough() {
+fn one_of_two_alternative_protections_is_enough() {
     for (one, other, what) in [
         (names::EMPTY_ROOT, names::LANDLOCK, "no files"),
         (names::MEMORY_CGROUP, names::MEMORY_CEILING, "a memory bound"),
         (names::NETWORK_NAMESPACE, names::SECCOMP, "no network"),
     ] {
         let lacks = |first: Option<&str>, second: Option<&str>| {
-            missing(&[wall(one, first), wall(other, second)]).into_iter().find(|(name, _)| name == what)
+            missing(&[protection(one, first), protection(other, second)]).into_iter().find(|(name, _)| name == what)
         };
         assert_eq!(lacks(None, Some("off")), None);
         assert_eq!(lacks(Some("off"), None), None);
@@ -63,8 +63,8 @@ fn one_of_two_walls_for_the_same_is_enough() {
 }
 
 #[test]
-fn a_refusal_says_what_is_missing_and_how_the_bar_is_lowered() {
-    let missing = missing(&[wall(names::SECCOMP, Some("switched off"))]);
+fn a_refusal_names_what_is_missing_and_the_minimal_level() {
+    let missing = missing(&[protection(names::SECCOMP, Some("disabled"))]);
     let text = SandboxError::Unprotected { missing: missing.clone() }.to_string();
     for (name, reason) in &missing {
         assert!(text.contains(name) && text.contains(reason), "{text}");
@@ -75,13 +75,13 @@ fn a_refusal_says_what_is_missing_and_how_the_bar_is_lowered() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// More walls never make more missing.
+    /// More protections never make more missing.
     #[test]
-    fn a_wall_more_never_hurts(have in proptest::collection::vec(0..ENOUGH.len(), 0..7), more in 0..ENOUGH.len()) {
-        let walls: Vec<Protection> = have.iter().map(|n| wall(ENOUGH[*n], None)).collect();
-        let with: Vec<Protection> = walls.iter().cloned().chain([wall(ENOUGH[more], None)]).collect();
+    fn another_protection_never_makes_more_missing(have in proptest::collection::vec(0..ENOUGH.len(), 0..7), more in 0..ENOUGH.len()) {
+        let protections: Vec<Protection> = have.iter().map(|n| protection(ENOUGH[*n], None)).collect();
+        let with: Vec<Protection> = protections.iter().cloned().chain([protection(ENOUGH[more], None)]).collect();
         let names = |missing: Vec<(String, String)>| missing.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        let before = names(missing(&walls));
+        let before = names(missing(&protections));
         prop_assert!(names(missing(&with)).iter().all(|name| before.contains(name)));
     }
 }

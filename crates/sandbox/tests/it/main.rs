@@ -1,4 +1,5 @@
-//! The protocol between parent and worker, without an engine. Calls in real workers are tested in `isolate`.
+//! The protocol between parent and worker, without an engine. Calls in real workers are tested in
+//! `isolate`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod frames;

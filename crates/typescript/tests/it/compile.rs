@@ -1,4 +1,4 @@
-//! Types go, meaning stays, and positions lead back to the source.
+//! Types are removed, the meaning is preserved, and positions map back to the source.
 
 use typescript::{Dialect, compile};
 
@@ -6,7 +6,7 @@ fn javascript(source: &str) -> String {
     compile(source, "tool.ts", Dialect::TypeScript).expect("compiles").javascript
 }
 
-/// Where `needle` stands, both from 1, the column in UTF-16 units.
+/// The line and column of `needle`, both from 1, the column in UTF-16 units.
 fn place(text: &str, needle: &str) -> (u32, u32) {
     let offset = text.find(needle).unwrap_or_else(|| panic!("{needle:?} in {text}"));
     let before = &text[..offset];
@@ -50,7 +50,7 @@ fn enums_namespaces_and_parameter_properties_become_code_without_imports() {
 }
 
 #[test]
-fn new_syntax_stays_as_it_is() {
+fn new_syntax_is_not_changed() {
     let javascript = javascript(
         "export async function execute(i) { await using x = f(); class A { #p = 1; static { } } return i?.a ?? 2n ** 3n; }",
     );
@@ -60,7 +60,7 @@ fn new_syntax_stays_as_it_is() {
 }
 
 #[test]
-fn what_no_engine_runs_is_refused_where_it_stands() {
+fn unsupported_syntax_is_refused_with_its_position() {
     for (source, line, column, word) in [
         ("class A {\n  @log method() {}\n}", 2, 3, "decorators"),
         ("class A { accessor x = 1 }", 1, 11, "accessor"),
@@ -76,7 +76,7 @@ fn what_no_engine_runs_is_refused_where_it_stands() {
 }
 
 #[test]
-fn syntax_errors_tell_line_and_column() {
+fn syntax_errors_have_line_and_column() {
     let errors = compile("const a = 1;\nconst b = ;\n", "tool.ts", Dialect::TypeScript).unwrap_err();
     assert_eq!((errors[0].line, errors[0].column), (2, 11), "{errors:?}");
     let errors = compile("let a = 1;\nlet a = 2;\n", "tool.ts", Dialect::TypeScript).unwrap_err();
@@ -89,7 +89,7 @@ fn syntax_errors_tell_line_and_column() {
 }
 
 #[test]
-fn javascript_is_left_as_it_is() {
+fn javascript_is_not_changed() {
     let source = "// note\nexport async function execute(input) {\n  return   input; // kept\n}\n";
     let compiled = compile(source, "tool.js", Dialect::JavaScript).unwrap();
     assert_eq!(compiled.javascript, source);
@@ -97,7 +97,7 @@ fn javascript_is_left_as_it_is() {
 }
 
 #[test]
-fn the_map_leads_back_to_the_source() {
+fn the_source_map_points_to_the_source() {
     let source = "interface Gone {\n  a: number;\n}\n\n// a comment\ntype AlsoGone = string;\nexport async function \
                   execute(input: Gone): Promise<string> {\n  const smile = '😀', after: number = mark(input.a);\n\n  throw \
                   new Error(smile + after);\n}\n";

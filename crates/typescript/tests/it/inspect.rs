@@ -9,7 +9,7 @@ fn rules(source: &str) -> Vec<(Rule, u32, u32)> {
     found.iter().map(|finding| (finding.rule, finding.line, finding.column)).collect()
 }
 
-/// The rules that `line`, put under a good entry, breaks.
+/// The rules that `line` violates, after a valid entry.
 fn broken(line: &str) -> Vec<Rule> {
     let mut found: Vec<Rule> = rules(&format!("{ENTRY}{line}")).into_iter().map(|(rule, ..)| rule).collect();
     found.dedup();
@@ -17,7 +17,7 @@ fn broken(line: &str) -> Vec<Rule> {
 }
 
 #[test]
-fn innocent_code_has_no_findings() {
+fn valid_code_has_no_findings() {
     for line in [
         "const note = 'eval(1) and require(\"x\") and new Function()'; // eval(x), import('y')",
         "/* eval('1') */ const t = `eval(${1})`;",
@@ -46,7 +46,7 @@ fn innocent_code_has_no_findings() {
 }
 
 #[test]
-fn eval_is_found_by_every_name() {
+fn eval_is_found_under_every_name() {
     for line in [
         "eval('1');",
         "const e = eval;",
@@ -125,7 +125,7 @@ fn timers_with_text_are_found() {
 }
 
 #[test]
-fn modules_from_elsewhere_are_found() {
+fn imports_are_found() {
     for (line, rule) in [
         ("import('x');", Rule::NoDynamicImport),
         ("const load = (name: string) => import(name);", Rule::NoDynamicImport),
@@ -149,7 +149,7 @@ fn modules_from_elsewhere_are_found() {
 }
 
 #[test]
-fn findings_tell_where() {
+fn findings_have_positions() {
     let source = "export async function execute() {\n  const a = '😀'; eval('1');\n  return new Function('x');\n}\n";
     assert_eq!(rules(source), [(Rule::NoEval, 2, 19), (Rule::NoFunctionConstructor, 3, 14)]);
     let found = inspect(source, Dialect::JavaScript).unwrap();
@@ -157,7 +157,7 @@ fn findings_tell_where() {
 }
 
 #[test]
-fn execute_may_be_exported_in_every_plain_way() {
+fn execute_can_be_exported_in_every_plain_way() {
     for source in [
         "export async function execute() {}",
         "export const execute = async () => 1;",
@@ -199,14 +199,14 @@ fn execute_must_be_exported_and_async() {
 }
 
 #[test]
-fn a_source_that_does_not_parse_has_errors_instead() {
+fn a_source_that_does_not_parse_has_errors() {
     let errors = inspect("export async function execute( {", Dialect::TypeScript).unwrap_err();
     assert!(!errors.is_empty());
 }
 
-/// What parses as TypeScript and no engine loads.
+/// Sources that parse as TypeScript and that no engine loads.
 #[test]
-fn a_source_that_no_engine_loads_has_errors_instead() {
+fn a_source_that_no_engine_loads_has_errors() {
     let mut elsewhere = Vec::new();
     for (line, place) in [
         ("export async function execute() { return 2; }", (1, 23)),
@@ -234,9 +234,9 @@ fn a_source_that_no_engine_loads_has_errors_instead() {
     assert!(elsewhere.is_empty(), "{elsewhere:#?}");
 }
 
-/// What TypeScript writes twice and the engine sees once.
+/// Declarations that TypeScript repeats and the engine sees once.
 #[test]
-fn overloads_and_merged_declarations_are_no_errors() {
+fn overloads_and_merged_declarations_are_not_errors() {
     for line in [
         "function f(a: string): void; function f(a: number): void; function f(a: unknown) {}",
         "interface A { a: 1 } interface A { b: 2 } const A = 1; export { A };",

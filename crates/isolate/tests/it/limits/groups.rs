@@ -1,5 +1,5 @@
-//! Control groups around real workers: what stands in them, who is killed in them, when they go. Where this machine
-//! lets nobody make any, there is nothing to try.
+//! Control groups of real workers: their limits, kills by the kernel, and their removal. The tests
+//! do nothing on a machine on which groups cannot be created.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::watched::{PASSES_THE_GATE, Watched};
 use crate::fixture::{COPIED_WORKER, block_on, function, invocation, run_in, worker};
 
-/// The folders of a process's groups that a sandbox made.
+/// The folders of a process's groups that were created by a sandbox.
 fn folders(process: u32) -> Vec<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
     let names: Vec<&str> = groups.lines().filter_map(|line| line.rsplit_once("/rcrt-").map(|(_, name)| name)).collect();
@@ -39,7 +39,7 @@ fn first(folders: &[PathBuf], names: &[&str]) -> Option<PathBuf> {
 }
 
 #[test]
-fn every_worker_has_groups_with_the_limits_of_its_call_and_they_go_with_it() {
+fn a_workers_groups_have_its_calls_limits_and_are_removed_with_it() {
     block_on(async {
         let watched = Watched::start(CgroupUse::WhereTheyAre, |_| {}).await;
         if !watched.has_groups() {
@@ -80,10 +80,10 @@ fn every_worker_has_groups_with_the_limits_of_its_call_and_they_go_with_it() {
 }
 
 #[test]
-fn a_process_that_the_kernel_kills_for_its_memory_ran_out_of_memory() {
+fn a_kill_by_the_memory_group_is_resource_exhausted() {
     block_on(async {
         let watched = Watched::start(CgroupUse::WhereTheyAre, |_| {}).await;
-        if !watched.stands(names::MEMORY_CGROUP) {
+        if !watched.is_in_force(names::MEMORY_CGROUP) {
             return;
         }
         let body = format!(
@@ -92,7 +92,8 @@ fn a_process_that_the_kernel_kills_for_its_memory_ran_out_of_memory() {
         let mut call = invocation(&function(&body), Value::Null);
         call.limits.memory_mb = 512;
         let squeeze = async || {
-            // The engine would keep the limit by itself: the group's is made less than what the process has.
+            // The engine would enforce the limit itself, so the group's limit is set close to the
+            // current use.
             let made = folders(*watched.processes().last().unwrap());
             let [used, limit] = [["memory.usage_in_bytes", "memory.current"], ["memory.limit_in_bytes", "memory.max"]]
                 .map(|names| first(&made, &names).unwrap());
@@ -110,15 +111,15 @@ fn a_process_that_the_kernel_kills_for_its_memory_ran_out_of_memory() {
 }
 
 #[test]
-fn without_groups_the_report_says_so_and_the_ceiling_stands() {
+fn without_groups_the_memory_ceiling_is_in_force_and_reported() {
     block_on(async {
         let watched = Watched::start(CgroupUse::None, |_| {}).await;
         for name in [names::MEMORY_CGROUP, names::CPU_CGROUP, names::PROCESSES_CGROUP] {
             let found = watched.sandbox.report().protections.iter().find(|protection| protection.name == name).unwrap();
-            let ProtectionState::Unavailable(reason) = &found.state else { panic!("{name} stands") };
+            let ProtectionState::Unavailable(reason) = &found.state else { panic!("{name} is in force") };
             assert!(reason.contains("disabled"), "{reason}");
         }
-        assert!(watched.stands(names::MEMORY_CEILING) && watched.stands(names::PROCESSOR_CLOCK));
+        assert!(watched.is_in_force(names::MEMORY_CEILING) && watched.is_in_force(names::PROCESSOR_CLOCK));
         let process = *watched.processes().last().unwrap();
         assert_eq!(folders(process), Vec::<PathBuf>::new());
         let data = |process: u32| {
@@ -138,7 +139,7 @@ fn without_groups_the_report_says_so_and_the_ceiling_stands() {
     });
 }
 
-/// This test program (or its copy) once more, doing one of the tests below, which are not for themselves.
+/// Runs this test program (or its copy) again with one of the ignored tests below.
 fn another(program: &Path, test: &str, change: impl FnOnce(&mut Command)) -> Child {
     let mut command = Command::new(program);
     command.args(["--exact", "--ignored", "--nocapture", &format!("limits::groups::{test}")]);
@@ -150,7 +151,7 @@ fn another(program: &Path, test: &str, change: impl FnOnce(&mut Command)) -> Chi
 const ROLE: &str = "RCRT_TEST_ROLE";
 
 #[test]
-#[ignore = "the part of a runner that is killed, for the test below"]
+#[ignore = "plays a runner that is killed, for the test below"]
 #[allow(clippy::print_stdout)]
 fn a_runner_that_is_killed() {
     if std::env::var_os(ROLE).is_none() {
@@ -165,7 +166,7 @@ fn a_runner_that_is_killed() {
 }
 
 #[test]
-fn what_a_killed_runner_left_is_swept_and_a_live_one_keeps_its_own() {
+fn groups_of_a_killed_runner_are_removed_and_those_of_a_live_one_are_not() {
     use std::io::{BufRead, BufReader};
     block_on(async {
         let live = Watched::start(CgroupUse::WhereTheyAre, |_| {}).await;
@@ -174,12 +175,12 @@ fn what_a_killed_runner_left_is_swept_and_a_live_one_keeps_its_own() {
         }
         let mut killed = another(&std::env::current_exe().unwrap(), "a_runner_that_is_killed", |_| {});
         let lines = BufReader::new(killed.stdout.take().unwrap()).lines();
-        let told = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("folders ").map(str::to_owned));
-        let left: Vec<PathBuf> = serde_json::from_str(&told.expect("it starts")).unwrap();
+        let found = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("folders ").map(str::to_owned));
+        let left: Vec<PathBuf> = serde_json::from_str(&found.expect("it starts")).unwrap();
         assert!(!left.is_empty() && left.iter().all(|folder| folder.is_dir()));
         killed.kill().unwrap();
         killed.wait().unwrap();
-        // Its workers die with it, in a moment; their groups stay.
+        // Its workers die soon after it; their groups remain.
         let has_processes =
             |folder: &Path| fs::read_to_string(folder.join("cgroup.procs")).is_ok_and(|all| !all.is_empty());
         while left.iter().any(|folder| has_processes(folder)) {
@@ -192,14 +193,14 @@ fn what_a_killed_runner_left_is_swept_and_a_live_one_keeps_its_own() {
         }
         assert!(!own.is_empty() && own.iter().all(|folder| folder.is_dir()));
         next.sandbox.close().await;
-        let answer = run_in(&live.sandbox, invocation(&function("return 1"), Value::Null)).await;
-        assert_eq!(answer.result.unwrap(), 1);
+        let outcome = run_in(&live.sandbox, invocation(&function("return 1"), Value::Null)).await;
+        assert_eq!(outcome.result.unwrap(), 1);
         live.sandbox.close().await;
     });
 }
 
 #[test]
-#[ignore = "the part of an ordinary user, for the test below"]
+#[ignore = "plays an ordinary user, for the test below"]
 #[allow(clippy::print_stdout)]
 fn an_ordinary_user() {
     if std::env::var_os(ROLE).is_none() {
@@ -210,24 +211,24 @@ fn an_ordinary_user() {
         let mut call = invocation(&function("for (;;);"), Value::Null);
         call.limits.cpu_percent = 50;
         call.limits.cpu_ms = Some(200);
-        let burnt = run_in(&watched.sandbox, call).await.result.unwrap_err();
+        let exhausted = run_in(&watched.sandbox, call).await.result.unwrap_err();
         let mut call =
             invocation(&function("const all = []; for (;;) all.push(new Uint8Array(8 << 20).fill(1))"), Value::Null);
         call.limits.memory_mb = 64;
         let full = run_in(&watched.sandbox, call).await.result.unwrap_err();
-        println!("\nreport {}", json!([watched.sandbox.report().protections, burnt.details, full.code]));
+        println!("\nreport {}", json!([watched.sandbox.report().protections, exhausted.details, full.code]));
         watched.sandbox.close().await;
     });
 }
 
 #[test]
-fn an_ordinary_user_without_any_right_to_groups_has_the_limits_all_the_same() {
+fn limits_are_enforced_for_a_user_without_access_to_groups() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    // What was built may stand where only its builder can go.
+    // The build's folder may be accessible only to its owner.
     let folder = std::env::temp_dir().join(format!("rcrt-ordinary-user-{}", std::process::id()));
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! The share of a processor and the budget of processor time, kept by control groups and without any.
+//! The CPU share and the CPU time budget, with control groups and without.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn limited(body: &str, cpu_percent: u64, cpu_ms: u64) -> Invocation {
 }
 
 #[test]
-fn a_burner_gets_its_share_and_no_more() {
+fn a_busy_call_gets_its_share_and_no_more() {
     for cgroups in BOTH {
         block_on(async {
             let watched = Watched::start(cgroups, |_| {}).await;
@@ -48,11 +48,11 @@ fn a_burner_gets_its_share_and_no_more() {
 }
 
 #[test]
-fn past_its_budget_a_burner_is_ended_while_others_go_on() {
-    let burners = [
+fn a_call_above_its_cpu_budget_is_ended_and_others_continue() {
+    let busy_loops = [
         "for (;;);",
         "for (;;) await null;",
-        // Not to be terminated from outside: its process is killed.
+        // It cannot be terminated from outside, so its process is killed.
         "/(a+)+b/.exec('a'.repeat(60))",
         "while (true) { try { for (;;); } finally { continue; } }",
     ];
@@ -63,7 +63,7 @@ fn past_its_budget_a_burner_is_ended_while_others_go_on() {
             other.owner_id = Uuid::from_u128(2);
             other.limits.timeout_ms = 120_000;
             let burn = async || {
-                for body in burners {
+                for body in busy_loops {
                     let failure = run_in(&watched.sandbox, limited(body, 100, 250)).await.result.expect_err(body);
                     assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{cgroups:?} {body}: {failure}");
                     assert!(failure.message.contains("250 ms of processor time"), "{failure}");
@@ -78,13 +78,13 @@ fn past_its_budget_a_burner_is_ended_while_others_go_on() {
 }
 
 #[test]
-fn a_slowed_burner_comes_to_its_budget_as_well() {
+fn a_throttled_call_reaches_its_budget_too() {
     for cgroups in BOTH {
         block_on(async {
             let watched = Watched::start(cgroups, |_| {}).await;
             let failure = run_in(&watched.sandbox, limited("for (;;);", 25, 150)).await.result.unwrap_err();
             assert_eq!(failure.details.unwrap()["limit"], "cpu_ms", "{cgroups:?}");
-            // The next call of the same process is free again.
+            // The next call of the same process is not throttled.
             let next = run_in(&watched.sandbox, limited("return 'next'", 100, 10_000)).await;
             assert_eq!(next.result.unwrap(), "next");
             watched.sandbox.close().await;
@@ -106,7 +106,7 @@ fn waiting_costs_no_budget() {
 }
 
 #[test]
-fn a_budget_is_of_one_call_not_of_its_process() {
+fn a_budget_is_per_call_and_not_per_process() {
     block_on(async {
         let watched = Watched::start(CgroupUse::None, |_| {}).await;
         let half = "for (const end = Date.now() + 300; Date.now() < end;); return 1";
@@ -118,7 +118,7 @@ fn a_budget_is_of_one_call_not_of_its_process() {
 }
 
 #[test]
-fn a_process_that_is_slowed_down_can_be_cancelled_and_killed() {
+fn a_throttled_process_can_be_cancelled_and_killed() {
     for cgroups in BOTH {
         for body in ["for (;;);", "/(a+)+b/.exec('a'.repeat(60))"] {
             block_on(async {
@@ -131,7 +131,7 @@ fn a_process_that_is_slowed_down_can_be_cancelled_and_killed() {
                     gate.reached.notified().await;
                     let before = watched.cpu_time();
                     gate.open.notify_one();
-                    // It burns, and so its share is used up.
+                    // It uses the CPU, so its share is used up.
                     while watched.cpu_time() == before {
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }

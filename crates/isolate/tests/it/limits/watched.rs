@@ -1,4 +1,5 @@
-//! A sandbox with one worker at a time, whose processes can be told from those of other tests.
+//! A sandbox with one worker at a time, whose processes can be distinguished from those of other
+//! tests.
 
 use std::fs;
 use std::pin::pin;
@@ -34,17 +35,18 @@ impl Watched {
         Self { sandbox, mark }
     }
 
-    /// Whether a protection of the report stands.
-    pub fn stands(&self, name: &str) -> bool {
+    /// Whether a protection is in force according to the report.
+    pub fn is_in_force(&self, name: &str) -> bool {
         let found = self.sandbox.report().protections.iter().find(|protection| protection.name == name);
         matches!(found.expect(name).state, ProtectionState::Applied)
     }
 
     pub fn has_groups(&self) -> bool {
-        [names::MEMORY_CGROUP, names::CPU_CGROUP, names::PROCESSES_CGROUP].iter().all(|name| self.stands(name))
+        [names::MEMORY_CGROUP, names::CPU_CGROUP, names::PROCESSES_CGROUP].iter().all(|name| self.is_in_force(name))
     }
 
-    /// The processes of its worker: the one that was started, the one within the jail, and that one's child.
+    /// The processes of its worker: the one that was started, the one in the jail, and that one's
+    /// child.
     pub fn processes(&self) -> Vec<u32> {
         let is_mine = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline"))
@@ -58,22 +60,22 @@ impl Watched {
         found
     }
 
-    /// Processor time of them all.
+    /// CPU time of all of them.
     pub fn cpu_time(&self) -> Duration {
         let ticks = |pid: u32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             let fields: Vec<u64> =
                 stat.rsplit_once(')')?.1.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-            // Its own, and its ended children's.
+            // Its own, and that of its reaped children.
             Some(fields[11..15].iter().sum::<u64>())
         };
-        // A hundredth of a second each, as far as user space is concerned.
+        // A clock tick is 1/100 s in user space.
         Duration::from_millis(self.processes().into_iter().filter_map(ticks).sum::<u64>() * 10)
     }
 }
 
 impl Watched {
-    /// Runs a call that passes the gate, and does `look` while it stands there.
+    /// Runs a call that waits at the gate, and calls `look` meanwhile.
     pub async fn at_the_gate<T>(
         &self,
         call: Invocation,
@@ -82,7 +84,7 @@ impl Watched {
         let gate = Arc::new(Gate::default());
         let mut run = pin!(self.sandbox.run(call, gate.clone(), CancellationToken::new()));
         tokio::select! {
-            outcome = &mut run => panic!("it never came to the gate: {:?}", outcome.result),
+            outcome = &mut run => panic!("the call did not reach the gate: {:?}", outcome.result),
             () = gate.reached.notified() => {}
         }
         let seen = look().await;
