@@ -1,7 +1,7 @@
 -- A database that was restored into another cluster goes on counting its events where it was, and not where that
 -- cluster's transactions are.
 
--- Added to the id of a transaction. A restore replaces it (crates/store/src/restoring.rs).
+-- Added to the id of a transaction. A restore replaces it (crates/storage/store/src/restoring.rs).
 CREATE FUNCTION event_base() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 0::bigint;

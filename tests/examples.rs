@@ -1,4 +1,4 @@
-use breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, ToolResponse};
+use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, ToolResponse};
 use futures::StreamExt;
 use serde::Deserialize;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{
+use rcrt_breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ErrorCode, EventStream, NewBreadcrumb, ToolRequest, ToolResponse,
 };
-use client::Client;
+use rcrt_client::Client;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

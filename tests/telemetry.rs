@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
-use breadcrumb::{Breadcrumbs, ToolRequest, ToolResponse};
+use rcrt_breadcrumb::{Breadcrumbs, ToolRequest, ToolResponse};
 use futures::StreamExt;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;

@@ -1,6 +1,6 @@
 //! Records of tools, as their authors write them.
 
-use breadcrumb::NewBreadcrumb;
+use rcrt_breadcrumb::NewBreadcrumb;
 use serde_json::{Value, json};
 
 /// A tool of the tests.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber};
+use rcrt_breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber};
 use futures::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use breadcrumb::{Isolation, Limits};
+use rcrt_breadcrumb::{Isolation, Limits};
 use bytes::BytesMut;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use sandbox::protocol::{Frame, FrameCodec, Kind, SOCKET_FD};
-use sandbox::{
+use rcrt_sandbox::protocol::{Frame, FrameCodec, Kind, SOCKET_FD};
+use rcrt_sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox,
     SandboxOptions, Script, Task, WorkerCommand,
 };
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::sync::CancellationToken;
-use typescript::Dialect;
+use rcrt_typescript::Dialect;
 use uuid::Uuid;
 
 /// The argument that makes this program a worker.
@@ -152,7 +152,7 @@ fn scripts(criterion: &mut Criterion) {
     for (name, source) in [("a short tool", tool.to_owned()), ("a bundle of 200 kB", bundle(200_000))] {
         group.throughput(Throughput::Bytes(source.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("it compiles"));
+            bencher.iter(|| rcrt_typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("it compiles"));
         });
     }
     group.finish();
@@ -162,7 +162,7 @@ criterion_group!(benches, calls, frames, scripts);
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(WORKER) {
-        return isolate::worker_main(SOCKET_FD);
+        return rcrt_isolate::worker_main(SOCKET_FD);
     }
     benches();
     Criterion::default().configure_from_args().final_summary();

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::{
+use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError,
     Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use server::{AuthMode, Server, ServerOptions, TokenKey};
+use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -97,10 +97,10 @@ impl Tenancy for OneTenant {
     async fn use_ticket(&self, _: Uuid, _: Uuid, _: DateTime<Utc>) -> Result<bool, StoreError> {
         Err(StoreError::Internal("not in this store".into()))
     }
-    async fn hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneStats, StoreError> {
+    async fn hygiene(&self, _: Uuid) -> Result<rcrt_breadcrumb::HygieneStats, StoreError> {
         Err(StoreError::Internal("not in this store".into()))
     }
-    async fn run_hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneRun, StoreError> {
+    async fn run_hygiene(&self, _: Uuid) -> Result<rcrt_breadcrumb::HygieneRun, StoreError> {
         Err(StoreError::Internal("not in this store".into()))
     }
     fn webhooks(&self) -> Arc<dyn Webhooks> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{
+use rcrt_breadcrumb::{
     Admission, Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, LocalRunner, NewBreadcrumb, Profile, Profiles,
     Reservation, Role, SpeculativeResponse, Tenancy, ToolRequest, ToolResponse, UncommittedCall,
 };
@@ -14,8 +14,8 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use futures::StreamExt;
 use futures::future::join_all;
 use serde_json::{Map, json};
-use store::{SecretsKey, Store, StoreOptions};
-use test_database::TestDatabase;
+use rcrt_store::{SecretsKey, Store, StoreOptions};
+use rcrt_test_database::TestDatabase;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 

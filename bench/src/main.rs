@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
-use load::{Report, Row};
+use rcrt_load::{Report, Row};
 use tokio_util::sync::CancellationToken;
 
 use crate::run::Run;

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use load::report::number;
-use load::{Report, Row, Table};
+use rcrt_load::report::number;
+use rcrt_load::{Report, Row, Table};
 
 use crate::run::Run;
 use crate::sections::Section;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use load::{Histogram, Measured, Row};
+use rcrt_load::{Histogram, Measured, Row};
 
 /// Rounds of one measurement, taken in turns with another: other load on the machine affects both.
 #[derive(Debug, Default)]

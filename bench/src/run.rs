@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use load::{Measured, Pace, Plan, Report, Row, Target, drive};
+use rcrt_load::{Measured, Pace, Plan, Report, Row, Target, drive};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

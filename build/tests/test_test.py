@@ -32,7 +32,7 @@ class Test(Stage):
 
     def test_with_arguments_only_cargo_runs(self):
         self.run_script("build/test", "-p", "store").ends(0)
-        self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p store"])
+        self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p rcrt-store"])
 
     def test_a_failed_test_is_named_and_the_rest_still_runs(self):
         self.ran(failed=1)

@@ -6,7 +6,7 @@
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
-use sandbox::protocol::{Frame, FrameCodec, FrameError, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
+use rcrt_sandbox::protocol::{Frame, FrameCodec, FrameError, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 use tokio_util::codec::{Decoder, Encoder};
 
 /// How a stream ends, without the error message.

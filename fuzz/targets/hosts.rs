@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use breadcrumb::{
+use rcrt_breadcrumb::{
     AccessList, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, Violations,
     special_purpose,
 };
@@ -119,7 +119,7 @@ fn is_accepted(entry: &str) -> bool {
         limits: Limits::default(),
         required_secrets: Vec::new(),
         examples: Vec::new(),
-        annotations: breadcrumb::Annotations::default(),
+        annotations: rcrt_breadcrumb::Annotations::default(),
         subscriptions: Vec::new(),
         ui_schema: None,
         bootstrap: None,
@@ -127,5 +127,5 @@ fn is_accepted(entry: &str) -> bool {
         implementation: Implementation::Native(NativeImplementation { kind: "http".into(), settings: Map::new() }),
         ignored: Violations::default(),
     };
-    validate::tool(&definition).errors.iter().all(|finding| finding.rule != "net-host")
+    rcrt_validate::tool(&definition).errors.iter().all(|finding| finding.rule != "net-host")
 }

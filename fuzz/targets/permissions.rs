@@ -5,11 +5,11 @@
 #![no_main]
 
 // Included by path, because its crate needs an HTTP stack.
-#[path = "../../crates/executors/src/egress/rules.rs"]
+#[path = "../../crates/runtime/executors/src/egress/rules.rs"]
 #[allow(dead_code)]
 mod rules;
 
-use breadcrumb::{AccessList, Host, HostEntry, Permissions};
+use rcrt_breadcrumb::{AccessList, Host, HostEntry, Permissions};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rules::NetRules;
 

@@ -4,7 +4,7 @@
 //! Input: the selector as JSON, then the context of a record as JSON.
 #![no_main]
 
-use breadcrumb::{ContextMatch, Fuel, MatchOp, Matcher, OutOfFuel, Selector};
+use rcrt_breadcrumb::{ContextMatch, Fuel, MatchOp, Matcher, OutOfFuel, Selector};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use serde_json::{Deserializer, Map, Value};
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
-use typescript::Dialect;
-use validate::template::Template;
+use rcrt_typescript::Dialect;
+use rcrt_validate::template::Template;
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else { return };
@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(comment.starts_with("// ") && !code.contains("//") || first.contains("//") || second.contains("//"));
     let list = code.trim_start_matches("export async function execute() { return ").trim_end().trim_end_matches("; }");
     assert_eq!(serde_json::from_str::<Value>(list).expect("two strings"), json!([first, second]));
-    typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("is TypeScript as before");
+    rcrt_typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("is TypeScript as before");
 
     // Whatever the template's author wrote, text that is not a placeholder stays.
     let (_, source) = instance(piece, "", "").expect("empty values are good");

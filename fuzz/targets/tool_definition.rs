@@ -7,16 +7,16 @@
 #![no_main]
 
 // Included by path, because its crate needs an HTTP stack.
-#[path = "../../crates/executors/src/egress/rules.rs"]
+#[path = "../../crates/runtime/executors/src/egress/rules.rs"]
 #[allow(dead_code)]
 mod rules;
 
-use breadcrumb::{AccessList, Bootstrap, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
+use rcrt_breadcrumb::{AccessList, Bootstrap, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rules::NetRules;
 use serde_json::{Deserializer, Map, Value};
-use typescript::Dialect;
-use validate::{Author, Schema};
+use rcrt_typescript::Dialect;
+use rcrt_validate::{Author, Schema};
 
 fuzz_target!(|input: &[u8]| -> Corpus {
     let mut documents = Deserializer::from_slice(input).into_iter::<Value>();
@@ -51,9 +51,9 @@ fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
     definition.limits.check().expect("limits are checked as they are read");
     assert!(definition.subscriptions.iter().all(|selector| !selector.is_empty() && selector.check().is_ok()));
     let again = serde_json::to_value(definition.limits).expect("limits are JSON");
-    assert_eq!(serde_json::from_value::<breadcrumb::Limits>(again).ok(), Some(definition.limits));
+    assert_eq!(serde_json::from_value::<rcrt_breadcrumb::Limits>(again).ok(), Some(definition.limits));
     let again = serde_json::to_value(&definition.permissions).expect("permissions are JSON");
-    assert_eq!(serde_json::from_value::<breadcrumb::Permissions>(again).ok().as_ref(), Some(&definition.permissions));
+    assert_eq!(serde_json::from_value::<rcrt_breadcrumb::Permissions>(again).ok().as_ref(), Some(&definition.permissions));
     if let Some(bootstrap) = &definition.bootstrap {
         let again = serde_json::to_value(bootstrap).expect("a bootstrap is JSON");
         assert_eq!(serde_json::from_value::<Bootstrap>(again).ok().as_ref(), Some(bootstrap));
@@ -61,7 +61,7 @@ fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
     if !context.contains_key("permissions") {
         assert_eq!(
             definition.permissions,
-            breadcrumb::Permissions::default(),
+            rcrt_breadcrumb::Permissions::default(),
             "without permissions, nothing is allowed"
         );
     }
@@ -69,9 +69,9 @@ fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
 
 /// Checks that hold for every offered definition.
 fn check_offered(definition: &ToolDefinition, value: &Value) {
-    let report = validate::tool(definition);
-    assert_eq!(validate::tool(definition), report, "a validation has the same result every time");
-    let system = validate::tool_as(definition, Author::System);
+    let report = rcrt_validate::tool(definition);
+    assert_eq!(rcrt_validate::tool(definition), report, "a validation has the same result every time");
+    let system = rcrt_validate::tool_as(definition, Author::System);
     assert!(
         system.errors.iter().all(|finding| report.errors.contains(finding)),
         "an untrusted author has no more rights than the system"
@@ -99,8 +99,8 @@ fn check_offered(definition: &ToolDefinition, value: &Value) {
             Language::Javascript => Dialect::JavaScript,
         };
         let compiled =
-            typescript::compile(source, "tool.ts", dialect).expect("the runner compiles what the validator accepts");
-        let forbidden = typescript::inspect(&compiled.javascript, Dialect::JavaScript);
+            rcrt_typescript::compile(source, "tool.ts", dialect).expect("the runner compiles what the validator accepts");
+        let forbidden = rcrt_typescript::inspect(&compiled.javascript, Dialect::JavaScript);
         assert!(forbidden.is_ok(), "what was compiled is JavaScript: {forbidden:?}");
     }
 }

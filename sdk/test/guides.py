@@ -71,7 +71,7 @@ def fits(said: str, printed: str) -> bool:
 def example(name: str, code: str, environment: dict[str, str]) -> None:
     source = (ROOT / "crates" / "client" / "examples" / f"{name}.rs").read_text()
     if code.strip() not in source:
-        raise SystemExit(f"guides: the Rust code differs from crates/client/examples/{name}.rs")
+        raise SystemExit(f"guides: the Rust code differs from crates/storage/client/examples/{name}.rs")
     built = BINARY.parent / "examples" / name
     if built.exists():
         subprocess.run([built], env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use breadcrumb::{
+use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ErrorCode, MAX_PAGE, NewBreadcrumb, Selector, ToolRequest,
     ToolResponse,
 };

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, CallState, Catalog, ErrorCode, NewSecret, ToolRequest};
+use rcrt_breadcrumb::{Breadcrumbs, CallState, Catalog, ErrorCode, NewSecret, ToolRequest};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use test_database::TestDatabase;
+use rcrt_test_database::TestDatabase;
 use uuid::Uuid;
 
 use super::flood::{self, Flood, REQUESTS};

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, ToolRequest, ToolResponse, schema_names};
+use rcrt_breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, ToolRequest, ToolResponse, schema_names};
 use futures::StreamExt;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use breadcrumb::{ErrorCode, Isolation};
+use rcrt_breadcrumb::{ErrorCode, Isolation};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

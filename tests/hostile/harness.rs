@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use breadcrumb::{
+use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse,
 };
-use executors::egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
-use executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
+use rcrt_executors::egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
+use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
 use futures::StreamExt;
-use runner::{Runner, RunnerOptions};
-use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
+use rcrt_runner::{Runner, RunnerOptions};
+use rcrt_sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use serde_json::{Map, Value};
-use store::{SecretsKey, Store, StoreOptions};
-use test_database::TestDatabase;
+use rcrt_store::{SecretsKey, Store, StoreOptions};
+use rcrt_test_database::TestDatabase;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ impl Harness {
     pub async fn open() -> Self {
         let names = Names::serve().await;
         let seen = Arc::new(RequestLog::default());
-        let (web, liar) = (web::serve(seen.clone()).await, malformed_http::serve(seen.clone()).await);
+        let (web, liar) = (rcrt_web::serve(seen.clone()).await, malformed_http::serve(seen.clone()).await);
 
         let database = TestDatabase::new().await;
         let options = StoreOptions {
@@ -154,13 +154,13 @@ impl Interfaces for Own {
 }
 
 async fn acting(store: &Arc<Store>, tenant: Uuid, name: &str, role: Role) -> Arc<dyn Breadcrumbs> {
-    let agent = NewAgent { name: name.into(), roles: vec![role], profile: breadcrumb::Profile::Main };
+    let agent = NewAgent { name: name.into(), roles: vec![role], profile: rcrt_breadcrumb::Profile::Main };
     let made = store.create_agent(tenant, agent).await.unwrap().agent;
     store.acting_as(Identity {
         owner_id: tenant,
         agent_id: made.id,
         roles: made.roles,
-        profile: breadcrumb::Profile::Main,
+        profile: rcrt_breadcrumb::Profile::Main,
     })
 }
 
@@ -170,7 +170,7 @@ impl Answers {
         let (kept, mut events) = (answers.clone(), store.events(None).await.unwrap());
         tokio::spawn(async move {
             while let Some(Ok(event)) = events.next().await {
-                if event.schema_name.as_deref() == Some(breadcrumb::schema_names::TOOL_RESPONSE)
+                if event.schema_name.as_deref() == Some(rcrt_breadcrumb::schema_names::TOOL_RESPONSE)
                     && let Some(request) = event.context.get("request_id").and_then(Value::as_str)
                 {
                     kept.known.lock().unwrap().insert(request.to_owned(), event.context.clone());
@@ -223,14 +223,14 @@ impl Tenant {
     /// How many responses the store has for this request.
     pub async fn responses(&self, asked: &Asked) -> usize {
         let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
-        query.selector.schema_name = Some(breadcrumb::schema_names::TOOL_RESPONSE.to_owned());
+        query.selector.schema_name = Some(rcrt_breadcrumb::schema_names::TOOL_RESPONSE.to_owned());
         self.store.list(&query).await.unwrap().len()
     }
 
     /// The progress of the request that subscribers see: the record, and how often it was written.
     pub async fn progress(&self, asked: &Asked) -> Vec<(Value, i64)> {
         let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
-        query.selector.schema_name = Some(breadcrumb::schema_names::TOOL_PROGRESS.to_owned());
+        query.selector.schema_name = Some(rcrt_breadcrumb::schema_names::TOOL_PROGRESS.to_owned());
         query.include_context = true;
         let found = self.store.list(&query).await.unwrap();
         found.into_iter().map(|item| (Value::Object(item.context.unwrap_or_default()), item.version)).collect()
@@ -270,7 +270,7 @@ impl Tenant {
             let page = self.store.list(&query).await.unwrap();
             offset += 500;
             for item in &page {
-                let ours = [breadcrumb::schema_names::TOOL_CODE, breadcrumb::schema_names::TOOL_REQUEST];
+                let ours = [rcrt_breadcrumb::schema_names::TOOL_CODE, rcrt_breadcrumb::schema_names::TOOL_REQUEST];
                 if !item.schema_name.as_deref().is_some_and(|name| ours.contains(&name)) && item.id != foreign {
                     all.push_str(&serde_json::to_string(item).unwrap());
                     all.push('\n');

@@ -28,7 +28,7 @@ const SIDE_BY_SIDE: usize = 6;
 const ONLY: &str = "RCRT_HOSTILE_ONLY";
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/hostile")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{NewBreadcrumb, NewSecret, ToolResponse};
+use rcrt_breadcrumb::{NewBreadcrumb, NewSecret, ToolResponse};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

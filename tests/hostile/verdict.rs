@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{ErrorCode, ResponseStatus, ToolResponse};
+use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolResponse};
 use serde_json::Value;
 
 use super::case::{Call, Case, Status};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use breadcrumb::{
+use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
     ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, LeaseStatus, NewBreadcrumb, NewSecret, Profiles,
     Release, Search, SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,

@@ -36,7 +36,7 @@ impl PgBench {
     /// Creates a table for it in the cluster of an instance that has written requests before.
     /// `place` is a folder for its script and logs.
     pub async fn prepare(database: &Database, place: &Path) -> anyhow::Result<Self> {
-        let own = database.connect(postgres::DATABASE, 1).await?;
+        let own = database.connect(rcrt_postgres::DATABASE, 1).await?;
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&own).await?;
             if value != "on" {
@@ -85,7 +85,7 @@ impl PgBench {
             .current_dir(&self.place)
             .arg("--host")
             .arg(&self.socket_dir)
-            .args(["--username", postgres::SUPERUSER, "--no-vacuum", "--protocol", "prepared", "--log"])
+            .args(["--username", rcrt_postgres::SUPERUSER, "--no-vacuum", "--protocol", "prepared", "--log"])
             .arg(format!("--log-prefix={}", log.display()))
             .args(["--client", &clients.to_string(), "--jobs", &clients.min(2).to_string()])
             .args(at.map(|at| format!("--rate={at}")))

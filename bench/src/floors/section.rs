@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::Row;
+use rcrt_load::Row;
 
 use super::Echo;
 use crate::run::{Run, micros};

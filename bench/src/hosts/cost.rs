@@ -22,7 +22,7 @@ impl Costs {
     pub async fn now(server: &Server, runner: &Runner) -> anyhow::Result<Self> {
         let serving = CpuTime::of(server.process_id())?;
         let running = CpuTime::of(runner.process_id())?;
-        let database = server.database().connect(postgres::DATABASE, 1).await?;
+        let database = server.database().connect(rcrt_postgres::DATABASE, 1).await?;
         let (transactions, log_bytes, kept_bytes): (i64, i64, i64) = sqlx::query_as(
             "SELECT d.xact_commit, (w.wal_bytes)::bigint, pg_database_size(d.datname)
              FROM pg_stat_database d, pg_stat_wal w WHERE d.datname = current_database()",

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::ResponseStatus;
-use client::{Client, Invocation, Invoked};
-use load::Target;
+use rcrt_breadcrumb::ResponseStatus;
+use rcrt_client::{Client, Invocation, Invoked};
+use rcrt_load::Target;
 use serde_json::Value;
 
 /// Longer than the longest queue takes.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use breadcrumb::Isolation;
-use load::{Measured, Row};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::{Measured, Row};
 use serde_json::json;
 
 use self::cost::Costs;

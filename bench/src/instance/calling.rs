@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, EventKind, EventStream, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
+use rcrt_breadcrumb::{Breadcrumbs, EventKind, EventStream, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
 use futures::StreamExt;
-use load::Target;
+use rcrt_load::Target;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;

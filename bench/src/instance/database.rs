@@ -45,7 +45,7 @@ impl Database {
     pub async fn connect(&self, database: &str, connections: u32) -> anyhow::Result<PgPool> {
         let options = PgConnectOptions::new_without_pgpass()
             .socket(self.socket_dir()?)
-            .username(postgres::SUPERUSER)
+            .username(rcrt_postgres::SUPERUSER)
             .database(database);
         PgPoolOptions::new()
             .max_connections(connections)

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use postgres::PostgresOptions;
+use rcrt_postgres::PostgresOptions;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use uuid::Uuid;
@@ -28,9 +28,9 @@ pub struct Filling {
 /// Fills the store of a data folder on which `rcrt up` has run, and is not running now.
 pub async fn fill(data: &Path, filling: Filling) -> anyhow::Result<()> {
     let options =
-        PostgresOptions { data_dir: data.to_owned(), cache_dir: postgres::default_cache_dir(), durable: true };
-    let server = Box::pin(postgres::start(options, &|_| {})).await.context("the store's Postgres")?;
-    let url = server.url(postgres::SUPERUSER, postgres::DATABASE);
+        PostgresOptions { data_dir: data.to_owned(), cache_dir: rcrt_postgres::default_cache_dir(), durable: true };
+    let server = Box::pin(rcrt_postgres::start(options, &|_| {})).await.context("the store's Postgres")?;
+    let url = server.url(rcrt_postgres::SUPERUSER, rcrt_postgres::DATABASE);
     let pool = PgPoolOptions::new().max_connections(2).connect(&url).await?;
     let filled = write(&pool, filling).await;
     pool.close().await;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use breadcrumb::{Breadcrumbs, Isolation, NewBreadcrumb, schema_names};
-use client::Client;
+use rcrt_breadcrumb::{Breadcrumbs, Isolation, NewBreadcrumb, schema_names};
+use rcrt_client::Client;
 use serde_json::{Map, Value, json};
 
 /// How long a runner can take to offer a new tool.

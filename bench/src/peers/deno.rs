@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use load::Target;
+use rcrt_load::Target;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 

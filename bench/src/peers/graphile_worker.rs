@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use load::Target;
+use rcrt_load::Target;
 use serde_json::json;
 use sqlx::PgPool;
 use tokio::process::Command;

@@ -22,7 +22,7 @@ mod workerd;
 use std::path::Path;
 use std::sync::Arc;
 
-use load::Target;
+use rcrt_load::Target;
 
 use self::child::Child;
 use self::database::QueueDatabase;

@@ -36,8 +36,8 @@ pub struct Packages {
 impl Packages {
     /// Finds the packages, or installs them (0.7 GB on the disk). One process at a time.
     pub async fn install() -> anyhow::Result<Self> {
-        let folder = postgres::default_cache_dir().join("peers");
-        postgres::make_private(&folder).map_err(anyhow::Error::msg)?;
+        let folder = rcrt_postgres::default_cache_dir().join("peers");
+        rcrt_postgres::make_private(&folder).map_err(anyhow::Error::msg)?;
         let lock = std::fs::File::create(folder.join("lock"))?;
         // Held until the file is dropped. Another bench can install for minutes.
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use load::Target;
+use rcrt_load::Target;
 use serde_json::json;
 use sqlx::postgres::PgListener;
 use tokio::io::AsyncWriteExt;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::Isolation;
-use load::plot::Bars;
-use load::{Row, Target};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::plot::Bars;
+use rcrt_load::{Row, Target};
 use serde_json::json;
 
 use super::{Missing, Peer, Which, start};

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use async_trait::async_trait;
-use load::Target;
+use rcrt_load::Target;
 use url::Url;
 
 use super::sum::Sum;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::Isolation;
+use rcrt_breadcrumb::Isolation;
 use serde_json::json;
 
 use super::point::{Point, Shape};

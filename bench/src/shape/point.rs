@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::plot::{Axis, Lines};
-use load::report::number;
-use load::{Row, Target};
+use rcrt_load::plot::{Axis, Lines};
+use rcrt_load::report::number;
+use rcrt_load::{Row, Target};
 
 use crate::run::{Run, millis};
 

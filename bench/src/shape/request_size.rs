@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::Isolation;
-use load::Target;
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Target;
 use serde_json::{Value, json};
 
 use super::point::{Point, Shape};

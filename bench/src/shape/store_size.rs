@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::Isolation;
-use load::Target;
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Target;
 use serde_json::json;
 
 use super::point::{Point, Shape};

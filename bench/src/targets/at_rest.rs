@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::Isolation;
-use load::Row;
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Row;
 use serde_json::json;
 
 use crate::floors::PgBench;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use load::Row;
+use rcrt_load::Row;
 use nix::sys::resource::{UsageWho, getrusage};
 use tokio::process::Command;
 

@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
-use breadcrumb::Isolation;
-use load::{Histogram, Row};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::{Histogram, Row};
 
 use super::sandboxed::{self, ADD};
 use crate::floors;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use breadcrumb::Isolation;
-use load::{Histogram, Row};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::{Histogram, Row};
 use serde_json::json;
 
 use super::sandboxed::{self, ADD, SandboxCalls};

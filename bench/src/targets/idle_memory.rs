@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::bail;
-use breadcrumb::Isolation;
-use load::Row;
-use sandbox::{Sandbox, SandboxOptions};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Row;
+use rcrt_sandbox::{Sandbox, SandboxOptions};
 use uuid::Uuid;
 
 use super::sandboxed::{self, ADD};

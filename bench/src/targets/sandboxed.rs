@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{Isolation, Limits};
-use load::Target;
-use sandbox::{
+use rcrt_breadcrumb::{Isolation, Limits};
+use rcrt_load::Target;
+use rcrt_sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox,
     SandboxOptions, Script, Task, WorkerCommand,
 };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use breadcrumb::Isolation;
-use load::{Histogram, Row};
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::{Histogram, Row};
 use serde_json::json;
 
 use crate::instance::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};

@@ -1,6 +1,6 @@
 //! From starting an installed system to the response of its first call.
 
-use load::Row;
+use rcrt_load::Row;
 
 use crate::rounds::median;
 use crate::run::Run;

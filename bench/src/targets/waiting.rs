@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::Isolation;
-use load::Row;
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Row;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -1,0 +1,130 @@
+//! A compiled schema.
+
+use rcrt_breadcrumb::{Violation, Violations};
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::budget::{Budget, Part};
+use crate::by_hash::{OneOf, Unique};
+use crate::cost::{self, Cost};
+use crate::graph::Graph;
+use crate::{message, pattern};
+
+/// The most violations that are reported for one value.
+pub const MAX_VIOLATIONS: usize = 50;
+
+/// The most bytes of one compiled pattern, and of its cache.
+const PATTERN_BYTES: usize = 1024 * 1024;
+/// The most steps of one check, a fraction of a second: see [`Cost`].
+const MAX_STEPS: u64 = 20_000_000;
+/// Up to this many steps, all violations are reported. The validator collects all of them before it
+/// returns the first.
+const MAX_STEPS_TO_TELL_ALL: u64 = 1_000_000;
+/// The compiler recurses along references. This is more than the limits in `graph` need.
+const STACK_BYTES: usize = 64 * 1024 * 1024;
+/// The most steps of a quick check.
+const QUICK: u64 = 20_000;
+/// Approximate bytes of a compiled schema for each byte of its text, without its patterns.
+const GROWTH: u64 = 8;
+
+/// A compiled schema. It is cheap to share by reference. A check allocates only for violations.
+///
+/// Nothing is fetched: a `$ref` refers to the schema itself. Patterns run in linear time, so
+/// lookaround and back references are refused. `format` is an annotation, as in the standard, and
+/// is not checked.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+    cost: Cost,
+    /// The share of its owner's budget.
+    _part: Option<Part>,
+}
+
+impl Schema {
+    /// Compiles a schema, or returns the violations with their places in it (`properties.a.type`).
+    pub fn compile(schema: &Value) -> Result<Self, Violations> {
+        Self::compile_as(schema, None)
+    }
+
+    /// Like [`Self::compile`], within a budget. Refused if the budget has too little left.
+    pub fn compile_within(schema: &Value, budget: &Budget) -> Result<Self, Violations> {
+        Self::compile_as(schema, Some(budget))
+    }
+
+    fn compile_as(schema: &Value, budget: Option<&Budget>) -> Result<Self, Violations> {
+        let graph = Graph::new(schema)?;
+        let patterns = pattern::measure(&graph)?;
+        let takes = patterns.bytes.saturating_add(GROWTH * graph.bytes as u64);
+        let part = budget.map(|budget| budget.take(takes)).transpose().map_err(|all| {
+            let message = format!(
+                "takes about {takes} bytes when it is compiled, which is more than is left of the {all} for all schemas \
+                 of the tenant"
+            );
+            Violations::one("", message)
+        })?;
+        let cost = cost::by_depth(&graph, &patterns.states)?;
+        let compiled = std::thread::scope(|scope| {
+            let compiling =
+                std::thread::Builder::new().name("schema".into()).stack_size(STACK_BYTES).spawn_scoped(scope, || {
+                    jsonschema::options()
+                        .with_draft(Draft::Draft202012)
+                        .offline()
+                        .should_validate_formats(false)
+                        .with_keyword("enum", |_, values, _| Ok(Box::new(OneOf::of(values))))
+                        .with_keyword("const", |_, value, _| Ok(Box::new(OneOf::only(value))))
+                        .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::if_asked(asked))))
+                        .with_pattern_options(
+                            PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES),
+                        )
+                        .build(schema)
+                        .map_err(|error| message::of_schema(&error))
+                });
+            match compiling.map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => Err(Violations::one("", "cannot be compiled")),
+                Err(error) => Err(Violations::one("", format!("cannot start a thread to compile the schema: {error}"))),
+            }
+        });
+        Ok(Self { validator: compiled?, cost, _part: part })
+    }
+
+    /// Checks a value. Each violation has its place in the value: `items[0].name`, empty for the
+    /// whole value. Returns at most [`MAX_VIOLATIONS`], each of bounded size.
+    pub fn check(&self, value: &Value) -> Vec<Violation> {
+        self.check_as("", value)
+    }
+
+    /// Whether a check of this value takes far less than a millisecond, so that any thread can do
+    /// it. This itself takes less.
+    pub fn is_quick(&self, value: &Value) -> bool {
+        self.cost.of(value, QUICK).is_some()
+    }
+
+    /// Like [`Schema::check`], with places that start with `root`: `input.items[0].name`.
+    pub fn check_as(&self, root: &str, value: &Value) -> Vec<Violation> {
+        let Some(steps) = self.cost.of(value, MAX_STEPS) else {
+            let message = if cost::is_too_deep(value) {
+                format!("is nested deeper than {} levels", cost::MAX_VALUE_DEPTH)
+            } else {
+                "is too large or too deep for its schema, which checks each place many times".to_owned()
+            };
+            return vec![Violation::new(root, message)];
+        };
+        let mut found = Vec::new();
+        // This allocates nothing if the value is valid.
+        if self.validator.is_valid(value) {
+            return found;
+        }
+        if steps > MAX_STEPS_TO_TELL_ALL {
+            if let Err(error) = self.validator.validate(value) {
+                message::add(root, &error, &mut found);
+            }
+        } else {
+            for error in self.validator.iter_errors(value).take(MAX_VIOLATIONS) {
+                message::add(root, &error, &mut found);
+            }
+        }
+        found.truncate(MAX_VIOLATIONS);
+        found
+    }
+}

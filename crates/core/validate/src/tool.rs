@@ -1,0 +1,82 @@
+//! Runs all validators on one definition.
+
+use std::collections::HashSet;
+
+use rcrt_breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name};
+
+use crate::{Author, Finding, Report, builtin, code, examples, permissions};
+
+/// The maximum number of secrets of one tool. Each is read for each call.
+const MAX_SECRETS: usize = 50;
+
+/// Validates a user's tool: all errors and warnings.
+pub fn tool(definition: &ToolDefinition) -> Report {
+    tool_as(definition, Author::User)
+}
+
+/// As [`tool`], with the rules for this author: some errors of users' tools are only warnings for
+/// system tools.
+pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
+    let mut report = Report::default();
+    warn_of_ignored(definition, &mut report);
+    check_description(definition, &mut report);
+    if let Implementation::Code(tool_code) = &definition.implementation {
+        code::check(tool_code, &mut report);
+    }
+    builtin::check(definition, &mut report);
+    permissions::check(definition, author, &mut report);
+    examples::check(definition, &mut report);
+    check_limits(&definition.limits, &mut report);
+    check_secrets(&definition.required_secrets, &mut report);
+    check_bootstrap(definition, &mut report);
+    report
+}
+
+fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {
+    for ignored in &definition.ignored.0 {
+        let rule = if ignored.field.starts_with("limits.timeout_ms") { "limits" } else { "unknown-field" };
+        report.warning(Finding::new(rule, &ignored.field, &ignored.message));
+    }
+}
+
+fn check_description(definition: &ToolDefinition, report: &mut Report) {
+    if definition.description.trim().is_empty() {
+        let message = "must say what the tool does: agents choose tools by it";
+        let finding = Finding::new("description", "description", message);
+        if definition.is_code() { report.error(finding) } else { report.warning(finding) }
+    }
+}
+
+fn check_limits(limits: &Limits, report: &mut Report) {
+    if let Err(violations) = limits.check() {
+        let found = violations.0.into_iter();
+        report.errors.extend(found.map(|found| Finding::new("limits", found.field, found.message)));
+    }
+}
+
+fn check_secrets(names: &[String], report: &mut Report) {
+    let mut seen = HashSet::new();
+    for (index, name) in names.iter().enumerate() {
+        let field = format!("required_secrets[{index}]");
+        let shown: String = name.chars().take(80).collect();
+        if index == MAX_SECRETS {
+            let message = format!("{} names are too many: at most {MAX_SECRETS}", names.len());
+            report.error(Finding::new("secret-name", "required_secrets", message));
+            return;
+        }
+        if !is_secret_name(name) {
+            let message = format!("{shown:?} must be a letter or _, then letters, digits and _, at most 200 in all");
+            report.error(Finding::new("secret-name", field, message));
+        } else if !seen.insert(name) {
+            report.error(Finding::new("secret-name", field, format!("{shown:?} is named twice: name it once")));
+        }
+    }
+}
+
+fn check_bootstrap(definition: &ToolDefinition, report: &mut Report) {
+    let Some(bootstrap) = &definition.bootstrap else { return };
+    if bootstrap.wait_for.contains(&definition.name) {
+        let message = "names the tool itself, which would then wait forever";
+        report.error(Finding::new("bootstrap", "bootstrap.wait_for", message));
+    }
+}

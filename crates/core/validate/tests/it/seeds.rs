@@ -1,0 +1,317 @@
+//! Every file in `bootstrap-breadcrumbs/` loads and has no findings.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse, ToolSource};
+use serde_json::{Map, Value, json};
+use rcrt_validate::guide::Guide;
+use rcrt_validate::seed::{self, Seed};
+use rcrt_validate::template::{TOOL_TEMPLATE, Template};
+use rcrt_validate::{Author, Schema, tool_as};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bootstrap-breadcrumbs")
+}
+
+const FOLDERS: &[&str] = &["schemas", "tools-self-contained", "tools", "tools-native", "guides", "templates", "system"];
+
+/// The builtin tools, by family.
+const NATIVE: &[(&str, &[&str])] = &[
+    ("files", &["append_file", "read_file", "write_file"]),
+    ("processes", &["bash", "execute_python_script"]),
+    ("web", &["web_browse", "web_fetch", "web_search"]),
+    ("schedule", &["cancel_scheduled_task", "list_scheduled_tasks", "schedule_task"]),
+    (
+        "memory",
+        &[
+            "delete_from_working_memory",
+            "get_from_working_memory",
+            "list_working_memory",
+            "save_to_working_memory",
+            "search_working_memory",
+            "result_jsonpath",
+            "result_search",
+            "result_slice",
+            "get_tool_guide",
+            "list_tool_guides",
+            "delete_skill",
+            "get_skill",
+            "list_skills",
+            "save_skill",
+        ],
+    ),
+];
+
+pub fn seeds() -> Vec<Seed> {
+    let mut found = Vec::new();
+    for folder in FOLDERS {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let source = fs::read_to_string(path.with_extension("ts")).ok();
+                let shown = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+                let json = fs::read_to_string(&path).unwrap();
+                found.push(seed::read(&shown, &json, source.as_deref()).unwrap_or_else(|error| panic!("{error}")));
+            }
+        }
+    }
+    found
+}
+
+/// The shipped JSON Schemas by the schema name that they define.
+fn shipped_schemas() -> BTreeMap<String, Schema> {
+    seeds()
+        .into_iter()
+        .filter(|seed| seed.record.schema_name.as_deref() == Some("schema.def.v1"))
+        .map(|seed| {
+            let schema =
+                Schema::compile(&seed.record.context["schema"]).unwrap_or_else(|e| panic!("{}: {e}", seed.path));
+            (seed.record.context["schema_name"].as_str().unwrap().to_owned(), schema)
+        })
+        .collect()
+}
+
+#[test]
+fn all_required_seeds_exist() {
+    let mut tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
+    tools.sort();
+    let mut promised = vec![
+        "breadcrumb-create",
+        "breadcrumb-search",
+        "calculator",
+        "echo",
+        "json-transform",
+        "public-holidays",
+        "random",
+        "timer",
+    ];
+    promised.extend(NATIVE.iter().flat_map(|(_, tools)| *tools));
+    promised.sort_unstable();
+    assert_eq!(tools, promised);
+    let names: Vec<String> = shipped_schemas().into_keys().collect();
+    assert_eq!(
+        names,
+        [
+            "memory.entry.v1",
+            "schedule.fired.v1",
+            "schedule.v1",
+            "tool.catalog.v1",
+            "tool.code.v1",
+            "tool.error.v1",
+            "tool.guide.v1",
+            "tool.progress.v1",
+            "tool.request.v1",
+            "tool.response.v1",
+            "tool.runner.v1",
+            TOOL_TEMPLATE,
+            "tool.v1"
+        ]
+    );
+}
+
+#[test]
+fn every_folder_is_read() {
+    let mut there: Vec<String> = fs::read_dir(root())
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap()).filter(|entry| entry.path().is_dir()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    there.sort();
+    let mut known: Vec<&str> = FOLDERS.to_vec();
+    known.sort_unstable();
+    assert_eq!(there, known);
+}
+
+#[test]
+fn native_tools_have_annotations_of_their_effects() {
+    for seed in seeds() {
+        let Some(name) = seed.path.strip_prefix("tools-native/") else { continue };
+        let tool = seed.tool.unwrap_or_else(|| panic!("{} is not a tool", seed.path));
+        assert_eq!(name, format!("{}.json", tool.name), "a file is named after its tool");
+        assert_eq!(tool.implementation.source(), ToolSource::Native, "{name}");
+        for field in ["annotations", "limits"] {
+            assert!(seed.record.context.contains_key(field), "{name} has no {field}");
+        }
+        for hint in ["read_only", "destructive", "idempotent", "open_world"] {
+            assert!(seed.record.context["annotations"].get(hint).is_some(), "{name} does not set {hint}");
+        }
+        assert!(!(tool.annotations.read_only && tool.annotations.destructive), "{name} cannot be both");
+        assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
+        assert!(!tool.examples.is_empty(), "{name} has no example");
+        assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{name}");
+    }
+}
+
+#[test]
+fn every_native_tool_has_a_guide_and_guides_name_existing_tools() {
+    let (mut about, mut names) = (BTreeMap::new(), Vec::new());
+    let tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
+    for seed in seeds().into_iter().filter(|seed| seed.path.starts_with("guides/")) {
+        let guide: Guide = serde_json::from_value(Value::Object(seed.record.context)).unwrap();
+        assert_eq!(seed.path, format!("guides/{}.json", guide.name));
+        assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{}", seed.path);
+        for tool in guide.tools {
+            assert!(tools.contains(&tool), "{} names {tool}, which does not exist", seed.path);
+            assert!(guide.content.contains(&tool), "{} names {tool} and says nothing of it", seed.path);
+            about.insert(tool, guide.name.clone());
+        }
+        names.push(guide.name);
+    }
+    for (family, tools) in NATIVE {
+        assert!(names.iter().any(|name| name == family), "there is no guide for {family}");
+        for tool in *tools {
+            assert!(about.contains_key(*tool), "no guide names {tool}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_guide_is_reported_by_field() {
+    let read = |context: Value, tags: Value| {
+        let record = json!({ "schema_name": "tool.guide.v1", "title": "T", "tags": tags, "context": context });
+        seed::read("g.json", &record.to_string(), None)
+    };
+    let good = json!({ "name": "x", "title": "X", "summary": "S.", "tools": ["echo"], "content": "Call `echo`." });
+    let tags = json!(["tool:guide", "guide:x"]);
+    assert!(read(good.clone(), tags.clone()).is_ok());
+    let untagged = read(good.clone(), json!(["tool:guide"])).unwrap_err().to_string();
+    assert!(untagged.contains("tags") && untagged.contains("guide:x"), "{untagged}");
+    for (field, value, says) in [
+        ("content", json!(" "), "context.content"),
+        ("content", json!("x".repeat(200_001)), "context.content"),
+        ("summary", json!("x".repeat(501)), "context.summary"),
+        ("tools", json!(vec!["a"; 101]), "context.tools"),
+        ("tools", json!("echo"), "tool.guide.v1"),
+        ("colour", json!("red"), "colour"),
+    ] {
+        let mut context = good.clone();
+        context[field] = value;
+        let told = read(context, tags.clone()).unwrap_err().to_string();
+        assert!(told.contains(says), "{told}");
+    }
+}
+
+#[test]
+fn every_source_belongs_to_a_record() {
+    for folder in ["tools-self-contained", "templates"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(path.with_extension("json").exists(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn shipped_tools_have_neither_errors_nor_warnings() {
+    for seed in seeds() {
+        let Some(tool) = seed.tool else { continue };
+        for author in [Author::System, Author::User] {
+            let report = tool_as(&tool, author);
+            assert_eq!((report.errors, report.warnings), (vec![], vec![]), "{}", seed.path);
+        }
+        assert!(seed.record.tags.contains(&format!("tool:{}", tool.name)), "{}", seed.path);
+    }
+}
+
+#[test]
+fn every_record_conforms_to_the_shipped_schema_of_its_kind() {
+    let schemas = shipped_schemas();
+    for seed in seeds() {
+        if let Some(schema) = schemas.get(seed.record.schema_name.as_deref().unwrap()) {
+            let found = schema.check_as("context", &Value::Object(seed.record.context));
+            assert_eq!(found, [], "{}", seed.path);
+        }
+    }
+}
+
+#[test]
+fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
+    let schemas = shipped_schemas();
+    let check = |name: &str, context: Map<String, Value>| {
+        assert_eq!(schemas[name].check_as("context", &Value::Object(context)), [], "{name}");
+    };
+    let request = ToolRequest::record("echo", json!({ "message": 1 }), Some("r1"), Some("workspace:tools"));
+    check("tool.request.v1", request.context);
+    let request = ToolRequest {
+        id: uuid::Uuid::nil(),
+        request_id: "r1".into(),
+        tool: "echo".into(),
+        input: json!({}),
+        workspace: None,
+        agent_id: None,
+        trigger_event: None,
+        session: None,
+        model: None,
+        max_result_chars: None,
+        deadline_ms: None,
+        traceparent: None,
+    };
+    let mut results = vec![Ok(json!({ "echo": 1 })), Ok(Value::Null)];
+    results.extend(ErrorCode::ALL.map(|code| Err(ToolFailure::new(code, "why").with_details(json!([1])))));
+    for result in results {
+        let response = ToolResponse::new(&request, result, 3, Map::new(), chrono::DateTime::UNIX_EPOCH);
+        check("tool.response.v1", response.record(&request).context);
+    }
+    assert!(
+        !schemas["tool.response.v1"]
+            .check(&json!({ "request_id": "r", "tool": "t", "status": "error",
+        "execution_time_ms": 1, "timestamp": "2026-01-01T00:00:00Z" }))
+            .is_empty()
+    );
+}
+
+#[test]
+fn every_template_becomes_a_valid_tool_without_edits() {
+    let mut names = Vec::new();
+    for seed in seeds() {
+        if seed.record.schema_name.as_deref() != Some(TOOL_TEMPLATE) {
+            continue;
+        }
+        let template = Template::from_context(&seed.record.context).unwrap_or_else(|e| panic!("{}: {e}", seed.path));
+        names.push(template.name.clone());
+        for description in [None, Some(r#"Says "hi" \ it's `${fine}` */ // {{name}} <!--"#)] {
+            let mut values = BTreeMap::from([("name".to_owned(), "my-tool".to_owned())]);
+            values.extend(description.map(|text| ("description".to_owned(), text.to_owned())));
+            let new = template.instantiate(&values).unwrap();
+            let made = seed::read("my-tool.json", &new.json, Some(&new.source)).unwrap_or_else(|e| panic!("{e}"));
+            let tool = made.tool.unwrap();
+            assert_eq!(tool.name, "my-tool");
+            if let Some(description) = description {
+                assert_eq!(tool.description, description);
+            }
+            let report = rcrt_validate::tool(&tool);
+            assert_eq!((report.errors, report.warnings), (vec![], vec![]), "{}", seed.path);
+            let whole = format!("{}{}", new.json, new.source).replace("{{name}} <!--", "");
+            assert!(!whole.contains("{{"), "{whole}");
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["async-event", "data", "http-api", "transform"]);
+}
+
+#[test]
+fn a_broken_file_is_reported_by_file_and_field() {
+    let tool = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "1 bad", "code": { "language": "cobol" } } });
+    let fails = |json: &str, source: Option<&str>| seed::read("tools/x.json", json, source).unwrap_err().to_string();
+    assert_eq!(fails("{", None), "tools/x.json: is not valid JSON: EOF while parsing an object at line 1 column 1");
+    assert!(fails("[]", None).contains("must be a JSON object"));
+    assert!(fails(r#"{"title": "x", "colour": 1}"#, None).contains("colour"));
+    let message = fails(&tool.to_string(), None);
+    assert!(message.contains("context.name:") && message.contains("context.code:"), "{message}");
+    let both = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "code": { "source": "" } } });
+    assert!(fails(&both.to_string(), Some("x")).starts_with("tools/x.json: context.code.source: is given"));
+    assert!(fails(r#"{"title": "", "context": {}}"#, None).contains("title"));
+}
+
+#[test]
+fn a_separate_source_file_gives_the_same_record_as_inline_source() {
+    let with =
+        |code: Value| json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "t", "code": code } });
+    let inside = with(json!({ "language": "typescript", "source": "export {}" })).to_string();
+    for beside in [with(json!({})), with(json!({ "language": "typescript" }))] {
+        let beside = seed::read("t.json", &beside.to_string(), Some("export {}")).unwrap();
+        assert_eq!(beside, seed::read("t.json", &inside, None).unwrap());
+    }
+}

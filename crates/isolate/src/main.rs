@@ -1,6 +1,0 @@
-//! The worker as a separate program, for this crate's tests. The binary `rcrt` calls the same entry
-//! point from its hidden subcommand.
-
-fn main() -> std::process::ExitCode {
-    isolate::worker_main(sandbox::protocol::SOCKET_FD)
-}

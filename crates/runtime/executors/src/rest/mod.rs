@@ -1,0 +1,82 @@
+//! Runs `tool.v1` records whose implementation is one HTTP exchange: `{"type": "http", "url":
+//! "https://…/{param}", …}`.
+
+mod http_call;
+mod large_responses;
+mod settings;
+mod template;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::egress::Egress;
+use crate::{Executor, Hold, ToolCall, ToolOutput};
+
+use large_responses::LargeResponses;
+use settings::Settings;
+
+/// The `implementation.type`s that this executor runs.
+pub const KINDS: [&str; 2] = ["http", "rest"];
+
+pub struct RestExecutor {
+    egress: Arc<Egress>,
+    large: LargeResponses,
+}
+
+impl RestExecutor {
+    pub fn new(egress: Arc<Egress>) -> Self {
+        Self { egress, large: LargeResponses::default() }
+    }
+}
+
+#[async_trait]
+impl Executor for RestExecutor {
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        _owner_id: Uuid,
+        _tool_id: Uuid,
+        _tool_version: i64,
+    ) -> Result<(), ToolFailure> {
+        read(definition).map(|_| ())
+    }
+
+    async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        let (mut metadata, mut turn) = (Map::new(), None);
+        let exchange = async {
+            let settings = read(&call.definition)?;
+            http_call::perform(&self.egress, &self.large, &settings, &call, &mut metadata, &mut turn).await
+        };
+        let timeout = call.limits.timeout();
+        let result = tokio::select! {
+            result = exchange => result,
+            () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
+            () = tokio::time::sleep(timeout) => {
+                let message = format!("no response within {} ms", call.limits.timeout_ms);
+                Err(ToolFailure::new(ErrorCode::Timeout, message))
+            }
+        };
+        let hold = turn.filter(|_| result.is_ok()).map(|turn| -> Hold { Box::new(turn) });
+        ToolOutput { result, metadata, hold }.cleared(call.secrets).await
+    }
+
+    fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
+        true
+    }
+
+    fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}
+
+fn read(definition: &ToolDefinition) -> Result<Settings, ToolFailure> {
+    match &definition.implementation {
+        Implementation::Native(native) => Settings::read(&native.settings, &definition.required_secrets),
+        Implementation::Code(_) => {
+            Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool is code, not an HTTP exchange"))
+        }
+    }
+}

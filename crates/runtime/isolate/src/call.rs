@@ -1,0 +1,155 @@
+//! One call: evaluates the tool's module unless it was kept, calls `execute`, and returns its
+//! result.
+
+use std::task::Poll;
+
+use rcrt_breadcrumb::ErrorCode;
+use bytes::Bytes;
+use deno_core::error::CoreError;
+use deno_core::{ModuleId, ModuleSpecifier, PollEventLoopOptions, v8};
+use rcrt_sandbox::Task;
+use rcrt_sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
+use serde_json::value::RawValue;
+
+use crate::engine::Isolate;
+use crate::link::Link;
+use crate::loader::Module;
+use crate::ops::Clock;
+use crate::outcome::{failed, from_engine, from_invoke};
+
+/// A call as it came from the parent.
+pub struct Work {
+    pub call: u32,
+    pub start: CallStart,
+    /// The engine's code cache from an earlier isolate.
+    pub cache: Option<Bytes>,
+}
+
+/// Runs until the tool returns. If the call is terminated from outside, the caller ignores this
+/// result.
+pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: Work) -> CallResult {
+    if let Some(javascript) = start.javascript {
+        let module = Module { javascript, cache, wants_cache: start.wants_cache };
+        match evaluate(isolate, link, &start.file_name, module).await {
+            Ok(Some(execute)) => isolate.execute = Some(execute),
+            Ok(None) => {
+                return failed(
+                    ErrorCode::ExecutionFailed,
+                    "the tool does not export a function execute; write: export async function execute(input, context)",
+                );
+            }
+            Err(error) => return from_engine(&error, start.memory_mb),
+        }
+    }
+    let Some(execute) = isolate.execute.clone() else {
+        return failed(ErrorCode::ExecutionFailed, "the call does not contain the tool's code");
+    };
+    if start.task == Task::Check {
+        return CallResult::Ok(RawValue::NULL.to_owned());
+    }
+    let result = match invoke(isolate, execute, start.input.get(), start.context.get()).await {
+        Ok(text) => from_invoke(text, start.memory_mb),
+        Err(error) => from_engine(&error, start.memory_mb),
+    };
+    if start.keep {
+        settle(isolate).await;
+    }
+    result
+}
+
+/// Polls the event loop once, so that what is ready runs within this call. What still waits
+/// afterwards is really pending.
+async fn settle(isolate: &mut Isolate) {
+    let _ = std::future::poll_fn(|context| {
+        let polled = isolate.runtime.poll_event_loop(context, PollEventLoopOptions::default());
+        Poll::Ready(polled.is_ready())
+    })
+    .await;
+}
+
+/// Evaluates the module; returns its `execute` if that is a function.
+async fn evaluate(
+    isolate: &mut Isolate,
+    link: &Link,
+    file_name: &str,
+    module: Module,
+) -> Result<Option<v8::Global<v8::Function>>, CoreError> {
+    let specifier = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
+    let wants_cache = module.wants_cache;
+    isolate.main.offer(module);
+    let module = isolate.runtime.load_main_es_module(&specifier).await?;
+    if wants_cache {
+        // The engine's host delivers it in the next turn. The script's code has not run, and must
+        // not run before the parent has the cache.
+        settle(isolate).await;
+        let made = isolate.main.take_made().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
+        let _ = link.send(Kind::CodeCache, 0, made.unwrap_or_default());
+    }
+    evaluate_module(isolate, module).await
+}
+
+async fn evaluate_module(
+    isolate: &mut Isolate,
+    module: ModuleId,
+) -> Result<Option<v8::Global<v8::Function>>, CoreError> {
+    let runtime = &mut isolate.runtime;
+    let evaluated = Box::pin(runtime.mod_evaluate(module));
+    runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
+    let namespace = runtime.get_module_namespace(module)?;
+    deno_core::scope!(scope, runtime);
+    let namespace = v8::Local::new(scope, namespace);
+    let Some(name) = v8::String::new(scope, "execute") else { return Ok(None) };
+    let execute = namespace.get(scope, name.into()).and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
+    Ok(execute.map(|execute| v8::Global::new(scope, execute)))
+}
+
+/// A minimal tool.
+const REHEARSAL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
+const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
+
+/// Loads and calls a minimal tool and discards it. A forked isolate then has the code paths of
+/// every call in its own memory. Run it before a call arrives; `name` must be different each time.
+pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
+    let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
+    isolate.main.rehearse(true);
+    let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, REHEARSAL).await;
+    isolate.main.rehearse(false);
+    let module = loaded?;
+    if let Some(execute) = evaluate_module(isolate, module).await? {
+        invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
+    }
+    isolate.runtime.op_state().borrow_mut().put(Clock::new());
+    deno_core::scope!(scope, &mut isolate.runtime);
+    let receiver = v8::undefined(scope).into();
+    v8::Local::new(scope, &isolate.prepare).call(scope, receiver, &[]);
+    Ok(())
+}
+
+/// Calls `invoke` of `main.js` and returns its text.
+async fn invoke(
+    isolate: &mut Isolate,
+    execute: v8::Global<v8::Function>,
+    input: &str,
+    context: &str,
+) -> Result<String, CoreError> {
+    let runtime = &mut isolate.runtime;
+    let arguments = {
+        deno_core::scope!(scope, runtime);
+        let text = |text: &str| -> v8::Global<v8::Value> {
+            let value: v8::Local<'_, v8::Value> = match v8::String::new(scope, text) {
+                Some(text) => text.into(),
+                None => v8::undefined(scope).into(),
+            };
+            v8::Global::new(scope, value)
+        };
+        let (input, context) = (text(input), text(context));
+        let execute = v8::Local::new(scope, execute);
+        let execute: v8::Local<'_, v8::Value> = execute.into();
+        [v8::Global::new(scope, execute), input, context]
+    };
+    let called = runtime.call_with_args(&isolate.invoke, &arguments);
+    let result = runtime.with_event_loop_promise(Box::pin(called), PollEventLoopOptions::default()).await?;
+    deno_core::scope!(scope, runtime);
+    let result = v8::Local::new(scope, result);
+    Ok(result.to_rust_string_lossy(scope))
+}

@@ -1,0 +1,117 @@
+//! The restrictions on Linux, in an order in which none blocks the next.
+
+mod limits;
+mod own_memory;
+mod seccomp;
+
+use std::os::unix::net::UnixStream;
+
+use rcrt_jail::walls::namespaces::Namespaces;
+use rcrt_jail::walls::{
+    capabilities, core_dumps, descriptors, empty_root, keeper, landlock, no_new_privileges, ordinary_user,
+    parent_death, priority,
+};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
+use rcrt_sandbox::level::names;
+use rcrt_sandbox::protocol::{Frame, Protection, write_frame};
+
+pub use own_memory::{OwnMemory, OwnProcFolder};
+pub use seccomp::seal;
+
+use super::named;
+use crate::WorkerError;
+
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
+    let parent = nix::unistd::getppid();
+    let descriptors = descriptors::close_from(first_foreign);
+    // Opened while files can still be opened.
+    let processes = own_memory::processes();
+    let goes_first = priority::go_first();
+    let privileges = no_new_privileges::apply();
+    let (namespaces, root, user) = if capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
+        // With the operator's privileges everything except the user namespace works even if the
+        // kernel refuses that one.
+        let mut namespaces = Namespaces::default().unshare_others();
+        let root = empty_root::apply(&namespaces);
+        let user = ordinary_user::apply();
+        namespaces.unshare_user();
+        (namespaces, root, user)
+    } else {
+        let mut namespaces = Namespaces::default();
+        namespaces.unshare_user();
+        let namespaces = namespaces.unshare_others();
+        let root = empty_root::apply(&namespaces);
+        (namespaces, root, ordinary_user::apply())
+    };
+    let limits = limits::apply(namespaces.user.is_ok());
+    let priority = priority::apply().and(goes_first);
+    let capabilities = capabilities::drop_all();
+    // After every change of credentials, which resets both.
+    let core_dumps = core_dumps::apply();
+    let death = parent_death::apply();
+    if nix::unistd::getppid() != parent {
+        return Err(WorkerError::Orphan);
+    }
+    let mut death_of_keeper = Ok(());
+    if namespaces.process.is_ok() {
+        let announce = |child: Pid| write_frame(socket, &Frame::process(child.as_raw().unsigned_abs())).is_ok();
+        death_of_keeper = keeper::fork(announce, keep).map_err(WorkerError::Keeper)?;
+    } else {
+        write_frame(socket, &Frame::process(std::process::id()))?;
+    }
+    // Signals to the process group reach only this process. It fails if the process leads a session
+    // already.
+    let _ = nix::unistd::setsid();
+    let seccomp = seccomp::apply();
+    let mut protections = vec![
+        named(names::DESCRIPTORS, descriptors),
+        named(names::PRIVILEGES, privileges),
+        named(names::SECCOMP, seccomp),
+        named(names::EMPTY_ROOT, root),
+        named(names::LANDLOCK, Ok(())),
+        named(names::CAPABILITIES, capabilities),
+        named(names::ORDINARY_USER, user),
+    ];
+    protections.extend(report(namespaces));
+    protections.extend([
+        named(names::RESOURCE_LIMITS, limits),
+        named(names::NO_CORE_DUMPS, core_dumps),
+        named(names::PARENT_DEATH, death.and(death_of_keeper)),
+        named(names::LOW_PRIORITY, priority),
+    ]);
+    Ok((protections, OwnProcFolder::new(processes)))
+}
+
+/// Without a PID namespace the child must be told to exit with its parent; in one it would anyway.
+pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
+    // The previous child had the same socket and may have changed its mode.
+    fcntl(socket, FcntlArg::F_SETFL(OFlag::empty())).map_err(|error| error.to_string())?;
+    parent_death::apply()
+}
+
+pub fn close_files(kept: OwnProcFolder) -> (OwnMemory, Result<(), String>) {
+    (kept.own(), landlock::apply())
+}
+
+/// The keeper mirrors how the worker ended, since the parent started the keeper.
+fn keep(child: Pid) -> i32 {
+    // From here on only the child holds the socket and standard error.
+    let _ = descriptors::close_from(0);
+    // Optional: nothing can communicate with the keeper anyway.
+    let _ = seccomp::apply_to_keeper();
+    keeper::mirror(child)
+}
+
+fn report(namespaces: Namespaces) -> [Protection; 7] {
+    [
+        named(names::USER_NAMESPACE, namespaces.user),
+        named(names::MOUNT_NAMESPACE, namespaces.mount),
+        named(names::PROCESS_NAMESPACE, namespaces.process),
+        named(names::IPC_NAMESPACE, namespaces.ipc),
+        named(names::HOST_NAME_NAMESPACE, namespaces.host_name),
+        named(names::NETWORK_NAMESPACE, namespaces.network),
+        named(names::CGROUP_NAMESPACE, namespaces.cgroup),
+    ]
+}

@@ -1,0 +1,315 @@
+//! A process that runs calls. Its first thread owns the isolate and runs them; a second thread
+//! reads the socket and can stop the running call. Two more threads meter it and do background
+//! work.
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rcrt_breadcrumb::ErrorCode;
+use deno_core::v8;
+use deno_crypto::rand::RngCore;
+use deno_crypto::rand::rngs::OsRng;
+use rcrt_sandbox::protocol::{
+    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, Mark, PROTOCOL_VERSION, Protection, Ready, decode,
+    encode, read_frame,
+};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use crate::call::{self, Work};
+use crate::crypto_thread;
+use crate::engine::{self, Isolate};
+use crate::isolate_fork::{self, IsolateTurn};
+use crate::jail::{self, OwnMemory, OwnProcFolder};
+use crate::link::Link;
+use crate::memory::Meter;
+use crate::outcome::failed;
+use crate::stop::{Reason, Stop};
+use crate::tasks::Tasks;
+use crate::{Jailed, WorkerError};
+
+/// How many isolates one process creates before it is replaced.
+const ISOLATES: u32 = 10_000;
+/// The delay after a call before its isolate is dropped and the next one created, unless a call is
+/// waiting: the CPU is first used to write and read the result.
+const AFTER_ANSWER: Duration = Duration::from_millis(4);
+/// Read buffer size, in bytes.
+const READ_AT_ONCE: usize = 16 * 1024;
+/// Exit status of a process that panicked.
+const PANICKED: i32 = 101;
+/// Limits that the engine does not enforce alone: it cannot interrupt long built-in functions, so
+/// the parent does.
+const LEFT_TO_PROCESS: &[&str] = &["timeout_ms and cpu_ms, within long built-in functions"];
+
+/// Serves calls until the socket closes, in a process that creates its isolates itself, one after
+/// the other.
+pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFolder) -> Result<(), WorkerError> {
+    end_when_it_panics();
+    let Jailed { socket, begin, mut protections } = jailed;
+    // Before the engine's threads start: it would not apply to them.
+    let own = rcrt_jail::close_files(memory, &mut protections);
+    engine::start(false);
+    let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
+    let meter = Meter::default();
+    let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
+        let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }.serve(isolate).await
+    });
+    exit(&served, 0)
+}
+
+/// A process in its jail, not sealed yet, that has an isolate.
+pub struct Serving {
+    pub socket: UnixStream,
+    pub link: Link,
+    pub stop: Stop,
+    pub meter: Meter,
+    pub startup: Option<&'static [u8]>,
+    /// Heap limit with which the isolate was created, in MiB.
+    pub memory_mb: u64,
+    pub protections: Vec<Protection>,
+    pub own: OwnMemory,
+    /// Which isolate of its worker it has, if each has its own process.
+    pub turn: Option<IsolateTurn>,
+}
+
+impl Serving {
+    /// Starts the threads beside the isolate's and serves calls.
+    pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
+        let Self { socket, link, stop, meter, startup, memory_mb, protections, own, turn } = self;
+        link.speak_on(&socket).map_err(FrameError::Io)?;
+        let (calls, waiting) = mpsc::channel(2);
+        crypto_thread::start();
+        meter.start(own).map_err(WorkerError::Threads)?;
+        let spent = Arc::new(Notify::new());
+        let closed = if turn.is_some() { isolate_fork::PARENT_IS_GONE } else { 0 };
+        let mark = matches!(turn, Some(IsolateTurn::Later)).then(draw_mark);
+        let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone(), mark };
+        reader.start(socket, closed)?;
+        let spent = turn.is_some().then_some(spent);
+        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, waiting).await
+    }
+}
+
+/// From the kernel, so that no earlier process can know it.
+fn draw_mark() -> Mark {
+    let mut bytes = [0; 16];
+    OsRng.fill_bytes(&mut bytes);
+    Mark::new(bytes)
+}
+
+/// The thread that reads the socket.
+struct Reader {
+    link: Link,
+    stop: Stop,
+    calls: mpsc::Sender<Work>,
+    spent: Arc<Notify>,
+    /// Set if another process used the socket before: everything before the mark was for that one.
+    mark: Option<Mark>,
+}
+
+impl Reader {
+    /// When the socket closes, the process exits at once with the status `closed`: the result has
+    /// no receiver. No waiting, no unwinding of the engine.
+    fn start(self, socket: UnixStream, closed: i32) -> Result<(), WorkerError> {
+        let read = move || exit(&self.read(socket), closed);
+        thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
+        Ok(())
+    }
+
+    fn read(self, socket: UnixStream) -> Result<(), WorkerError> {
+        let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
+        if let Some(mark) = self.mark
+            && !mark.skip_to(&mut socket).map_err(FrameError::Io)?
+        {
+            return Ok(());
+        }
+        let (mut cache, mut is_spent) = (None, false);
+        while let Some(frame) = read_frame(&mut socket)? {
+            match frame.kind {
+                Kind::CodeCache => cache = Some(frame.payload),
+                Kind::Call => {
+                    let start = decode(&frame.payload)?;
+                    if self.calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
+                        return Ok(());
+                    }
+                }
+                Kind::Cancel => self.stop.tell(frame.call),
+                Kind::Spent if is_spent => isolate_fork::leave(isolate_fork::SPENT),
+                Kind::Spent => {
+                    is_spent = true;
+                    self.spent.notify_one();
+                }
+                _ => self.link.deliver(frame)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A panic cannot unwind through the engine: the abort would look like an out-of-memory error.
+pub fn end_when_it_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        isolate_fork::leave(PANICKED)
+    }));
+}
+
+/// `well` is the exit status if there is no error.
+pub fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
+    if let Err(error) = result {
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("{error}");
+        }
+    }
+    isolate_fork::leave(if result.is_ok() { well } else { 1 })
+}
+
+/// The isolate's thread.
+struct Host {
+    link: Link,
+    stop: Stop,
+    startup: Option<&'static [u8]>,
+    /// Heap limit of the call before, in MiB: the next call is likely to have the same.
+    memory_mb: u64,
+    protections: Vec<Protection>,
+    meter: Meter,
+    /// Set if the process belongs to this isolate only: notified when it is not needed any more.
+    spent: Option<Arc<Notify>>,
+}
+
+impl Host {
+    async fn serve(
+        mut self,
+        isolate: Isolate,
+        mark: Option<Mark>,
+        mut waiting: mpsc::Receiver<Work>,
+    ) -> Result<(), WorkerError> {
+        let mut ready = Some(isolate);
+        rcrt_jail::seal(&mut self.protections);
+        match mark {
+            None => self.hello()?,
+            Some(mark) => {
+                let ready = Ready { mark, protections: std::mem::take(&mut self.protections) };
+                self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&ready)?))?;
+            }
+        }
+        let mut next = waiting.recv().await;
+        while let Some(work) = next {
+            let start = &work.start;
+            let isolate = match ready.take() {
+                Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
+                Some(isolate) if isolate.execute.is_none() => Ok(isolate),
+                other => {
+                    drop(other);
+                    self.memory_mb = start.memory_mb;
+                    self.isolate()
+                }
+            };
+            self.memory_mb = start.memory_mb;
+            let mut spent = None;
+            ready = match isolate {
+                Ok(isolate) => {
+                    let (isolate, is_kept) = self.call(isolate, work).await?;
+                    if is_kept {
+                        Some(isolate)
+                    } else {
+                        spent = Some(isolate);
+                        None
+                    }
+                }
+                Err(error) => {
+                    let message = format!("cannot create an isolate with {} MiB: {error}", self.memory_mb);
+                    self.done(work.call, &CallDone::fresh(failed(ErrorCode::ResourceExhausted, message)))?;
+                    None
+                }
+            };
+            if let (Some(spent), None) = (&self.spent, &ready) {
+                spent.notified().await;
+                tokio::time::sleep(AFTER_ANSWER).await;
+                isolate_fork::leave(isolate_fork::SPENT);
+            }
+            next = if ready.is_none() {
+                let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
+                drop(spent);
+                // In idle time; if this fails, the next call reports it.
+                ready = self.isolate().ok();
+                self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
+                match waits {
+                    Ok(next) => next,
+                    Err(_) => waiting.recv().await,
+                }
+            } else {
+                waiting.recv().await
+            };
+        }
+        Ok(())
+    }
+
+    fn isolate(&self) -> Result<Isolate, String> {
+        Isolate::new(self.startup, self.memory_mb, &self.link, &self.stop)
+    }
+
+    /// Runs the call and sends its result. Returns whether the isolate is kept for the next call.
+    async fn call(&self, mut isolate: Isolate, work: Work) -> Result<(Isolate, bool), WorkerError> {
+        let CallStart { memory_mb, hrtime, keep, is_counted, .. } = work.start;
+        let call = work.call;
+        isolate.admit(memory_mb, hrtime);
+        self.link.begin(call);
+        self.stop.begin(call, isolate.runtime.v8_isolate().thread_safe_handle());
+        self.meter.begin(isolate.runtime.v8_isolate(), isolate.account.clone());
+        if !is_counted {
+            self.link.send(Kind::Started, 0, Vec::new())?;
+        }
+        let tasks = Tasks::of(&mut isolate.runtime);
+        let run = call::run(&mut isolate, &self.link, work);
+        let run = tasks.beside(run);
+        let ended = tokio::select! {
+            biased;
+            () = self.stop.wanted() => None,
+            result = run => Some(result),
+        };
+        // Before waiting for anything else: a reply that arrives meanwhile would hide that an op
+        // was pending.
+        let is_idle = !isolate.has_ops();
+        let is_quiet = is_idle && !isolate.has_timers();
+        self.meter.end();
+        let reason = self.stop.end();
+        let result = match (reason, ended) {
+            (Some(Reason::OutOfMemory), _) => CallResult::OutOfMemory,
+            (Some(Reason::Cancelled), _) | (None, None) => CallResult::Terminated,
+            (None, Some(result)) => result,
+        };
+        // Work on the other thread has a pending op that waits for it: without an op, that thread
+        // is idle.
+        let spent = !is_idle && !crypto_thread::is_idle().await;
+        let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
+        self.link.end();
+        let is_cache_refused = isolate.main.was_cache_refused();
+        self.done(call, &CallDone { kept, spent, is_cache_refused, result })?;
+        Ok((isolate, kept))
+    }
+
+    fn done(&self, call: u32, done: &CallDone) -> Result<(), WorkerError> {
+        let done = encode(done)?;
+        Ok(self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?)
+    }
+
+    fn hello(&mut self) -> Result<(), WorkerError> {
+        let hello = encode(&Hello {
+            protocol: PROTOCOL_VERSION,
+            engine_version: v8::VERSION_STRING.into(),
+            isolates: ISOLATES,
+            has_child: self.spent.is_some(),
+            left_to_process: LEFT_TO_PROCESS.iter().map(|&limit| limit.into()).collect(),
+            protections: std::mem::take(&mut self.protections),
+        })?;
+        self.link.send_frame(&Frame::new(Kind::Hello, 0, 0, hello))?;
+        Ok(())
+    }
+}

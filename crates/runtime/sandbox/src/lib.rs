@@ -1,0 +1,45 @@
+//! Runs TypeScript in a locked-down worker process and returns the result: the parent's side. It
+//! starts workers, exchanges frames with them over one inherited socket, enforces the limits, and
+//! kills a worker that exceeds them.
+//!
+//! It does not depend on a store, HTTP or an engine. A [`HostOps`] performs the ops that tool code
+//! requests; the engine is in the crate `isolate`, in the worker.
+//!
+//! Begin with `sandbox.rs` (the entry), `pool.rs` (the workers) and `supervise.rs` (one call in a
+//! worker). `protocol` has the messages.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod code_cache;
+mod console;
+mod ending;
+mod error;
+mod host_ops;
+mod invocation;
+pub mod level;
+mod limits;
+mod ops;
+mod options;
+mod pool;
+mod process;
+mod progress;
+pub mod protocol;
+mod report;
+mod sandbox;
+mod snapshot;
+mod spawner;
+mod stack;
+mod supervise;
+mod upload;
+mod worker;
+mod zygote;
+
+pub use rcrt_breadcrumb::Isolation;
+pub use code_cache::CodeCache;
+pub use error::SandboxError;
+pub use host_ops::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect};
+pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
+pub use level::Level;
+pub use options::{CgroupUse, SandboxOptions, WorkerCommand};
+pub use report::{CgroupLocation, Protection, ProtectionState, Report};
+pub use sandbox::Sandbox;

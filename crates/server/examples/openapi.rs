@@ -1,6 +1,0 @@
-//! Prints the OpenAPI document as `sdk/openapi.json` has it.
-#![allow(clippy::print_stdout)]
-
-fn main() {
-    print!("{}", server::api_description());
-}

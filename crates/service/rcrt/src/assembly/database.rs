@@ -1,0 +1,213 @@
+//! The database and its store: the private Postgres of the data folder, or an external one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use rcrt_breadcrumb::{TenantQuotas, ttl_seconds};
+use clap::Args;
+use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
+use serde_json::Value;
+use sqlx::{Connection, PgConnection};
+use rcrt_store::{SecretsKeys, Store, StoreOptions};
+
+use super::EmbeddingArgs;
+use super::agents::DEFAULT_TENANT;
+use crate::progress::ConsoleProgress;
+
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseOptions {
+    /// A Postgres (15 or later, with pgvector) to use instead of the embedded one
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub database_url: Option<String>,
+
+    /// Maximum number of connections to the database
+    #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub database_connections: u32,
+
+    /// The tenant in which this process acts; created if it does not exist
+    #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
+    pub tenant: String,
+
+    /// How long entries of the egress log are kept, such as 12h, 30d or 4w
+    #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = retention)]
+    pub keep_egress_audit: Duration,
+
+    /// Records that a tenant can keep, unless it has its own quota (PUT /tenants/{id})
+    #[arg(long, env = "RCRT_TENANT_MAX_RECORDS", value_name = "N", value_parser = quota())]
+    pub tenant_max_records: Option<u64>,
+
+    /// Bytes of contexts that a tenant can keep, including old versions, unless it has its own
+    /// quota
+    #[arg(long, env = "RCRT_TENANT_MAX_BYTES", value_name = "BYTES", value_parser = quota())]
+    pub tenant_max_bytes: Option<u64>,
+
+    #[command(flatten)]
+    pub embedding: EmbeddingArgs,
+}
+
+fn retention(text: &str) -> Result<Duration, String> {
+    let seconds = ttl_seconds(&Value::from(text)).ok_or("must be a number and a unit: 12h, 30d, 4w")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn quota() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=TenantQuotas::MOST)
+}
+
+/// A database that exists in every cluster and has none of our tables.
+pub const MAINTENANCE: &str = "postgres";
+/// The role that row-level security restricts.
+const APP_ROLE: &str = "rcrt_app";
+
+/// An open store, and its Postgres if that is the embedded one.
+pub struct Database {
+    pub store: Arc<Store>,
+    postgres: Option<Postgres>,
+    /// Held while the store is open, even with an external database: the keys are in the folder.
+    _lock: Option<DataLock>,
+}
+
+impl Database {
+    /// Starts the embedded Postgres if it is used, migrates the schema, and opens the store.
+    pub async fn open(
+        lock: DataLock,
+        secrets_keys: SecretsKeys,
+        options: &DatabaseOptions,
+        progress: &ConsoleProgress,
+    ) -> anyhow::Result<Self> {
+        let say = |step: &str| progress.step(step);
+        let (postgres, lock) = match &options.database_url {
+            Some(_) => (None, Some(lock)),
+            None => {
+                let places = PostgresOptions {
+                    data_dir: lock.data_dir().to_owned(),
+                    cache_dir: rcrt_postgres::default_cache_dir(),
+                    durable: true,
+                };
+                (Some(rcrt_postgres::start_locked(lock, places, &say).await?), None)
+            }
+        };
+        let opened = match (&postgres, &options.database_url) {
+            (Some(postgres), _) => open_embedded(postgres, secrets_keys, options, progress).await,
+            (None, url) => open_store(url.clone().unwrap_or_default(), secrets_keys, options, progress).await,
+        };
+        match opened {
+            Ok(store) => Ok(Self { store, postgres, _lock: lock }),
+            Err(error) => {
+                if let Some(postgres) = postgres {
+                    postgres.stop().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The version of the embedded Postgres, such as `18.6`.
+    pub fn postgres_version(&self) -> Option<&str> {
+        self.postgres.as_ref().map(Postgres::version)
+    }
+
+    /// Returns when the embedded Postgres is permanently down. Never returns for an external one.
+    pub async fn lost(&self) {
+        match &self.postgres {
+            Some(postgres) => {
+                postgres.wait_exit().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Closes the store, then stops Postgres.
+    pub async fn close(self) {
+        self.store.close().await;
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
+        }
+    }
+}
+
+/// Opens the store on an external database, with its own users and passwords. The store switches to
+/// its role after login.
+pub async fn open_store(
+    admin_url: String,
+    secrets_keys: SecretsKeys,
+    options: &DatabaseOptions,
+    progress: &ConsoleProgress,
+) -> anyhow::Result<Arc<Store>> {
+    open(admin_url, None, secrets_keys, options, progress).await
+}
+
+/// Opens the store on the embedded Postgres. It logs in as its role directly, so it cannot return
+/// to another role.
+async fn open_embedded(
+    postgres: &Postgres,
+    secrets_keys: SecretsKeys,
+    options: &DatabaseOptions,
+    progress: &ConsoleProgress,
+) -> anyhow::Result<Arc<Store>> {
+    let superuser_url = postgres.url(rcrt_postgres::SUPERUSER, MAINTENANCE);
+    admit_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
+    let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
+    let app_url = postgres.url(APP_ROLE, rcrt_postgres::DATABASE);
+    open(admin_url, Some(app_url), secrets_keys, options, progress).await
+}
+
+/// Returns the user that owns the tables in the embedded Postgres. After a restore that is an
+/// ordinary user, because functions and triggers of a backup must never run as superuser.
+/// `superuser_url` must name a database without content of a backup.
+pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
+    let asked = async {
+        let mut connection = PgConnection::connect(superuser_url).await?;
+        let was_restored: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)")
+            .bind(rcrt_store::RESTORED_OWNER)
+            .fetch_one(&mut connection)
+            .await?;
+        connection.close().await?;
+        Ok::<_, sqlx::Error>(was_restored)
+    };
+    let was_restored = asked.await.context("the database cannot be reached")?;
+    Ok(if was_restored { rcrt_store::RESTORED_OWNER } else { rcrt_postgres::SUPERUSER })
+}
+
+/// Creates the store's role if needed. Only on the embedded Postgres it can log in, without a
+/// password: only the owner can reach the socket.
+pub async fn admit_app_role(admin_url: &str, is_ours: bool) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    // In a new cluster, the migrations have not created it yet.
+    sqlx::raw_sql(
+        "DO $$
+        BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rcrt_app') THEN
+                CREATE ROLE rcrt_app NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+            END IF;
+        END
+        $$",
+    )
+    .execute(&mut connection)
+    .await?;
+    if is_ours {
+        sqlx::raw_sql("ALTER ROLE rcrt_app LOGIN").execute(&mut connection).await?;
+    }
+    connection.close().await
+}
+
+async fn open(
+    admin_url: String,
+    app_url: Option<String>,
+    secrets_keys: SecretsKeys,
+    options: &DatabaseOptions,
+    progress: &ConsoleProgress,
+) -> anyhow::Result<Arc<Store>> {
+    let options = StoreOptions {
+        app_url,
+        max_connections: options.database_connections,
+        embedding: options.embedding.options()?,
+        quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
+        egress_kept: options.keep_egress_audit,
+        ..StoreOptions::new(admin_url, secrets_keys)
+    };
+    let say = |step: &str| progress.step(step);
+    Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")
+}

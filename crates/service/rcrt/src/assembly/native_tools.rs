@@ -1,0 +1,225 @@
+//! The native tools as the operator configured them: which are enabled, where they work, and which
+//! services they use.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use rcrt_executors::egress::Egress;
+use rcrt_executors::{BuiltinExecutor, NativeTool};
+use rcrt_processes::DiskBounds;
+use url::Url;
+use rcrt_web::SearchChoice;
+
+use super::runner_task::this_program;
+use super::working_folder::working_folder;
+use crate::cli::JAILED_COMMAND;
+use crate::exit::Failure;
+use crate::settings::{Resolved, SettingOptions};
+
+/// Tools that are off by default, and why.
+const OFF: &[(&str, &str)] = &[("bash", "runs any command on this machine, though in a jail")];
+/// The tools that run programs.
+const PROGRAMS: &[&str] = &["bash", "execute_python_script"];
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options for the program's own tools")]
+pub struct NativeToolOptions {
+    /// The folder in which tools read and write files and run programs; they reach no other folder
+    /// [default: <data>/work]
+    #[arg(long, env = "RCRT_WORKDIR", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+
+    /// Turn on a tool that is off by default: bash. Can be repeated, or separated by commas
+    #[arg(
+        id = "enabled_tools",
+        long = "enable-tool",
+        env = "RCRT_ENABLE_TOOLS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    enabled: Vec<String>,
+
+    /// Turn off a tool of the program. Can be repeated, or separated by commas
+    #[arg(
+        id = "disabled_tools",
+        long = "disable-tool",
+        env = "RCRT_DISABLE_TOOLS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    disabled: Vec<String>,
+
+    /// Give the programs of this tool (bash or execute_python_script) the network of this machine.
+    /// Can be repeated, or separated by commas
+    #[arg(
+        id = "network_tools",
+        long = "allow-network",
+        env = "RCRT_ALLOW_NETWORK",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    network: Vec<String>,
+
+    /// The search engine of web_search: brave, with the secret BRAVE_API_KEY, or searxng, with its
+    /// URL
+    #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
+    search: Option<Search>,
+
+    /// The base URL of a SearXNG that answers in JSON. Also needs --allow-private-host if its
+    /// address is private
+    #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
+    searxng_url: Option<Url>,
+
+    /// Maximum size of one set of Python packages, in MB
+    #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
+    packages_set_mb: u64,
+
+    /// Maximum size of all sets of Python packages together, in MB; the least recently used ones
+    /// are removed first
+    #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
+    packages_total_mb: u64,
+
+    /// Free disk space, in MB, below which programs are stopped, and packages and files refused; 0
+    /// for no bound
+    #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
+    min_free_disk_mb: u64,
+
+    #[command(flatten)]
+    settings: SettingOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Search {
+    Brave,
+    Searxng,
+}
+
+fn web_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        Ok(_) => Err("must start with http:// or https:// and name a host".into()),
+        Err(error) => Err(format!("{error}; expected a URL such as https://search.example.com/")),
+    }
+}
+
+/// The upper limit of these options: a million MB.
+const MOST_MB: u64 = 1_000_000;
+
+fn megabytes(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (0..=MOST_MB).contains(number));
+    number.ok_or_else(|| format!("must be a whole number of MB, at most {MOST_MB}"))
+}
+
+/// The native tools, and the other parts of a runner that their settings configure.
+pub struct NativeTools {
+    pub executor: BuiltinExecutor,
+    pub schedule: rcrt_schedule::Settings,
+    pub clock: Arc<dyn rcrt_schedule::Clock>,
+    pub large_results: rcrt_memory::large_result::Settings,
+}
+
+impl NativeToolOptions {
+    /// The effective settings for this data folder.
+    pub fn settings(&self, data: &Path) -> anyhow::Result<Resolved> {
+        self.settings.resolve(data)
+    }
+
+    /// Refuses contradicting options, unknown names of tools, and an invalid configuration file.
+    pub fn check(&self, data: &Path) -> anyhow::Result<()> {
+        self.search_choice()?;
+        self.settings(data)?;
+        let known = crate::embedded::native_tools();
+        for (option, names, known) in [
+            ("--enable-tool", &self.enabled, known.as_slice()),
+            ("--disable-tool", &self.disabled, known.as_slice()),
+            ("--allow-network", &self.network, PROGRAMS),
+        ] {
+            if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+                let message = format!("{option}: {name:?} is not valid; expected one of: {}", known.join(", "));
+                return Err(Failure::Usage(message).into());
+            }
+        }
+        if self.packages_set_mb > self.packages_total_mb {
+            let message = format!(
+                "--packages-set-mb {} is more than --packages-total-mb {}; a set cannot be larger than all sets together",
+                self.packages_set_mb, self.packages_total_mb
+            );
+            return Err(Failure::Usage(message).into());
+        }
+        if let Some(name) = self.enabled.iter().find(|name| self.disabled.contains(name)) {
+            let message = format!("{name} is in both --enable-tool and --disable-tool; name it in one of them");
+            return Err(Failure::Usage(message).into());
+        }
+        Ok(())
+    }
+
+    fn search_choice(&self) -> anyhow::Result<Option<SearchChoice>> {
+        match (self.search, &self.searxng_url) {
+            (None, None) => Ok(None),
+            (Some(Search::Brave), _) => Ok(Some(SearchChoice::Brave)),
+            (None | Some(Search::Searxng), Some(url)) => Ok(Some(SearchChoice::Searxng(url.clone()))),
+            (Some(Search::Searxng), None) => {
+                Err(Failure::Usage("--search searxng also needs --searxng-url".into()).into())
+            }
+        }
+    }
+
+    /// Returns all tools. `data` is the data folder. Must be called on a runtime: tasks find out
+    /// which programs can run on this machine.
+    pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
+        self.check(data)?;
+        let settings = self.settings(data)?;
+        let data = std::path::absolute(data)?;
+        let workdir = working_folder(self.workdir.as_deref(), &data)?;
+        let schedule = settings.schedule()?;
+        let clock: Arc<dyn rcrt_schedule::Clock> = Arc::new(rcrt_schedule::SystemClock);
+        let large_results = settings.large_results()?;
+        let web = rcrt_web::Settings { search: self.search_choice()?, ..settings.web()? };
+        let programs = rcrt_processes::Settings {
+            helper: rcrt_jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] },
+            workdir: workdir.clone(),
+            environments: data.join("python"),
+            network: self.network.iter().cloned().collect::<BTreeSet<String>>(),
+            disk: self.disk_bounds(),
+        };
+        let mut tools: Vec<Arc<dyn NativeTool>> = rcrt_files::tools(&rcrt_files::Settings {
+            folder: workdir,
+            in_jail: Some(rcrt_processes::FOLDER.into()),
+            min_free: self.disk_bounds().min_free,
+        });
+        tools.extend(rcrt_web::tools(egress, web));
+        tools.extend(rcrt_memory::tools(large_results.clone()));
+        tools.extend(rcrt_schedule::tools(&schedule, &clock));
+        tools.extend(rcrt_processes::deferred_tools(programs));
+        let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
+        Ok(NativeTools { executor, schedule, clock, large_results })
+    }
+
+    /// The bounds on disk use of programs and packages.
+    pub fn disk_bounds(&self) -> DiskBounds {
+        const MB: u64 = 1_000_000;
+        DiskBounds {
+            packages_set: self.packages_set_mb * MB,
+            packages_total: self.packages_total_mb * MB,
+            min_free: self.min_free_disk_mb * MB,
+        }
+    }
+
+    fn without_disabled(&self, mut executor: BuiltinExecutor) -> BuiltinExecutor {
+        for (name, why) in OFF {
+            if !self.enabled.iter().any(|enabled| enabled == name) {
+                let how = format!(
+                    "{name} {why}, so it is off by default. The operator can turn it on with --enable-tool {name} (or \
+                     RCRT_ENABLE_TOOLS={name}) when starting the runner."
+                );
+                executor = executor.without(name, how);
+            }
+        }
+        for name in &self.disabled {
+            executor = executor.without(name, format!("The operator turned it off (--disable-tool {name})."));
+        }
+        executor
+    }
+}

@@ -1,0 +1,218 @@
+//! The runner and its executors, as a task of this process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use rcrt_breadcrumb::Breadcrumbs;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use rcrt_executors::egress::{Egress, EgressOptions};
+use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
+use rcrt_runner::{Runner, RunnerOptions};
+use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
+use rcrt_schedule::Scheduler;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{EgressLogChannel, EgressLogWriter, NativeToolOptions, NativeTools, protection};
+use crate::cli::SANDBOX_WORKER;
+use crate::denied_hosts::DeniedHosts;
+use crate::private_hosts::PrivateHosts;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Runner options")]
+pub struct RunnerTaskOptions {
+    /// Maximum number of concurrent calls that need a worker [default: suits this machine]
+    #[arg(long, env = "RCRT_MAX_CALLS", value_name = "N")]
+    pub max_calls: Option<usize>,
+
+    /// Maximum number of concurrent calls of one tool [default: suits this machine]
+    #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N")]
+    pub max_calls_per_tool: Option<usize>,
+
+    /// Maximum number of concurrent calls that only wait for a service (http tools); they need no
+    /// worker
+    #[arg(long, env = "RCRT_MAX_WAITING", value_name = "N", default_value_t = 2000,
+        value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub max_waiting: u32,
+
+    /// How long a call stays with a runner that sends no heartbeat, in milliseconds [default:
+    /// 15000]
+    #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
+    pub lease_ms: Option<u64>,
+
+    #[command(flatten)]
+    pub private_hosts: PrivateHosts,
+
+    #[command(flatten)]
+    pub denied_hosts: DeniedHosts,
+
+    #[command(flatten)]
+    pub native: NativeToolOptions,
+
+    /// The required protection around tools: strict (run no tool unless every required protection
+    /// is in force), or minimal (use the protections that the machine has; never with tools that
+    /// you do not trust)
+    #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
+    pub sandbox: Level,
+
+    /// Set from `--compat`, which is an option of the command.
+    #[arg(skip)]
+    pub rcrt_compat: bool,
+}
+
+/// Parses `--sandbox`, and lists its values for shell completion.
+pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(["strict", "minimal"]).try_map(|level| level.parse::<Level>())
+}
+
+/// The parts of a runner that need no store. They start while the database starts.
+pub struct PreparedRunner {
+    sandbox: Arc<Sandbox>,
+    egress: Arc<Egress>,
+    egress_log_channel: EgressLogChannel,
+    native: NativeTools,
+    settings: RunnerOptions,
+}
+
+/// A running runner.
+pub struct RunnerTask {
+    sandbox: Arc<Sandbox>,
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<()>>,
+    /// Fires the scheduled tasks.
+    scheduler: JoinHandle<()>,
+    egress_log_writer: EgressLogWriter,
+}
+
+/// The command that starts this program as a sandbox worker.
+pub fn worker_command() -> anyhow::Result<WorkerCommand> {
+    Ok(WorkerCommand { program: this_program()?, args: vec![SANDBOX_WORKER.into()] })
+}
+
+/// The path of this program. On Linux `/proc/self/exe`, which works even if the file was replaced.
+pub(super) fn this_program() -> anyhow::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        return Ok(running);
+    }
+    std::env::current_exe().context("the path of this program is not known")
+}
+
+impl PreparedRunner {
+    /// Starts the sandbox and creates the executors. `data` is the data folder.
+    pub async fn start(options: &RunnerTaskOptions, data: &Path) -> anyhow::Result<Self> {
+        let mut settings = RunnerOptions {
+            allowed_private: options.private_hosts.allowed.clone(),
+            max_waiting: options.max_waiting as usize,
+            rcrt_compat: options.rcrt_compat,
+            ..RunnerOptions::default()
+        };
+        if let Some(most) = options.max_calls {
+            settings.max_calls = most;
+            settings.max_calls_per_tool = RunnerOptions::share_of_one_tool(most);
+        }
+        if let Some(most) = options.max_calls_per_tool {
+            settings.max_calls_per_tool = most;
+        }
+        if let Some(lease) = options.lease_ms {
+            settings.lease = Duration::from_millis(lease);
+        }
+        let allowed_private = options.private_hosts.allowed.clone();
+        let egress_log_channel = EgressLogChannel::new();
+        let egress = Arc::new(Egress::new(EgressOptions {
+            allowed_private,
+            denied: options.denied_hosts.shared(),
+            log: Some(egress_log_channel.log.clone()),
+            ..EgressOptions::default()
+        })?);
+        // One worker for each slot of the runner: a call that waits for a worker would hold its
+        // slot.
+        let workers = SandboxOptions {
+            max_workers: settings.max_calls,
+            level: options.sandbox,
+            ..SandboxOptions::new(worker_command()?)
+        };
+        let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
+        match options.native.tools(data, egress.clone()) {
+            Ok(native) => Ok(Self { sandbox, egress, egress_log_channel, native, settings }),
+            Err(error) => {
+                sandbox.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    pub async fn close(self) {
+        self.sandbox.close().await;
+    }
+}
+
+impl RunnerTask {
+    /// `system_author` is the agent that seeds the tools of the installation, if it is known.
+    pub fn start(store: Arc<dyn Breadcrumbs>, prepared: PreparedRunner, system_author: Option<Uuid>) -> Self {
+        let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings } = prepared;
+        protection::tell(sandbox.report());
+        let NativeTools { executor, schedule, clock, large_results } = native;
+        settings.system_authors = system_author.into_iter().collect();
+        settings.large_results = large_results;
+        let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
+        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress).with_rcrt_compat(settings.rcrt_compat));
+        let executors = rest::KINDS
+            .into_iter()
+            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
+            .with_native(builtin::KIND, Arc::new(executor));
+        let runner = Runner::new(store.clone(), Arc::new(executors), settings);
+        let stop = CancellationToken::new();
+        let logged_in = store.clone();
+        // A runner serves one tenant.
+        let egress_log_writer = EgressLogWriter::start(egress_log_channel, move |_| logged_in.clone());
+        let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
+        let shutdown = stop.clone();
+        let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
+        Self { sandbox, stop, task, scheduler, egress_log_writer }
+    }
+
+    /// Returns when the runner or the scheduler stops by itself, with the reason.
+    pub async fn lost(&mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            ended = &mut self.task => ended.context("the runner failed")?,
+            ended = &mut self.scheduler => {
+                ended.context("the scheduler failed")?;
+                anyhow::bail!("the scheduler stopped by itself")
+            }
+        }
+    }
+
+    /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
+    /// when their leases expire.
+    pub async fn close(self, hurry: &CancellationToken) {
+        let Self { sandbox, stop, task, scheduler, egress_log_writer } = self;
+        stop.cancel();
+        // If one has stopped by itself, `lost` already returned its error.
+        if !scheduler.is_finished() {
+            finish("scheduler", scheduler, hurry).await;
+        }
+        if !task.is_finished()
+            && let Some(Err(error)) = finish("runner", task, hurry).await
+        {
+            tracing::error!(error = format!("{error:#}"), "the runner failed");
+        }
+        tokio::join!(sandbox.close(), egress_log_writer.close());
+    }
+}
+
+/// Waits for a task, or aborts it if `hurry` is cancelled.
+async fn finish<T>(name: &'static str, mut task: JoinHandle<T>, hurry: &CancellationToken) -> Option<T> {
+    tokio::select! {
+        ended = &mut task => match ended {
+            Ok(value) => return Some(value),
+            Err(error) => tracing::error!(%error, part = name, "a part failed"),
+        },
+        () = hurry.cancelled() => task.abort(),
+    }
+    None
+}

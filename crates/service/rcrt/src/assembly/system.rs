@@ -1,0 +1,180 @@
+//! The parts that run in this process, in the order of their start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_schemas::Schemas;
+use rcrt_server::TokenKey;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, HttpServerOptions, PreparedRunner,
+    RunnerTask, TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
+};
+use crate::progress::ConsoleProgress;
+
+/// The running parts. Each step of the start adds one part, so that an interrupted start stops only
+/// these.
+#[derive(Default)]
+pub struct System {
+    database: Option<Database>,
+    schemas: Option<Arc<Schemas>>,
+    postgres: Option<DatabaseInfo>,
+    agents: Option<Agents>,
+    token_files: Vec<TokenFile>,
+    http_server: Option<HttpServer>,
+    webhook_delivery: Option<WebhookDelivery>,
+    runner_task: Option<RunnerTask>,
+}
+
+impl System {
+    /// Opens the database and the store, and creates the agents of the tenant.
+    pub async fn open_store(
+        &mut self,
+        folder: DataFolder,
+        options: &DatabaseOptions,
+        progress: &ConsoleProgress,
+    ) -> anyhow::Result<()> {
+        let data = folder.path();
+        let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, progress).await?;
+        let database = self.database.insert(database);
+        let used = match (&options.database_url, database.postgres_version()) {
+            (Some(url), _) => DatabaseInfo::external(url).await?,
+            (None, version) => DatabaseInfo::embedded(version.unwrap_or_default()),
+        };
+        used.write(&data)?;
+        self.postgres = Some(used);
+        let agents = Agents::ensure(&*database.store, &options.tenant).await.context("the tenant cannot be set up")?;
+        self.agents = Some(agents);
+        self.schemas = Some(Schemas::over(database.store.clone()));
+        Ok(())
+    }
+
+    /// Starts the HTTP server and writes the token files in the data folder: for the first agent
+    /// and the runner. Returns the first agent's token.
+    pub fn start_http_server(
+        &mut self,
+        listener: TcpListener,
+        options: HttpServerOptions,
+        key: &TokenKey,
+        data: &Path,
+    ) -> anyhow::Result<String> {
+        let Agents { first, runner, .. } = self.agents()?.clone();
+        // Before the server starts: a script that waits for the server finds the token.
+        let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
+        self.token_files.push(file);
+        let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
+        self.token_files.push(file);
+        let tenancy: Arc<dyn Tenancy> = self.schemas()?;
+        self.http_server = Some(HttpServer::open(listener, options, key.clone(), tenancy)?);
+        Ok(token)
+    }
+
+    /// Starts the delivery of webhooks.
+    pub fn start_webhook_delivery(&mut self, options: &WebhookOptions, hosts: WebhookHosts) -> anyhow::Result<()> {
+        let store = self.store()?.clone();
+        let deliveries = store.deliveries();
+        let store_of = move |owner_id| {
+            // No agent: the server itself makes the deliveries.
+            let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
+            store.acting_as(Identity { owner_id, agent_id, roles, profile })
+        };
+        self.webhook_delivery = Some(WebhookDelivery::start(deliveries, options, hosts, store_of)?);
+        Ok(())
+    }
+
+    /// Starts the runner in this process.
+    pub fn start_runner(&mut self, prepared: PreparedRunner) -> anyhow::Result<()> {
+        let Agents { runner, seeder, .. } = self.agents()?.clone();
+        let store = self.acting_as(runner)?;
+        self.runner_task = Some(RunnerTask::start(store, prepared, Some(seeder.agent_id)));
+        Ok(())
+    }
+
+    pub fn agents(&self) -> anyhow::Result<&Agents> {
+        self.agents.as_ref().context("the store is not open")
+    }
+
+    pub fn acting_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
+        Ok(self.schemas()?.acting_as(identity))
+    }
+
+    /// The store without the checks of schema definitions, for seeding: the seeds include
+    /// definitions.
+    pub fn seeding_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
+        Ok(self.store()?.acting_as(identity))
+    }
+
+    pub fn postgres(&self) -> Option<&DatabaseInfo> {
+        self.postgres.as_ref()
+    }
+
+    fn schemas(&self) -> anyhow::Result<Arc<Schemas>> {
+        Ok(self.schemas.as_ref().context("the store is not open")?.clone())
+    }
+
+    fn store(&self) -> anyhow::Result<Arc<rcrt_store::Store>> {
+        Ok(self.database.as_ref().context("the store is not open")?.store.clone())
+    }
+
+    /// Returns when a required part stops by itself, with an error that names it.
+    pub async fn lost(&mut self) -> anyhow::Error {
+        let Self { database, http_server, webhook_delivery, runner_task, .. } = self;
+        tokio::select! {
+            () = async {
+                match database {
+                    Some(database) => database.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("Postgres stopped and cannot be restarted; its log is in the data folder"),
+            () = async {
+                match http_server {
+                    Some(http_server) => http_server.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("the HTTP server stopped by itself"),
+            () = async {
+                match webhook_delivery {
+                    Some(webhook_delivery) => webhook_delivery.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("the delivery of webhooks stopped by itself"),
+            ended = async {
+                match runner_task {
+                    Some(runner_task) => runner_task.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => ended.err().unwrap_or_else(|| anyhow!("the runner stopped by itself")),
+        }
+    }
+
+    /// Stops the parts in reverse order. The server first stops accepting new work; the runner then
+    /// finishes its calls while the store and the server still accept their responses.
+    pub async fn close(self, hurry: &CancellationToken) {
+        if let Some(http_server) = &self.http_server {
+            http_server.drain();
+        }
+        if let Some(runner_task) = self.runner_task {
+            runner_task.close(hurry).await;
+        }
+        if let Some(webhook_delivery) = self.webhook_delivery {
+            webhook_delivery.close(hurry).await;
+        }
+        if let Some(http_server) = self.http_server {
+            http_server.close(hurry).await;
+        }
+        for file in self.token_files {
+            file.stop().await;
+        }
+        if let Some(schemas) = self.schemas {
+            schemas.close().await;
+        }
+        if let Some(database) = self.database {
+            database.close().await;
+        }
+    }
+}

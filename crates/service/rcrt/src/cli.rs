@@ -1,0 +1,87 @@
+//! The command line: one variant per subcommand, each with the options of its own file.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    audit, backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret,
+    server, token, tool, up,
+};
+use crate::config::Config;
+use crate::exit;
+
+/// The internal subcommand that runs this binary as a sandbox worker. `main` handles it before
+/// anything else.
+pub const SANDBOX_WORKER: &str = "sandbox-worker";
+
+/// The internal subcommand that runs a program in a jail.
+pub const JAILED_COMMAND: &str = "jailed-command";
+
+/// A tool runtime for agents: tools are records, run in a sandbox, and respond with records
+#[derive(Debug, Parser)]
+#[command(name = "rcrt", version, after_help = exit::HELP, after_long_help = exit::HELP, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub config: Config,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+// Created once, at the start.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(up::Up),
+    Server(rcrt_server::Server),
+    Runner(rcrt_runner::Runner),
+    Bootstrap(bootstrap::Bootstrap),
+    Call(call::Call),
+    #[command(subcommand)]
+    Tool(tool::Tool),
+    #[command(subcommand)]
+    Crumb(crumb::Crumb),
+    #[command(subcommand)]
+    Secret(secret::Secret),
+    Token(token::Token),
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    Backup(rcrt_backup::Backup),
+    Restore(restore::Restore),
+    Export(export::Export),
+    Import(import::Import),
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    Bench(bench::Bench),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Returns whether the command uses a running server.
+    pub fn asks_a_server(&self) -> bool {
+        !matches!(
+            self,
+            Self::Up(_)
+                | Self::Server(_)
+                | Self::Backup(_)
+                | Self::Restore(_)
+                | Self::Export(_)
+                | Self::Import(_)
+                | Self::Keys(_)
+                | Self::Completions(_)
+        )
+    }
+
+    /// Returns whether tools run in this process.
+    pub fn runs_tools(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Runner(_))
+    }
+
+    /// The default log filter: long-running commands log what they do, the others only problems.
+    pub fn default_log(&self) -> &'static str {
+        match self {
+            // sqlx logs the notices of Postgres, and egress each request of a tool.
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn",
+            _ => "warn",
+        }
+    }
+}

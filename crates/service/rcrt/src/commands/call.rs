@@ -1,0 +1,299 @@
+//! `rcrt call`: one request, and its response.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use rcrt_breadcrumb::{
+    Breadcrumb, Breadcrumbs, CallState, ErrorCode, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
+    ToolRequest, ToolResponse,
+};
+use clap::Args;
+use serde_json::{Map, Value};
+use url::Url;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::pending_call::{self, CallObserver, NoObserver};
+use crate::progress_bar::CallProgressBar;
+use crate::{connection, input};
+
+/// Time after which a hint is printed that no runner has started the call.
+const HINT_AFTER: Duration = Duration::from_secs(5);
+/// Maximum wait for the response to a cancelled call.
+const CANCEL_GRACE: Duration = Duration::from_secs(10);
+
+/// Call a tool and print its output
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Prints the tool's output, or the whole response with --output json. The tool's console output and its error go to \
+stderr. On a terminal, a bar shows the progress that the tool reports. Ctrl-C cancels the call.
+
+Examples:
+  rcrt call calculator '{\"expression\": \"6 * 7\"}'
+  echo '{\"text\": \"hello\"}' | rcrt call echo -
+  rcrt call json-transform @input.json --output json
+  rcrt call web_fetch '{\"url\": \"https://example.com/\"}' --session tonight --deadline 20")]
+pub struct Call {
+    /// The tool's name
+    tool: String,
+    /// The input: JSON, `-` for stdin, or `@file`
+    #[arg(default_value = "{}", value_name = "JSON")]
+    input: String,
+    /// Cancel the call after this many seconds; 0 waits forever
+    #[arg(long, env = "RCRT_TIMEOUT", default_value_t = 120, value_name = "SECONDS")]
+    timeout: u64,
+    /// The workspace of the request and its response
+    #[arg(long, env = "RCRT_WORKSPACE", value_name = "NAME")]
+    workspace: Option<String>,
+    /// The conversation of the call: a result that is too large goes to its working memory
+    #[arg(long, env = "RCRT_SESSION", value_name = "NAME")]
+    session: Option<String>,
+    /// The model that will read the output; it determines how long a result can be
+    #[arg(long, env = "RCRT_MODEL", value_name = "NAME")]
+    model: Option<String>,
+    /// Characters of a result that are returned at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(RESULT_CHARS))]
+    max_result_chars: Option<u64>,
+    /// The call fails with Timeout after this many seconds, such as 2.5, whatever runs it
+    #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
+    deadline: Option<u64>,
+    /// Makes a repeated command the same request, which returns the first response again
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+/// Parses seconds and returns milliseconds.
+fn deadline_ms(text: &str) -> Result<u64, String> {
+    let most = MAX_DEADLINE_MS / 1000;
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds, such as 2.5".to_owned())?;
+    let ms = (seconds * 1000.0).round();
+    if ms >= 1.0 && ms <= MAX_DEADLINE_MS as f64 {
+        Ok(ms as u64)
+    } else {
+        Err(format!("must be from 0.001 to {most} seconds"))
+    }
+}
+
+impl Call {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let input = input::json(&self.input, "the input")?;
+        let workspace = self.workspace.as_deref().map(workspace_tag);
+        let mut record = ToolRequest::record(&self.tool, input, None, workspace.as_deref());
+        self.put_options(&mut record.context);
+        record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+        let key = self.idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
+
+        let store = connection::store(config)?;
+        let asked = pending_call::send(&*store, record, &key).await?;
+        let limit = async {
+            match self.timeout {
+                0 => std::future::pending().await,
+                seconds => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            }
+        };
+        let server = config.server_url()?;
+        let is_reported = AtomicBool::new(false);
+        let watching = Watcher { is_reported: &is_reported, server: &server, bar: CallProgressBar::new(&self.tool) };
+        tokio::select! {
+            never = hint(&*store, &asked) => match never {},
+            answer = pending_call::response(&*store, &asked, &watching) => {
+                watching.bar.clear();
+                return show(&answer?, output);
+            }
+            signal = tokio::signal::ctrl_c() => {
+                signal.context("Ctrl-C cannot be watched")?;
+                watching.bar.clear();
+                match cancel(&*store, &asked).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => tracing::warn!(request = %asked.request, "the call is being cancelled, but has not stopped yet"),
+                    Err(error) => tracing::warn!(%error, request = %asked.request, "the call could not be cancelled"),
+                }
+                return Err(Failure::Interrupted.into());
+            }
+            () = limit => {}
+        }
+        watching.bar.clear();
+        let late = format!("no response within {} s", self.timeout);
+        let request = asked.request;
+        match cancel(&*store, &asked).await {
+            Ok(Some(response)) if is_cancelled(&response) => {
+                anyhow::bail!("{late}, so the call was cancelled; is a runner running? (request {request})")
+            }
+            // The response arrived before the cancellation.
+            Ok(Some(response)) => show(&response, output),
+            Ok(None) => {
+                anyhow::bail!("{late}; the call is being cancelled, but has not stopped yet (request {request})")
+            }
+            Err(StoreError::Unavailable(why)) => Err(Failure::Unreachable(format!(
+                "{late}: {server} cannot be reached ({why}); the call is not cancelled and may still run (request \
+                 {request})"
+            ))
+            .into()),
+            Err(error) => {
+                Err(anyhow::Error::new(error)
+                    .context(format!("{late}, and the call is not cancelled (request {request})")))
+            }
+        }
+    }
+}
+
+impl Call {
+    fn put_options(&self, context: &mut Map<String, Value>) {
+        let fields = [
+            ("session", self.session.clone().map(Value::from)),
+            ("model", self.model.clone().map(Value::from)),
+            ("max_result_chars", self.max_result_chars.map(Value::from)),
+            ("deadline_ms", self.deadline.map(Value::from)),
+        ];
+        context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    }
+}
+
+struct Watcher<'w> {
+    is_reported: &'w AtomicBool,
+    server: &'w Url,
+    bar: CallProgressBar,
+}
+
+impl CallObserver for Watcher<'_> {
+    fn lost(&self, why: &StoreError) {
+        self.bar.clear();
+        tell_loss(self.is_reported, self.server, why);
+    }
+
+    fn progress(&self, fraction: Option<f64>, message: &str) {
+        self.bar.show(fraction, message);
+    }
+}
+
+/// Reports once that the connection was lost. The call is still awaited.
+#[allow(clippy::print_stderr)]
+fn tell_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
+    if let StoreError::Unavailable(why) = error
+        && !is_reported.swap(true, Ordering::Relaxed)
+    {
+        eprintln!("rcrt: the connection to {server} is lost ({why}); retrying until the timeout");
+    }
+}
+
+/// Prints a hint if no runner has started the call for some time. Never returns.
+#[allow(clippy::print_stderr)]
+async fn hint(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Infallible {
+    tokio::time::sleep(HINT_AFTER).await;
+    if let Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
+        eprintln!("rcrt: the call is still waiting for a runner; is one running? (Ctrl-C cancels it)");
+    }
+    std::future::pending().await
+}
+
+/// `--workspace x` and `--workspace workspace:x` mean the same.
+fn workspace_tag(name: &str) -> String {
+    if name.starts_with("workspace:") { name.to_owned() } else { format!("workspace:{name}") }
+}
+
+/// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
+/// the response, or `None` if the call did not stop in time.
+async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Breadcrumb>, StoreError> {
+    let silent = || StoreError::Unavailable("it does not respond".into());
+    tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
+    match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
+        Ok(answer) => answer.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+fn is_cancelled(response: &Breadcrumb) -> bool {
+    ToolResponse::from_context(&response.context)
+        .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
+}
+
+/// Prints the response. An error of the tool exits with status 4.
+#[allow(clippy::print_stderr)]
+fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
+    let response = ToolResponse::from_context(&record.context).context("the response record is not well-formed")?;
+    for line in console_lines(&response) {
+        eprintln!("{line}");
+    }
+    if output.is_json() {
+        output.json(&record.context)?;
+    }
+    match response.status {
+        ResponseStatus::Success => {
+            if !output.is_json() {
+                output.line(&readable(response.output.as_ref().unwrap_or(&Value::Null)))?;
+            }
+            Ok(())
+        }
+        ResponseStatus::Error => {
+            let code = response.error_code.map_or("Error", ErrorCode::as_str);
+            let text = format!("{}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
+            if output.is_json() {
+                return Err(Failure::ToolError(text).into());
+            }
+            eprintln!("rcrt: {text}");
+            for line in detail_lines(response.error_details.as_ref()) {
+                eprintln!("  {line}");
+            }
+            if response.is_retryable == Some(true) {
+                eprintln!("  A retry can help.");
+            }
+            Err(Failure::ToolError(text).into())
+        }
+    }
+}
+
+/// Formats a string unchanged, and everything else as indented JSON.
+fn readable(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
+    }
+}
+
+fn console_lines(response: &ToolResponse) -> Vec<String> {
+    let lines = response.metadata.get("console").and_then(Value::as_array);
+    lines.into_iter().flatten().filter_map(console_line).collect()
+}
+
+fn console_line(line: &Value) -> Option<String> {
+    if let Some(text) = line.as_str() {
+        return Some(text.to_owned());
+    }
+    let level = line.get("level").and_then(Value::as_str).unwrap_or("log");
+    Some(format!("[{level}] {}", line.get("message").and_then(Value::as_str)?))
+}
+
+/// Formats the details for people: each violation on a line with its path, a stack, similar names.
+fn detail_lines(details: Option<&Value>) -> Vec<String> {
+    let Some(details) = details else { return Vec::new() };
+    let list = |key: &str| details.get(key).and_then(Value::as_array);
+    if let Some(violations) = details.as_array().or_else(|| list("violations")).or_else(|| list("errors")) {
+        return violations.iter().map(violation_line).collect();
+    }
+    // They are already in the message.
+    if details.get("waits_for").is_some() {
+        return Vec::new();
+    }
+    if let Some(stack) = details.get("stack").and_then(Value::as_str) {
+        // The first line repeats the message.
+        return stack.lines().skip(1).map(|line| line.trim().to_owned()).collect();
+    }
+    if let Some(nearest) = list("nearest") {
+        let names: Vec<&str> = nearest.iter().filter_map(Value::as_str).collect();
+        return if names.is_empty() { Vec::new() } else { vec![format!("Did you mean {}?", names.join(" or "))] };
+    }
+    serde_json::to_string_pretty(details).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn violation_line(violation: &Value) -> String {
+    let text = |key: &str| violation.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match (text("path").or_else(|| text("field")), text("message")) {
+        (Some(path), Some(message)) => format!("{path}: {message}"),
+        (None, Some(message)) => message.to_owned(),
+        _ => violation.to_string(),
+    }
+}

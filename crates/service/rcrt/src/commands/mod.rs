@@ -1,0 +1,81 @@
+//! The subcommands, one file each.
+
+pub mod audit;
+pub mod backup;
+pub mod bench;
+mod bench_doors;
+mod bench_report;
+pub mod bootstrap;
+pub mod call;
+mod catalog_wait;
+pub mod completions;
+pub mod crumb;
+pub mod doctor;
+mod doctor_tools;
+pub mod export;
+pub mod import;
+pub mod keys;
+mod required_secrets;
+pub mod restore;
+pub mod runner;
+pub mod secret;
+pub mod server;
+pub mod token;
+pub mod tool;
+mod tool_new;
+mod tool_report;
+mod tool_same_name;
+mod tool_show;
+mod tool_validate;
+pub mod up;
+
+use std::error::Error;
+
+use rcrt_breadcrumb::StoreError;
+
+use crate::cli::{Cli, Command};
+use crate::config::Config;
+use crate::output::Output;
+
+pub async fn run(cli: Cli) -> anyhow::Result<()> {
+    let config = cli.config;
+    let asks_a_server = cli.command.asks_a_server();
+    let ended = dispatch(cli.command, &config).await;
+    if asks_a_server { ended.map_err(|error| name_the_server(error, &config)) } else { ended }
+}
+
+/// Adds the server's URL, which the store's error does not have.
+fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
+    let is_unreachable =
+        |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::Unavailable(_)));
+    match config.server_url() {
+        Ok(url) if error.chain().any(is_unreachable) => {
+            error.context(format!("no response from {url}; is the server running? (`rcrt up` starts one)"))
+        }
+        _ => error,
+    }
+}
+
+async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
+    let output = Output::new(config.output);
+    match command {
+        Command::Up(up) => up.run(config, output).await,
+        Command::Server(server) => server.run(config, output).await,
+        Command::Runner(runner) => runner.run(config, output).await,
+        Command::Bootstrap(bootstrap) => bootstrap.run(config, output).await,
+        Command::Bench(bench) => bench.run(config, output).await,
+        Command::Call(call) => call.run(config, output).await,
+        Command::Tool(tool) => tool.run(config, output).await,
+        Command::Crumb(crumb) => crumb.run(config, output).await,
+        Command::Secret(secret) => secret.run(config, output).await,
+        Command::Audit(audit) => audit.run(config, output).await,
+        Command::Backup(backup) => backup.run(config, output).await,
+        Command::Restore(restore) => restore.run(config, output).await,
+        Command::Export(export) => export.run(config, output).await,
+        Command::Import(import) => import.run(config, output).await,
+        Command::Keys(keys) => keys.run(config, output).await,
+        Command::Token(token) => token.run(config, output).await,
+        Command::Doctor(doctor) => doctor.run(config, output).await,
+        Command::Completions(completions) => completions.run(),
+    }
+}

@@ -1,0 +1,100 @@
+//! `rcrt runner`: runs calls, on the store or over HTTP.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
+use clap::Args;
+use rcrt_client::Client;
+use rcrt_schemas::Schemas;
+
+use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions};
+use crate::compat::CompatOption;
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::output::Output;
+use crate::progress::ConsoleProgress;
+use crate::signals::Signals;
+
+/// Start a runner, on the store (--database-url) or for a server (--server)
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+With --server it works over HTTP, with the runner's token in the data folder, --token, or the key of an agent with the \
+role runner (RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY). With --database-url it uses the store directly, with the keys \
+of the data folder. Without either, it uses the server of the data folder.
+
+Examples:
+  rcrt runner --server http://127.0.0.1:8081
+  rcrt runner --database-url postgres://rcrt@db/rcrt --max-calls 8")]
+pub struct Runner {
+    #[command(flatten)]
+    compat: CompatOption,
+    #[command(flatten)]
+    database: DatabaseOptions,
+    #[command(flatten)]
+    runner_task: RunnerTaskOptions,
+}
+
+impl Runner {
+    pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
+        self.runner_task.rcrt_compat = self.compat.is_rcrt();
+        assembly::check_url(self.database.database_url.as_ref())?;
+        self.runner_task.native.check(&config.data)?;
+        let signals = Signals::listen()?;
+        let mut parts = Parts::default();
+        let ended = tokio::select! {
+            ended = self.work(config, &mut parts) => ended,
+            () = signals.stop.cancelled() => Ok(()),
+        };
+        if let Some(runner_task) = parts.runner_task {
+            runner_task.close(&signals.hurry).await;
+        }
+        if let Some(schemas) = parts.schemas {
+            schemas.close().await;
+        }
+        if let Some(store) = parts.store {
+            store.close().await;
+        }
+        ended
+    }
+
+    async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {
+        let mut seeder = None;
+        let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
+            (None, Some(url)) => {
+                let progress = ConsoleProgress::new();
+                let keys = Keys::load(&config.data)?;
+                // The servers compute embeddings. A runner with another model would make them all
+                // be computed again.
+                let mut database = self.database.clone();
+                database.embedding.or(Embeddings::Off);
+                let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
+                parts.store = Some(store.clone());
+                let agents =
+                    Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;
+                progress.done();
+                seeder = Some(agents.seeder.agent_id);
+                let schemas = parts.schemas.insert(Schemas::over(store)).clone();
+                schemas.acting_as(agents.runner)
+            }
+            // The runner's agent: concurrent runners of a tenant must use the same one.
+            _ => {
+                let credentials = config.credentials_or(&config.runner_token_file())?;
+                Arc::new(Client::new(config.server_url()?, credentials))
+            }
+        };
+        // Report a wrong address or token now, instead of retrying forever.
+        breadcrumbs.latest_event().await.context("the store does not respond")?;
+        let prepared = PreparedRunner::start(&self.runner_task, &config.data).await?;
+        let runner_task = RunnerTask::start(breadcrumbs, prepared, seeder);
+        tracing::info!("the runner is running");
+        parts.runner_task.insert(runner_task).lost().await
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    store: Option<Arc<rcrt_store::Store>>,
+    schemas: Option<Arc<Schemas>>,
+    runner_task: Option<RunnerTask>,
+}

@@ -1,0 +1,192 @@
+//! `rcrt token`: the current token, a token for an agent's key or for a profile, or a new agent
+//! with a key.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use rcrt_breadcrumb::{NewAgent, Profile, Role};
+use clap::{Args, Subcommand};
+use rcrt_client::{Client, Credentials, Revoke, TokenRequest};
+use serde_json::json;
+use rcrt_server::{TokenKey, VerifiedToken};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::keys::Keys;
+use crate::output::Output;
+use crate::{connection, input};
+
+/// Print the access token, or create an agent
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without options, it prints the token that the other commands use. With the key of an agent \
+(RCRT_OWNER_ID, RCRT_AGENT_ID and RCRT_AGENT_KEY, or their options), it exchanges the key for a token. With --agent, it \
+creates an agent and prints its key once.
+
+A profile restricts the tools: subagent, scheduled and a2asynthesis can call fewer tools than main. An agent with one of \
+these profiles cannot get another. An agent with the profile main can get a token for any profile, with its key or, on \
+the server's machine, with the token in the data folder.
+
+Examples:
+  curl -H \"Authorization: Bearer $(rcrt token)\" http://127.0.0.1:8081/breadcrumbs
+  rcrt token --agent dashboard --role subscriber
+  rcrt token --agent helper --role emitter,subscriber --profile subagent
+  rcrt token --profile scheduled
+  curl -H \"Authorization: Bearer $(rcrt token --operator)\" http://127.0.0.1:8081/tenants
+  rcrt token revoke --stdin < leaked.token
+  rcrt token revoke --all --agent 0198c0de-0000-7000-8000-000000000001")]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Token {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Create an agent with this name
+    #[arg(long, value_name = "NAME", requires = "roles")]
+    agent: Option<String>,
+    /// A role of the agent: curator, emitter, subscriber or runner. Can be repeated, or separated
+    /// by commas
+    #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', requires = "agent")]
+    roles: Vec<Role>,
+    /// Print a token that can list, create and delete tenants; works on the server's machine, with
+    /// its data folder
+    #[arg(long, conflicts_with_all = ["agent", "profile", "agent_key"])]
+    operator: bool,
+    /// The profile of the token, or of the new agent: main, subagent, scheduled or a2asynthesis
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Revoke(RevokeToken),
+}
+
+/// Revoke tokens before they expire: at once on this server, within seconds on others
+#[derive(Debug, Args)]
+struct RevokeToken {
+    /// Read the token from stdin
+    #[arg(long, conflicts_with_all = ["jti", "all"])]
+    stdin: bool,
+    /// The token with this id (its claim `jti`)
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    jti: Option<Uuid>,
+    /// Every token of the agent that was issued so far
+    #[arg(long)]
+    all: bool,
+    /// The agent, with --jti or --all [default: the agent of the token that the command uses]
+    #[arg(long, value_name = "ID", conflicts_with = "stdin")]
+    agent: Option<Uuid>,
+}
+
+impl RevokeToken {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        if !self.stdin && self.jti.is_none() && !self.all {
+            let what = "name the tokens with --stdin, --jti ID or --all";
+            return Err(Failure::Usage(what.into()).into());
+        }
+        let token = if self.stdin {
+            Some(spawn_blocking(|| input::secret("Token")).await.context("reading the token failed")??)
+        } else {
+            None
+        };
+        let revoke = Revoke { token, jti: self.jti, agent_id: self.agent, all: self.all };
+        let done = connection::client(config)?.revoke_tokens(&revoke).await?;
+        if output.is_json() {
+            return output.json(&done);
+        }
+        match (done.jti, done.issued_before) {
+            (Some(jti), _) => output.line(&format!("revoked the token {jti} of the agent {}", done.agent_id)),
+            (None, before) => {
+                let before = before.unwrap_or_default();
+                output.line(&format!(
+                    "revoked every token of the agent {} that was issued before {before}",
+                    done.agent_id
+                ))
+            }
+        }
+    }
+}
+
+impl Token {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        if let Some(Action::Revoke(revoke)) = self.action {
+            return revoke.run(config, output).await;
+        }
+        if let Some(name) = self.agent {
+            let agent = NewAgent { name, roles: self.roles, profile: self.profile.unwrap_or_default() };
+            let made = connection::client(config)?.create_agent(agent).await?;
+            if output.is_json() {
+                return output.json(&made);
+            }
+            output.line(&format!("RCRT_OWNER_ID={}", made.agent.owner_id))?;
+            output.line(&format!("RCRT_AGENT_ID={}", made.agent.id))?;
+            return output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key));
+        }
+        let token = match (config.credentials()?, self.profile) {
+            (Credentials::Token(token), _) if self.operator => for_operator(config, &token)?,
+            (Credentials::Token(token), None) => token,
+            (Credentials::Token(token), Some(profile)) => narrowed(config, &token, profile)?,
+            (credentials @ Credentials::AgentKey { .. }, None) => {
+                Client::new(config.server_url()?, credentials).token().await?
+            }
+            (Credentials::AgentKey { owner_id, agent_id, key }, profile) => {
+                let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile, ttl_sec: None };
+                connection::client(config)?.request_token(&request).await?.token
+            }
+        };
+        if output.is_json() { output.json(&json!({"token": token})) } else { output.line(&token) }
+    }
+}
+
+/// Verifies the token with the data folder's key. `otherwise` is the error if there is no key.
+fn verified(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, VerifiedToken)> {
+    if !config.data.join("keys/token.key").is_file() {
+        return Err(Failure::Refused(otherwise.into()).into());
+    }
+    let key = Keys::load(&config.data)?.token_key()?;
+    let proven = key.verify(token).map_err(|error| {
+        Failure::Refused(format!(
+            "{error}; the token was not issued with the keys of the data folder {}",
+            config.data.display()
+        ))
+    })?;
+    Ok((key, proven))
+}
+
+fn left(proven: &VerifiedToken) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Duration::from_secs(proven.expires_at.saturating_sub(now))
+}
+
+/// Issues the token with operator rights, signed with the data folder's key. It expires when the
+/// original does.
+fn for_operator(config: &Config, token: &str) -> anyhow::Result<String> {
+    let (key, proven) = verified(
+        config,
+        token,
+        "an operator token can only be created on the server's machine, with its data folder (--data)",
+    )?;
+    if !proven.identity.has(Role::Curator) {
+        let message =
+            "an operator token can only be created from a curator's token, such as the one in the data folder";
+        return Err(Failure::Refused(message.into()).into());
+    }
+    Ok(key.issue_for_operator(&proven.identity, left(&proven))?)
+}
+
+/// Issues the token with another profile, signed with the data folder's key. It expires when the
+/// original does.
+fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<String> {
+    let otherwise = "a token for another profile can only be created with an agent's key (--owner-id, --agent-id, \
+                     --agent-key), or on the server's machine with its data folder (--data)";
+    let (key, proven) = verified(config, token, otherwise)?;
+    let left = left(&proven);
+    let mut identity = proven.identity;
+    if identity.profile != Profile::Main && identity.profile != profile {
+        let message = format!("the token has the profile {} and cannot get another one", identity.profile);
+        return Err(Failure::Refused(message).into());
+    }
+    identity.profile = profile;
+    Ok(key.issue(&identity, left)?)
+}

@@ -1,0 +1,291 @@
+//! `rcrt tool`: existing tools, and files that become tools.
+
+use rcrt_breadcrumb::{
+    Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
+};
+use clap::{Args, Subcommand};
+use rcrt_client::Client;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    required_secrets::{KnownSecrets, RequiredSecret},
+    tool_new::New,
+    tool_report::{Report, Reports},
+    tool_same_name::Other,
+    tool_show,
+    tool_validate::Validate,
+};
+use crate::config::Config;
+use crate::connection;
+use crate::exit::Failure;
+use crate::output::{Output, one_line};
+use crate::seed;
+
+/// List, show, check and create tools
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+Examples:
+  rcrt tool list
+  rcrt tool show calculator
+  rcrt tool new weather --template http-api --dir my-tools
+  rcrt tool validate my-tools/weather.json
+  rcrt bootstrap my-tools")]
+pub enum Tool {
+    List(List),
+    /// Show the definition that a call of this name reaches
+    Show {
+        name: String,
+    },
+    Validate(Validate),
+    New(New),
+}
+
+impl Tool {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        match self {
+            Self::List(list) => list.run(config, output).await,
+            Self::Show { name } => show(config, output, &name).await,
+            Self::Validate(validate) => validate.run(output),
+            Self::New(new) => new.run(output),
+        }
+    }
+}
+
+/// List the tools, and what the unavailable ones wait for
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+With --format it prints the tools that can be called in the format of a model API: openai, anthropic, or mcp (the result \
+of tools/list). The format rcrt is the catalog itself, including the tools that wait for something.
+
+Examples:
+  rcrt tool list
+  rcrt tool list --profile subagent
+  rcrt tool list --format openai")]
+pub struct List {
+    /// Print the catalog in this format: rcrt, openai, anthropic or mcp
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ToolFormat>,
+    /// Only tools that this profile allows: main, subagent, scheduled or a2asynthesis
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
+}
+
+/// One tool of the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    version: String,
+    schema_name: String,
+    /// What runs it: `native`, `sandbox`, `rest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<ToolSource>,
+    /// The origin: `seed` for a bootstrap, else `agent`.
+    from: &'static str,
+    /// What it waits for before it can be called: sentences that say what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for: Vec<String>,
+    description: String,
+    id: Uuid,
+    record_version: i64,
+    /// The secrets that it needs and cannot use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lacks: Vec<MissingSecret>,
+    /// The record that runs under this name instead, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_instead: Option<Other>,
+    /// Why its newest version does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The runner's report, if it does not run this version.
+    #[serde(flatten)]
+    report: Option<Report>,
+}
+
+impl Row {
+    fn of(
+        record: &Breadcrumb,
+        all: &[Breadcrumb],
+        catalog: &Catalog,
+        reports: &Reports,
+        secrets: &KnownSecrets,
+    ) -> Self {
+        let schema = record.schema_name.clone().unwrap_or_default();
+        let read = read(record);
+        let text = |key: &str| record.context.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            name: text("name"),
+            version: read.as_ref().map(|tool| tool.version.clone()).unwrap_or_default(),
+            schema_name: schema,
+            source: read.as_ref().ok().map(|tool| tool.implementation.source()),
+            waits_for: catalog
+                .waiting
+                .iter()
+                .find(|waiting| waiting.tool_id == record.id)
+                .map(|waiting| waiting.waits_for.clone())
+                .unwrap_or_default(),
+            from: if record.tags.iter().any(|tag| tag.starts_with(seed::SEED_TAG)) { "seed" } else { "agent" },
+            description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
+            id: record.id,
+            record_version: record.version,
+            lacks: read.as_ref().map(|tool| lacks(record, tool, secrets)).unwrap_or_default(),
+            runs_instead: Other::that_runs(record, all, catalog),
+            problem: reports.on(record).map(Report::sentence).or(read.err()),
+            report: reports.on(record).cloned(),
+        }
+    }
+
+    /// The description, or a problem.
+    fn about(&self) -> String {
+        match (&self.problem, self.report.as_ref().map(|report| report.running_version)) {
+            (None, _) if !self.lacks.is_empty() => {
+                let lacks: Vec<String> =
+                    self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
+                format!("LACKS SECRETS: {}", lacks.join(", "))
+            }
+            (None, _) if !self.waits_for.is_empty() => format!("WAITS: {}", self.waits_for.join(" ")),
+            (None, _) => self.runs_instead.as_ref().map_or_else(|| self.description.clone(), Other::runs_instead),
+            (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
+            (Some(why), Some(None)) => format!("NOT RUN: {why}"),
+            (Some(why), None) => format!("BROKEN: {why}"),
+        }
+    }
+}
+
+/// A secret that a tool needs and cannot use.
+#[derive(Debug, Serialize)]
+struct MissingSecret {
+    secret: String,
+    /// `missing`, `not_granted` or `unbound`.
+    problem: &'static str,
+    /// The command that fixes it.
+    mend: String,
+}
+
+fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
+    // The secrets of a native tool depend on the settings. The catalog lists them.
+    if tool.implementation.source() == ToolSource::Native {
+        return Vec::new();
+    }
+    let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
+    let lack = |need: &RequiredSecret<'_>| {
+        let lack = need.lack?;
+        let mend = lack.fix_command(need.name, &record.id.to_string());
+        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), mend })
+    };
+    needs.iter().filter_map(lack).collect()
+}
+
+/// Reads the definition, or returns its errors.
+pub(super) fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
+    let schema = record.schema_name.as_deref().unwrap_or_default();
+    ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
+        .map_err(|violations| violations.to_string())
+}
+
+impl List {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let client = connection::client(config)?;
+        match self.format {
+            Some(format) => output.json(&client.tools_in(format, self.profile).await?),
+            None => list(&client, self.profile.unwrap_or_default(), output).await,
+        }
+    }
+}
+
+async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Result<()> {
+    let reading = (tools(client, None), client.tools(), Reports::read(client), KnownSecrets::read(client));
+    let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
+    let mut rows: Vec<Row> = tools
+        .iter()
+        .map(|record| Row::of(record, &tools, &catalog, &reports, &secrets))
+        .filter(|row| row.source.as_ref().is_none_or(|source| profile.allows(&row.name, source)))
+        .filter(|row| !profile.closes_name(&row.name))
+        .collect();
+    rows.sort_by(|one, other| (&one.name, &one.schema_name).cmp(&(&other.name, &other.schema_name)));
+    if output.is_json() {
+        return output.json(&rows);
+    }
+    let table: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let version = if row.version.is_empty() { "-" } else { &row.version };
+            vec![
+                one_line(&row.name, 40),
+                one_line(version, 20),
+                row.source.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+                row.from.to_owned(),
+                one_line(&row.about(), 70),
+            ]
+        })
+        .collect();
+    output.table(&["NAME", "VERSION", "SOURCE", "FROM", "DESCRIPTION"], &table)
+}
+
+async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
+    let store = connection::client(config)?;
+    let reading = (tools(&store, Some(name)), store.tools(), Reports::read(&store));
+    let (found, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
+    let holder = catalog.find(name).map(|tool| tool.tool_id);
+    let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
+    // The record that has the name. If no runner has reported yet, the one that will get it: the
+    // oldest that can run.
+    let record = found
+        .iter()
+        .min_by_key(|record| {
+            let runs =
+                reports.on(record).map_or_else(|| read(record).is_ok(), |report| report.running_version.is_some());
+            (holder != Some(record.id), !runs, record.created_at, record.id)
+        })
+        .ok_or_else(|| Failure::NotFound(format!("there is no tool named {name}; see them with `rcrt tool list`")))?;
+    let others: Vec<&Breadcrumb> = found.iter().filter(|other| other.id != record.id).collect();
+    if output.is_json() {
+        let mut shown = serde_json::to_value(record)?;
+        if let Value::Object(fields) = &mut shown
+            && !others.is_empty()
+        {
+            let others: Vec<Other> = others.into_iter().map(Other::from).collect();
+            fields.insert("same_name".into(), serde_json::to_value(others)?);
+        }
+        output.json(&shown)
+    } else {
+        // Without a report of a runner, it is unknown which of them runs.
+        let same_name: Vec<String> = others
+            .into_iter()
+            .filter(|_| holder == Some(record.id))
+            .map(|other| Other::from(other).beside(record, &reports, other))
+            .collect();
+        let secrets = KnownSecrets::read(&store).await?;
+        let waits_for = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
+        let waits_for = waits_for.map(|tool| tool.waits_for.as_slice()).unwrap_or_default();
+        tool_show::print(output, record, read(record), reports.on(record), waits_for, &same_name, &secrets)
+    }
+}
+
+/// Reads the tools of the tenant, or those with one name.
+async fn tools(store: &dyn Breadcrumbs, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
+    let mut ids = Vec::new();
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
+        let items = match name {
+            Some(name) => seed::tools_named(store, schema, name).await?,
+            None => {
+                let schema = Some(schema.to_owned());
+                seed::every(store, rcrt_breadcrumb::Selector { schema_name: schema, ..Default::default() }).await?
+            }
+        };
+        ids.extend(items.into_iter().map(|item| item.id));
+    }
+    stream::iter(ids)
+        .map(|id| async move {
+            match store.get(id).await {
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                other => other.map(Some),
+            }
+        })
+        .buffered(8)
+        .try_filter_map(|record| async { Ok(record) })
+        .try_collect()
+        .await
+}

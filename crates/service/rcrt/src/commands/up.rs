@@ -1,0 +1,296 @@
+//! `rcrt up`: everything in one process, and one call through the public API as a check.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rcrt_breadcrumb::{Breadcrumb, ToolRequest};
+use clap::Args;
+use rcrt_client::{Client, Credentials};
+use serde_json::json;
+use tokio::task::spawn_blocking;
+use url::Url;
+use uuid::Uuid;
+use rcrt_validate::Author;
+
+use super::catalog_wait;
+use crate::assembly::{
+    DatabaseInfo, PreparedRunner, RunnerTaskOptions, ServingOptions, StartedServer, System, WebhookHosts,
+    WebhookOptions,
+};
+use crate::compat::CompatOption;
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::output::{Output, Style};
+use crate::pending_call;
+use crate::progress::ConsoleProgress;
+use crate::seed::{self, SeedOutcome, SeedSet};
+use crate::signals::Signals;
+
+/// Timeout of the first call. A new installation has to compile and warm up.
+const FIRST_CALL: Duration = Duration::from_mins(1);
+
+/// Start everything in one process: database, server, runner and the included tools
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Starts the embedded Postgres in the data folder (or uses --database-url), the HTTP server and one runner, seeds the \
+included tools, calls the calculator once through the public API, and then runs until Ctrl-C or SIGTERM. A second \
+Ctrl-C does not wait for running calls.
+
+A deleted tool of the program is created again at the next start; a changed one is not touched.
+
+Examples:
+  rcrt up
+  rcrt up --data /var/lib/rcrt --listen 127.0.0.1:9000
+  rcrt up --compat rcrt --auth open
+  DATABASE_URL=postgres://rcrt@db/rcrt rcrt up")]
+pub struct Up {
+    #[command(flatten)]
+    compat: CompatOption,
+    #[command(flatten)]
+    serving: ServingOptions,
+    /// Do not create the included tools at the start
+    #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
+    no_seed: bool,
+    #[command(flatten)]
+    webhook_delivery: WebhookOptions,
+    #[command(flatten)]
+    runner_task: RunnerTaskOptions,
+}
+
+impl Up {
+    pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
+        (self.serving.rcrt_compat, self.runner_task.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
+        self.serving.check()?;
+        self.runner_task.native.check(&config.data)?;
+        let signals = Signals::listen()?;
+        let progress = ConsoleProgress::new();
+        let mut system = System::default();
+        let mut prepared = None;
+        let ready = AtomicBool::new(false);
+        let ended = tokio::select! {
+            ended = self.serve(config, output, &progress, (&mut system, &mut prepared), &ready) => ended,
+            () = signals.stop.cancelled() => {
+                progress.say("Stopping after running calls have finished (Ctrl-C again to stop now)");
+                // A script that waits for the start must not take this for success.
+                let unfinished = signals.is_interrupted() && !ready.load(Ordering::Relaxed);
+                if unfinished { Err(Failure::Interrupted.into()) } else { Ok(()) }
+            }
+        };
+        system.close(&signals.hurry).await;
+        // The start was interrupted before a runner used it.
+        if let Some(prepared) = prepared {
+            prepared.close().await;
+        }
+        if ended.is_ok() {
+            progress.say("Stopped");
+        }
+        ended
+    }
+
+    /// Starts everything. Returns only with the reason why it cannot continue.
+    async fn serve(
+        &self,
+        config: &Config,
+        output: Output,
+        progress: &ConsoleProgress,
+        (system, prepared): (&mut System, &mut Option<PreparedRunner>),
+        ready: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        let begun_at = Instant::now();
+        let begun = self.serving.begin(config).await?;
+        let data = begun.data();
+        // These three are independent of each other.
+        let seeds = (!self.no_seed).then(|| spawn_blocking(|| SeedSet::embedded(Author::System, &[])));
+        let preparing = async {
+            *prepared = Some(PreparedRunner::start(&self.runner_task, &data).await?);
+            anyhow::Ok(())
+        };
+        // Wait for both even if one fails, so that the started parts can be stopped in order.
+        let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
+        let StartedServer { base_url, data, token } = served?;
+        could_prepare?;
+        let hosts = WebhookHosts {
+            allowed_private: self.runner_task.private_hosts.allowed.clone(),
+            denied: self.runner_task.denied_hosts.shared(),
+        };
+        system.start_webhook_delivery(&self.webhook_delivery, hosts)?;
+        progress.step("Starting the runner");
+        let store = system.acting_as(system.agents()?.first.clone())?;
+        let mut awaited = Vec::new();
+        if let Some(seeds) = seeds {
+            let set = seeds.await.context("reading the seeds failed")?;
+            if catalog_wait::is_missing(&*store).await? {
+                awaited = catalog_wait::tools(&set);
+            }
+            self.seed(system, set).await?;
+        }
+        if let Some(prepared) = prepared.take() {
+            system.start_runner(prepared)?;
+        }
+        progress.step("Calling the calculator");
+        let (response, took) = tokio::select! {
+            answer = async {
+                let answer = first_call(&base_url, token).await?;
+                if !awaited.is_empty() {
+                    catalog_wait::until_written(&*store, &awaited).await?;
+                }
+                anyhow::Ok(answer)
+            } => answer?,
+            reason = system.lost() => return Err(reason),
+        };
+        progress.done();
+        ready.store(true, Ordering::Relaxed);
+
+        let summary = Summary {
+            response: &response,
+            took,
+            ready: begun_at.elapsed(),
+            base_url: &base_url,
+            data: &data,
+            config,
+            postgres: system.postgres(),
+        };
+        summary.print(output)?;
+        Err(system.lost().await)
+    }
+
+    async fn seed(&self, system: &System, set: SeedSet) -> anyhow::Result<()> {
+        let seeder = system.agents()?.seeder.clone();
+        let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
+        let store = system.seeding_as(seeder)?;
+        let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
+        for row in &rows {
+            match row.what {
+                SeedOutcome::Refused => {
+                    tracing::error!(
+                        file = row.path,
+                        findings = row.findings.join("; "),
+                        "an included record is not valid"
+                    );
+                }
+                SeedOutcome::Kept => {
+                    tracing::info!(
+                        file = row.path,
+                        "not updated, because it was changed here; `rcrt bootstrap` resets it"
+                    );
+                }
+                SeedOutcome::Created | SeedOutcome::Updated => {
+                    tracing::debug!(file = row.path, what = ?row.what, "seeded");
+                }
+                SeedOutcome::Unchanged | SeedOutcome::Removed => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes one call as any client does: request over HTTP, response on the event stream.
+async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb, Duration)> {
+    let client = Client::new(base_url.clone(), Credentials::Token(token));
+    let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
+    let begun = Instant::now();
+    let call = async {
+        let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string()).await?;
+        pending_call::response(&client, &asked, &pending_call::NoObserver).await
+    };
+    let response = tokio::time::timeout(FIRST_CALL, call)
+        .await
+        .with_context(|| format!("the first call got no response within {} s", FIRST_CALL.as_secs()))?
+        .context("the first call failed")?;
+    Ok((response, begun.elapsed()))
+}
+
+/// The summary that is printed after the start.
+struct Summary<'a> {
+    response: &'a Breadcrumb,
+    took: Duration,
+    ready: Duration,
+    base_url: &'a Url,
+    data: &'a std::path::Path,
+    config: &'a Config,
+    postgres: Option<&'a DatabaseInfo>,
+}
+
+impl Summary<'_> {
+    fn print(&self, output: Output) -> anyhow::Result<()> {
+        let base = self.base_url.as_str().trim_end_matches('/');
+        let token = self.data.join("token");
+        if output.is_json() {
+            return output.json(&json!({
+                "response": self.response,
+                "took_ms": self.took.as_secs_f64() * 1000.0,
+                "ready_ms": self.ready.as_secs_f64() * 1000.0,
+                "api": base,
+                "docs": format!("{base}/docs"),
+                "data": self.data,
+                "token_file": token,
+                "postgres": self.postgres.map(|postgres| &postgres.version),
+            }));
+        }
+        output.line(&serde_json::to_string_pretty(self.response)?)?;
+        output.line(&format!(
+            "\nResponse in {:.0} ms. Ready after {:.1} s.\n",
+            self.took.as_secs_f64() * 1000.0,
+            self.ready.as_secs_f64()
+        ))?;
+        let name = |text: &str| output.paint(Style::Bold, &format!("{text:<13}"));
+        output.line(&format!("{}{base}", name("API")))?;
+        output.line(&format!("{}{base}/docs", name("Docs")))?;
+        output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
+        output.line(&format!("{}{}", name("Token"), token.display()))?;
+        if let Some(DatabaseInfo { place, version, .. }) = self.postgres {
+            let place = place.as_deref().unwrap_or("embedded");
+            output.line(&format!("{}{version}, {place}", name("Postgres")))?;
+        }
+        output.line(&format!("\n{}", output.paint(Style::Bold, "Next, in another terminal:")))?;
+        let program = program(self.config);
+        let shown_token = quoted(&self.config.token_file().display().to_string());
+        for line in [
+            format!("{program} call calculator '{{\"expression\": \"(1 + 2) * 3\"}}'"),
+            format!("{program} tool list"),
+            format!("{program} tool new my-tool --template data --dir my-tools"),
+            format!("{program} bootstrap my-tools"),
+            format!("{program} crumb watch --tag tool:response"),
+            format!(
+                "curl -H \"Authorization: Bearer $(cat {shown_token})\" '{base}/breadcrumbs?schema_name=tool.code.v1'"
+            ),
+        ] {
+            output.line(&format!("  {line}"))?;
+        }
+        output.line("\nCtrl-C stops everything.")
+    }
+}
+
+/// The command that starts this program from the same folder.
+fn program(config: &Config) -> String {
+    let called = std::env::args().next().unwrap_or_else(|| "rcrt".into());
+    let mut words = quoted(&called);
+    if config.data != std::path::Path::new(".rcrt") {
+        words = format!("{words} --data {}", quoted(&config.data.display().to_string()));
+    }
+    words
+}
+
+/// Quotes a word for a POSIX shell if needed.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_if_a_shell_needs_it() {
+        assert_eq!(quoted("./target/debug/rcrt"), "./target/debug/rcrt");
+        assert_eq!(quoted("my data"), "'my data'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

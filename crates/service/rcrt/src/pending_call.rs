@@ -1,0 +1,122 @@
+//! One call from the caller's side: writes the request, then waits for its one response, and
+//! reconnects if needed.
+
+use std::time::Duration;
+
+use rcrt_breadcrumb::{
+    Breadcrumb, Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names,
+};
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use uuid::Uuid;
+
+/// How often the call itself is queried, in case the event stream misses the response.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A request that was written and waits for its response.
+pub struct PendingCall {
+    pub request: Uuid,
+    tag: String,
+    after: EventNumber,
+}
+
+/// Writes the request. The position in the event stream is read before, so the event of the
+/// response cannot be missed.
+pub async fn send(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> Result<PendingCall, StoreError> {
+    let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
+    let after = store.latest_event().await?;
+    let request = store.create(record, Some(key)).await?.id;
+    let tag = ToolResponse::tag(&request_id.unwrap_or_else(|| request.to_string()));
+    Ok(PendingCall { request, tag, after })
+}
+
+/// Is notified while a call waits for its response.
+pub trait CallObserver: Sync {
+    /// The store cannot be reached; the wait continues.
+    fn lost(&self, _why: &StoreError) {}
+
+    /// Progress of the call: a fraction from 0 to 1 if the tool reports one, and a line for people.
+    fn progress(&self, _fraction: Option<f64>, _message: &str) {}
+}
+
+/// Ignores all notifications.
+pub struct NoObserver;
+
+impl CallObserver for NoObserver {}
+
+/// Waits for the response without a limit; drop the future to stop. Retries while the store cannot
+/// be reached.
+pub async fn response(
+    store: &dyn Breadcrumbs,
+    asked: &PendingCall,
+    watching: &dyn CallObserver,
+) -> Result<Breadcrumb, StoreError> {
+    let mut after = asked.after;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let seen = after;
+        let error = match follow(store, asked, &mut after, watching).await {
+            Ok(response) => match store.get(response).await {
+                Ok(record) => return Ok(record),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        tracing::debug!(%error, "the event stream broke; reconnecting");
+        watching.lost(&error);
+        pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
+        sleep(pause).await;
+    }
+}
+
+/// Reads events until the one of the response. Returns the response's id.
+async fn follow(
+    store: &dyn Breadcrumbs,
+    asked: &PendingCall,
+    after: &mut EventNumber,
+    watching: &dyn CallObserver,
+) -> Result<Uuid, StoreError> {
+    let mut events = store.events(Some(*after)).await?;
+    let mut look = interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    look.tick().await;
+    loop {
+        tokio::select! {
+            event = events.next() => {
+                let event = event.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
+                *after = event.number;
+                if event.kind == EventKind::Deleted || !event.tags.contains(&asked.tag) {
+                    continue;
+                }
+                // Another request can have the same id. The runtime writes the id of the request's
+                // record into its records.
+                let of = |name: &str| event.context.get(name).is_some_and(|request| *request == asked.request.to_string());
+                let metadata = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
+                match event.schema_name.as_deref() {
+                    Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
+                        Some(request) if *request == asked.request.to_string() => return Ok(event.breadcrumb_id),
+                        Some(_) => {}
+                        // The event of a secret response has no context.
+                        None => look.reset_immediately(),
+                    },
+                    Some(schema_names::TOOL_PROGRESS) if of("request") => {
+                        let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
+                        watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
+                    }
+                    _ => {}
+                }
+            }
+            _ = look.tick() => {
+                if let Some(response) = store.call(asked.request).await?.response {
+                    return Ok(response);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Writes a set into a store, file by file, and reports the outcome of each.
+
+use std::collections::HashSet;
+
+use rcrt_breadcrumb::{Breadcrumb, Breadcrumbs, CURATORS_TOOL_TAG, Selector, StoreError, schema_names};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::compare::{changes, says_the_same};
+use super::find::{every, existing, tools_named};
+use super::set::{Refused, Seed, SeedSet};
+
+/// Attempts to update a record that is changed concurrently.
+const ATTEMPTS: usize = 3;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Only report what would change.
+    pub dry_run: bool,
+    /// Remove records that this set created earlier and no longer has.
+    pub prune: bool,
+    /// Do not update records that another agent changed last.
+    pub only_own: Option<Uuid>,
+    /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
+    pub as_curator: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedOutcome {
+    Created,
+    Updated,
+    Unchanged,
+    /// Differs from the file because somebody changed the record.
+    Kept,
+    Removed,
+    /// The file is not valid; nothing was written.
+    Refused,
+}
+
+/// The result for one file.
+#[derive(Debug, Serialize)]
+pub struct SeedResult {
+    pub path: String,
+    pub what: SeedOutcome,
+    /// The record's title, or the tool's name.
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// The errors, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+impl SeedOutcome {
+    pub fn word(self, dry_run: bool) -> &'static str {
+        match (self, dry_run) {
+            (Self::Created, false) => "created",
+            (Self::Created, true) => "would create",
+            (Self::Updated, false) => "updated",
+            (Self::Updated, true) => "would update",
+            (Self::Unchanged, _) => "unchanged",
+            (Self::Kept, _) => "kept",
+            (Self::Removed, false) => "removed",
+            (Self::Removed, true) => "would remove",
+            (Self::Refused, _) => "refused",
+        }
+    }
+}
+
+/// Applies the whole set. An invalid file does not stop the others; an error of the store does.
+pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
+    let mut rows = Vec::new();
+    for seed in &set.seeds {
+        rows.push(apply_seed(store, set, seed, options).await?);
+    }
+    rows.extend(set.refused.iter().map(refused));
+    if options.prune {
+        rows.extend(prune(store, set, &rows, options).await?);
+    }
+    rows.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(rows)
+}
+
+async fn apply_seed(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    seed: &Seed,
+    options: Options,
+) -> Result<SeedResult, StoreError> {
+    let row = |what, record: Option<(Uuid, i64)>| SeedResult {
+        path: seed.path.clone(),
+        what,
+        title: seed.name().to_owned(),
+        id: record.map(|(id, _)| id),
+        version: record.map(|(_, version)| version),
+        findings: Vec::new(),
+    };
+    let mut attempt = 1;
+    loop {
+        let Some(record) = existing(store, &seed.record, &set.tag(&seed.path)).await? else {
+            if options.dry_run {
+                return Ok(row(SeedOutcome::Created, None));
+            }
+            return match store.create(seed.record.clone(), None).await {
+                Ok(created) => Ok(row(SeedOutcome::Created, Some((created.id, created.version)))),
+                Err(error) => refused_by_store(seed, error),
+            };
+        };
+        let at = Some((record.id, record.version));
+        let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
+        if !lacks_mark && says_the_same(&seed.record, &record) {
+            return Ok(row(SeedOutcome::Unchanged, at));
+        }
+        if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
+            return Ok(row(SeedOutcome::Kept, at));
+        }
+        if options.dry_run {
+            return Ok(row(SeedOutcome::Updated, at));
+        }
+        match store.update(record.id, record.version, changes(&seed.record)).await {
+            Ok(updated) => return Ok(row(SeedOutcome::Updated, Some((updated.id, updated.version)))),
+            // The record was changed concurrently: read it again.
+            Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
+            // The tool uses secrets, so only a curator can change.
+            Err(StoreError::Forbidden(_)) if options.only_own.is_some() => return Ok(row(SeedOutcome::Kept, at)),
+            Err(StoreError::Forbidden(why)) => {
+                let findings = vec![why];
+                return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, at) });
+            }
+            Err(error) => return refused_by_store(seed, error),
+        }
+    }
+}
+
+/// Returns whether a curator has to write this code record again to get the tag of curators,
+/// because a `tool.v1` of the same name exists or is in the set. Without one, a new version would
+/// only change the record's author.
+async fn lacks_curators_tag(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    seed: &Seed,
+    record: &Breadcrumb,
+) -> Result<bool, StoreError> {
+    let is_code = seed.record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
+    if !is_code || record.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG) {
+        return Ok(false);
+    }
+    let is_rival = |other: &Seed| {
+        other.record.schema_name.as_deref() == Some(schema_names::TOOL_V1) && other.name() == seed.name()
+    };
+    Ok(set.seeds.iter().any(is_rival) || !tools_named(store, schema_names::TOOL_V1, seed.name()).await?.is_empty())
+}
+
+fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
+    record.updated_by.or(record.created_by) == Some(agent)
+}
+
+/// If the store rejects a record, only that file fails. Other errors stop the seeding.
+fn refused_by_store(seed: &Seed, error: StoreError) -> Result<SeedResult, StoreError> {
+    let findings = match error {
+        StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
+        error @ StoreError::TooLarge { .. } => vec![error.to_string()],
+        error => return Err(error),
+    };
+    Ok(refused(&Refused { path: seed.path.clone(), name: seed.name().to_owned(), findings }))
+}
+
+fn refused(file: &Refused) -> SeedResult {
+    SeedResult {
+        path: file.path.clone(),
+        what: SeedOutcome::Refused,
+        title: file.name.clone(),
+        id: None,
+        version: None,
+        findings: file.findings.clone(),
+    }
+}
+
+/// Removes the records of this set that belong to none of its files. An invalid file keeps its
+/// record.
+async fn prune(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    done: &[SeedResult],
+    options: Options,
+) -> Result<Vec<SeedResult>, StoreError> {
+    let present: HashSet<String> = done.iter().map(|row| set.tag(&row.path)).collect();
+    let ids: HashSet<Uuid> = done.iter().filter_map(|row| row.id).collect();
+    let selector = Selector { all_tags: vec![set.mark()], ..Selector::default() };
+    let prefix = set.tag("");
+    let mut rows = Vec::new();
+    for item in every(store, selector).await? {
+        let Some(tag) = item.tags.iter().find(|tag| tag.starts_with(&prefix)) else { continue };
+        if ids.contains(&item.id) || present.contains(tag) {
+            continue;
+        }
+        let mut row = SeedResult {
+            path: tag.strip_prefix(&prefix).unwrap_or(tag).to_owned(),
+            what: SeedOutcome::Removed,
+            title: item.title,
+            id: Some(item.id),
+            version: None,
+            findings: Vec::new(),
+        };
+        if !options.dry_run {
+            match store.delete(item.id, Some(item.version)).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                // The tool uses secrets, so only a curator can take away.
+                Err(StoreError::Forbidden(why)) => {
+                    row.what = SeedOutcome::Refused;
+                    row.findings.push(why);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}

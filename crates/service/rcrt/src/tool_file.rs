@@ -1,0 +1,175 @@
+//! Reads and validates a record in a JSON file, with a tool's source next to it if there is one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
+use rcrt_executors::egress::PrivateHost;
+use serde::Serialize;
+use serde_json::Value;
+use rcrt_validate::Author;
+use rcrt_validate::seed::Seed;
+use rcrt_validate::template::{TOOL_TEMPLATE, Template};
+
+/// A finding with its location, in the format of compilers.
+#[derive(Debug, Clone, Serialize)]
+pub struct LocatedFinding {
+    pub file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The field of the definition; empty for the whole definition.
+    pub field: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<&'static str>,
+}
+
+impl fmt::Display for LocatedFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}:{}", self.column.unwrap_or(1))?;
+        }
+        write!(f, ": ")?;
+        if !self.field.is_empty() && self.line.is_none() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{}", self.message)?;
+        match self.rule {
+            Some(rule) => write!(f, " [{rule}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file and its findings.
+#[derive(Debug, Default)]
+pub struct ToolFile {
+    /// The tool's name or the record's title, or the path if neither is known.
+    pub name: String,
+    /// `None` if the file is not a record.
+    pub record: Option<NewBreadcrumb>,
+    pub errors: Vec<LocatedFinding>,
+    pub warnings: Vec<LocatedFinding>,
+}
+
+/// The expected content of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum ExpectedRecord {
+    /// Any record; the tools among them are by this author.
+    Any(Author),
+    /// A tool by this author.
+    Tool(Author),
+}
+
+pub fn is_tool(record: &NewBreadcrumb) -> bool {
+    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+}
+
+/// Returns whether a set reads a file with this name.
+pub fn is_read(name: &str) -> bool {
+    is_record(name) || [".ts", ".js"].iter().any(|end| name.ends_with(end))
+}
+
+/// Returns whether a file with this name is a record.
+pub fn is_record(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "json")
+}
+
+impl ToolFile {
+    /// Reads and validates `path`, a JSON file in `files`, as a runner with these allowed hosts
+    /// does.
+    pub fn read(
+        path: &str,
+        files: &BTreeMap<String, String>,
+        expected: ExpectedRecord,
+        allowed: &[PrivateHost],
+    ) -> Self {
+        let mut file = Self { name: path.to_owned(), ..Self::default() };
+        let text = files.get(path).map(String::as_str).unwrap_or_default();
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            file.errors.push(malformed(path, &error));
+            return file;
+        }
+        let (source_path, source) = beside(path, files).unzip();
+        match rcrt_validate::seed::read(path, text, source) {
+            Ok(seed) => {
+                name_of(&seed.record).clone_into(&mut file.name);
+                file.validate(path, source_path.as_deref().unwrap_or(path), &seed, expected, allowed);
+                file.record = Some(seed.record);
+            }
+            Err(error) => {
+                file.errors.extend(error.violations.0.into_iter().map(|one| at(path, one.field, one.message)));
+            }
+        }
+        file
+    }
+
+    fn validate(&mut self, path: &str, source: &str, seed: &Seed, expected: ExpectedRecord, allowed: &[PrivateHost]) {
+        if seed.record.schema_name.as_deref() == Some(TOOL_TEMPLATE)
+            && let Err(violations) = Template::from_context(&seed.record.context)
+        {
+            self.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
+        }
+        let (ExpectedRecord::Any(author) | ExpectedRecord::Tool(author)) = expected;
+        match (&seed.tool, expected) {
+            (Some(definition), _) => {
+                let report = rcrt_runner::validate_tool(definition, author, allowed);
+                self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
+                self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
+            }
+            (None, ExpectedRecord::Tool(_)) => {
+                let message = "is not the schema name of a tool; expected tool.code.v1 or tool.v1".to_owned();
+                self.errors.push(at(path, "schema_name".into(), message));
+            }
+            (None, ExpectedRecord::Any(_)) => {}
+        }
+    }
+}
+
+/// A tool's name, else the record's title.
+pub fn name_of(record: &NewBreadcrumb) -> &str {
+    let name = record.context.get("name").and_then(Value::as_str).filter(|_| is_tool(record));
+    name.unwrap_or(&record.title)
+}
+
+fn malformed(path: &str, error: &serde_json::Error) -> LocatedFinding {
+    LocatedFinding {
+        file: path.to_owned(),
+        line: Some(error.line() as u32),
+        column: Some(error.column() as u32),
+        field: String::new(),
+        message: format!("is not JSON: {error}"),
+        rule: None,
+    }
+}
+
+fn at(file: &str, field: String, message: String) -> LocatedFinding {
+    LocatedFinding { file: file.to_owned(), line: None, column: None, field, message, rule: None }
+}
+
+/// A finding with a line is in the source file, any other in the JSON file.
+fn placed(path: &str, source: &str, finding: rcrt_validate::Finding) -> LocatedFinding {
+    let file = if finding.line.is_some() { source } else { path };
+    LocatedFinding {
+        file: file.to_owned(),
+        line: finding.line,
+        column: finding.column,
+        field: finding.field,
+        message: finding.message,
+        rule: Some(finding.rule),
+    }
+}
+
+/// Returns the path and text of the source file with the same name and `.ts` or `.js`.
+fn beside<'f>(path: &str, files: &'f BTreeMap<String, String>) -> Option<(String, &'f str)> {
+    let stem = path.strip_suffix(".json").unwrap_or(path);
+    ["ts", "js"].into_iter().find_map(|extension| {
+        let source_path = format!("{stem}.{extension}");
+        let source = files.get(&source_path)?;
+        Some((source_path, source.as_str()))
+    })
+}

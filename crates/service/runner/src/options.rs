@@ -1,0 +1,110 @@
+//! The settings of a runner.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rcrt_breadcrumb::ToolRequest;
+use rcrt_executors::egress::PrivateHost;
+use uuid::Uuid;
+
+use crate::speculative_run::SMALL_RESULT;
+
+#[derive(Debug, Clone)]
+pub struct RunnerOptions {
+    /// Identifies this runner in claims and responses. Default: a random id.
+    pub runner_id: Uuid,
+    /// Concurrent CPU-bound calls. Default: 8 per processor, between 8 and 64, because each call
+    /// can hold a process with the tool's memory. The sandbox should have as many workers: a call
+    /// that waits for a worker keeps its slot here.
+    pub max_calls: usize,
+    /// Concurrent calls of one tool, so that one tool leaves slots for others. Default: three
+    /// quarters of `max_calls`.
+    ///
+    /// A quarter of `max_calls` (at least 2, at most half of it) is reserved for tools that have no
+    /// call running, so that a few tools with many long calls never block the others. In the
+    /// reserved slots each tool has one call at a time. If this cap leaves fewer slots than that,
+    /// the reserve is smaller. There is no reserve if one tool can have every slot.
+    pub max_calls_per_tool: usize,
+    /// Concurrent I/O-bound calls, such as an HTTP exchange, which hold no worker. One tool can
+    /// have three quarters of them, and a quarter is reserved as above. Default: 2000.
+    pub max_waiting: usize,
+    /// How long a lease lasts without a heartbeat, from 1 s to 10 min. The runner sends a heartbeat
+    /// every third of it. Default: 15 s.
+    pub lease: Duration,
+    /// How often the queue is polled when no event announces a call. Default: 3 s.
+    pub poll: Duration,
+    /// How long running calls can continue after the runner is stopped. Default: 10 s.
+    pub drain: Duration,
+    /// How long an executor can take to stop a call that was cancelled or ran out of time, before
+    /// the call is dropped. Default: 3 s.
+    pub grace: Duration,
+    /// How long a call can exceed its own `timeout_ms` before the runner stops it. Executors
+    /// enforce the limit themselves; this is for one that does not. Default: 30 s.
+    pub overtime: Duration,
+    /// Tools that are prepared concurrently. Default: 4.
+    pub max_loads: usize,
+    /// How often the list of tools is compared with the store's, regardless of events. Default: 60
+    /// s.
+    pub reconcile: Duration,
+    /// How often tools are checked again: whether those that wait for a secret, a program or a
+    /// setting can be offered, and whether those that are offered still can be. Default: 30 s.
+    pub readiness: Duration,
+    /// The pause between a response of a `continuous` tool and its next request. Default: 1 s. It
+    /// doubles with each failure in a row, up to 5 min.
+    pub continuous_pause: Duration,
+    /// Agents whose tools are system tools (those that `rcrt bootstrap` writes as). Different
+    /// validation rules apply to them.
+    pub system_authors: HashSet<Uuid>,
+    /// Non-public hosts that tools can name in `permissions.net`; the same as the egress gate has.
+    /// Default: none.
+    pub allowed_private: Vec<PrivateHost>,
+    /// The size above which a result is split into chunks, and how long the chunks are kept.
+    /// Default: 64,000 characters, 20 minutes.
+    pub large_results: rcrt_memory::large_result::Settings,
+    /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
+    /// and secrets by id. Default: false.
+    pub rcrt_compat: bool,
+}
+
+impl Default for RunnerOptions {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let max_calls = (8 * processors).clamp(8, 64);
+        Self {
+            runner_id: Uuid::new_v4(),
+            max_calls,
+            max_calls_per_tool: Self::share_of_one_tool(max_calls),
+            max_waiting: 2000,
+            lease: Duration::from_secs(15),
+            poll: Duration::from_secs(3),
+            drain: Duration::from_secs(10),
+            grace: Duration::from_secs(3),
+            overtime: Duration::from_secs(30),
+            max_loads: 4,
+            reconcile: Duration::from_mins(1),
+            readiness: Duration::from_secs(30),
+            continuous_pause: Duration::from_secs(1),
+            system_authors: HashSet::new(),
+            allowed_private: Vec::new(),
+            large_results: rcrt_memory::large_result::Settings::default(),
+            rcrt_compat: false,
+        }
+    }
+}
+
+impl RunnerOptions {
+    /// Whether a small result always fits into the response to this request without being split.
+    pub(crate) fn takes_small_results(&self, request: &ToolRequest) -> bool {
+        // JSON can escape one character to six.
+        request.max_result_chars.is_none() && self.large_results.max_result_chars >= 6 * SMALL_RESULT
+    }
+
+    /// The default `max_calls_per_tool` for this `max_calls`.
+    pub fn share_of_one_tool(max_calls: usize) -> usize {
+        (max_calls * 3 / 4).max(1)
+    }
+
+    pub(crate) fn lease_ms(&self) -> u64 {
+        (self.lease.as_millis() as u64).clamp(1_000, 600_000)
+    }
+}

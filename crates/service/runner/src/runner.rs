@@ -1,0 +1,282 @@
+//! Puts the parts of one runner together, in the order in which they must start and stop.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{Breadcrumbs, StoreError};
+use rcrt_executors::Executors;
+use futures::future::BoxFuture;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use rcrt_validate::Budget;
+
+use crate::backoff::with_retries;
+use crate::bootstrap::{BootstrapHints, Bootstrapping};
+use crate::call::CallRunner;
+use crate::calls::Calls;
+use crate::catalog_publisher::CatalogPublisher;
+use crate::claim_loop::ClaimLoop;
+use crate::claim_pacing::ClaimPacer;
+use crate::event_follower::EventFollower;
+use crate::leases::Leases;
+use crate::options::RunnerOptions;
+use crate::peer_runners::PeerRunners;
+use crate::queue_hints::QueueHints;
+use crate::readiness::Readiness;
+use crate::registry::Registry;
+use crate::response_writer::ResponseWriter;
+use crate::slot_pool::SlotPool;
+use crate::slots::Slots;
+use crate::subscriptions::Subscriptions;
+use crate::telemetry;
+use crate::tool_access::ToolAccess;
+use crate::tool_errors::ToolErrors;
+use crate::tool_loader::ToolLoader;
+use crate::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
+
+/// The maximum number of events that wait to be matched with subscriptions. If it is reached, the
+/// event stream waits.
+const MAX_TRIGGERS: usize = 256;
+/// The maximum number of responses being written, for each slot. They need no worker, but memory.
+const RESPONSE_WRITES_PER_SLOT: usize = 4;
+
+/// Why a runner failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// The agent lacks the runner's rights, or the store is broken.
+    #[error("the runner cannot work with this store: {0}")]
+    Store(#[from] StoreError),
+    #[error("a part of the runner failed: {0}")]
+    Part(String),
+}
+
+/// A runner for one tenant.
+pub struct Runner {
+    store: Arc<dyn Breadcrumbs>,
+    executors: Arc<Executors>,
+    options: RunnerOptions,
+}
+
+impl Runner {
+    /// Runners of one tenant must act as the same agent: triggers and bootstraps happen once across
+    /// all runners, by that agent's idempotency keys.
+    pub fn new(store: Arc<dyn Breadcrumbs>, executors: impl Into<Arc<Executors>>, options: RunnerOptions) -> Self {
+        telemetry::describe();
+        Self { store, executors: executors.into(), options }
+    }
+
+    /// Runs until stopped, then lets running calls finish within the drain time. Waits for a store
+    /// that cannot be reached. Boxed, so that all of it is compiled in this crate and not again in
+    /// the binary.
+    pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), RunnerError>> {
+        Box::pin(self.until(shutdown))
+    }
+
+    async fn until(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
+        // Stops what must outlive the calls: heartbeats, and the events that report cancellation.
+        let end = CancellationToken::new();
+        // Stops what starts new work; also cancelled when a part of the runner fails.
+        let stop = shutdown.child_token();
+        let parts = Parts::new(&self, &stop);
+        let mut tasks = JoinSet::new();
+        let outcome = parts.run(&mut tasks, &stop, &end).await;
+        stop.cancel();
+        end.cancel();
+        let mut outcome = outcome;
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                outcome = outcome.and(Err(RunnerError::Part(error.to_string())));
+            }
+        }
+        outcome
+    }
+}
+
+struct Parts {
+    store: Arc<dyn Breadcrumbs>,
+    options: RunnerOptions,
+    registry: Arc<Registry>,
+    errors: Arc<ToolErrors>,
+    readiness: Arc<Readiness>,
+    loading: Arc<ToolLoader>,
+    leases: Arc<Leases>,
+    hints: Arc<QueueHints>,
+    peers: Arc<PeerRunners>,
+    call_runner: Arc<CallRunner>,
+}
+
+impl Parts {
+    fn new(runner: &Runner, stop: &CancellationToken) -> Self {
+        let (store, options) = (runner.store.clone(), runner.options.clone());
+        let registry = Registry::new();
+        let errors = ToolErrors::new(store.clone(), registry.clone());
+        let readiness = Readiness::new(store.clone(), registry.clone());
+        let preparer = ToolPreparer {
+            executors: runner.executors.clone(),
+            system_authors: options.system_authors.clone(),
+            allowed_private: options.allowed_private.clone().into(),
+            rcrt_compat: options.rcrt_compat,
+            schemas: Budget::new(SCHEMA_BYTES),
+        };
+        let loading = ToolLoader::new(
+            store.clone(),
+            registry.clone(),
+            errors.clone(),
+            readiness.clone(),
+            preparer,
+            options.max_loads,
+        );
+        let leases = Leases::new(store.clone(), options.lease_ms());
+        let hints = Arc::new(QueueHints::default());
+        let peers = PeerRunners::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
+        let call_runner = Arc::new(CallRunner {
+            store: store.clone(),
+            tool_access: ToolAccess {
+                registry: registry.clone(),
+                loading: loading.clone(),
+                readiness: readiness.clone(),
+                peers: peers.clone(),
+            },
+            leases: leases.clone(),
+            responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
+            options: options.clone(),
+            stop: stop.clone(),
+            drained: CancellationToken::new(),
+        });
+        Self { store, options, registry, errors, readiness, loading, leases, hints, peers, call_runner }
+    }
+
+    async fn run(
+        self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        end: &CancellationToken,
+    ) -> Result<(), RunnerError> {
+        tasks.spawn(self.loading.clone().run(end.clone()));
+        // Read the number before the lists: what is written between the two arrives as an event and
+        // is not missed.
+        let latest = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,
+        };
+        tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
+        // Calls do not wait for the list of all tools: the tools that they need are read first.
+        let listing = self.list();
+        tokio::pin!(listing);
+
+        let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
+        let bootstrap = Arc::new(BootstrapHints::default());
+        let publisher = CatalogPublisher::new(
+            self.store.clone(),
+            self.registry.clone(),
+            self.peers.clone(),
+            self.options.rcrt_compat,
+        );
+        let follower = EventFollower {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            loading: self.loading.clone(),
+            leases: self.leases.clone(),
+            hints: self.hints.clone(),
+            bootstrap: bootstrap.clone(),
+            publisher: publisher.clone(),
+            peers: self.peers.clone(),
+            triggers,
+        };
+        let subscriptions =
+            Subscriptions { store: self.store.clone(), registry: self.registry.clone(), loading: self.loading.clone() };
+        let bootstrapping = Bootstrapping {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            hints: bootstrap,
+            pause: self.options.continuous_pause,
+            known: HashMap::new(),
+        };
+        let cpu_bound = SlotPool::new(self.options.max_calls, self.options.max_calls_per_tool);
+        let most_waiting = self.options.max_waiting;
+        let io_bound = SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
+        let calls = Arc::new(Calls {
+            call_runner: self.call_runner.clone(),
+            hints: self.hints.clone(),
+            slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
+            max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
+            tasks: TaskTracker::new(),
+            promised: TaskTracker::new(),
+            abandon_uncommitted: CancellationToken::new(),
+            waiting: Arc::default(),
+            ended: Notify::new(),
+            dropped: CancellationToken::new(),
+        });
+        let claim_loop = ClaimLoop {
+            calls,
+            pacer: ClaimPacer::new(self.options.max_calls),
+            poll: self.options.poll,
+            drain: self.options.drain,
+        };
+        tasks.spawn(follower.run(latest, end.clone()));
+        tasks.spawn(subscriptions.run(events, stop.clone()));
+        let (readiness, look_again) = (self.readiness.clone(), stop.clone());
+        let look_every = self.options.readiness;
+        tasks.spawn(async move { readiness.run(look_every, look_again).await });
+        let (leases, loading) = (self.leases.clone(), self.loading.clone());
+        let (beat, reconcile) = (end.clone(), stop.clone());
+        let every = self.options.reconcile;
+        tasks.spawn(async move { leases.run(beat).await });
+        tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
+        // These parts publish something about all tools, so they start when all are known.
+        let (errors, write, loading) = (self.errors.clone(), stop.clone(), self.loading.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
+        let (publish, loading) = (stop.clone(), self.loading.clone());
+        once(tasks, stop, async move { loading.mostly_validated().await }, async move { publisher.run(publish).await });
+        let (tell, loading, peers) = (stop.clone(), self.loading.clone(), self.peers.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { peers.run(tell).await });
+        let loading = self.loading.clone();
+        once(tasks, stop, async move { loading.mostly_validated().await }, bootstrapping.run(stop.clone()));
+
+        let claim_loop = claim_loop.run(stop);
+        tokio::pin!(claim_loop);
+        // Before the stop, a part whose task panicked stops the runner.
+        let mut is_listed = false;
+        let failed = loop {
+            tokio::select! {
+                () = &mut claim_loop => return Ok(()),
+                listed = &mut listing, if !is_listed => match listed {
+                    Ok(()) => is_listed = true,
+                    Err(error) => break RunnerError::Store(error),
+                },
+                Some(ended) = tasks.join_next() => {
+                    if let Err(error) = ended {
+                        break RunnerError::Part(error.to_string());
+                    }
+                }
+            }
+        };
+        stop.cancel();
+        claim_loop.await;
+        Err(failed)
+    }
+
+    async fn list(&self) -> Result<(), StoreError> {
+        self.loading.begin().await?;
+        tracing::debug!(tools = self.registry.ids().len(), "all tools are read");
+        Ok(())
+    }
+}
+
+/// Starts a part after a condition is met.
+fn once(
+    tasks: &mut JoinSet<()>,
+    stop: &CancellationToken,
+    passed: impl Future<Output = ()> + Send + 'static,
+    part: impl Future<Output = ()> + Send + 'static,
+) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = passed => part.await,
+        }
+    });
+}

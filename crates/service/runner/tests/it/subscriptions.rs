@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{NewBreadcrumb, ToolFailure};
+use rcrt_executors::CallHostOps;
+use rcrt_executors::egress::{Egress, EgressOptions};
+use rcrt_sandbox::{ApiCall, HostOps};
+use serde_json::{Value, json};
+
+use crate::fake::Fake;
+use crate::fixture::{Fixture, code};
+
+fn note(text: &str) -> NewBreadcrumb {
+    let Value::Object(context) = json!({"text": text}) else { unreachable!() };
+    NewBreadcrumb {
+        title: "a note".into(),
+        context,
+        tags: vec!["note".into(), "workspace:notes".into()],
+        schema_name: Some("note.v1".into()),
+        ..NewBreadcrumb::default()
+    }
+}
+
+fn on(selector: Value) -> Value {
+    json!({"subscriptions": [selector]})
+}
+
+async fn triggered(fixture: &Fixture, tool: &str) -> Vec<Value> {
+    let rows = fixture.list("tool.request.v1").await;
+    let contexts = rows.into_iter().map(|row| Value::Object(row.context.unwrap()));
+    contexts.filter(|context| context["tool"] == tool).collect()
+}
+
+fn answered(tool: &'static str) -> impl FnMut(&rcrt_breadcrumb::Event) -> bool {
+    move |event| event.schema_name.as_deref() == Some("tool.response.v1") && event.context["tool"] == tool
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_matching_record_causes_one_request_across_runners() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
+    fixture.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
+    fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
+    let runners = [fixture.start(&fake), fixture.start(&fake)];
+    // A runner may not follow events until it has responded once.
+    fixture.call("other", json!({})).await;
+    let id = fixture.create(note("hello")).await;
+    let event = fixture.event(answered("reader")).await;
+    let output = &event.context["output"];
+    assert_eq!((&output["breadcrumb_id"], &output["type"]), (&json!(id), &json!("breadcrumb.created")));
+    assert_eq!(output["context"], json!({"text": "hello"}));
+    assert!(event.tags.contains(&"workspace:notes".to_owned()));
+    fixture.change(id, 1, json!({"text": "changed"})).await;
+    fixture.events(2, answered("reader")).await;
+    for runner in runners {
+        runner.stop().await;
+    }
+    let requests = triggered(&fixture, "reader").await;
+    assert_eq!(requests.len(), 2);
+    assert!(requests.iter().all(|request| request["input"] == json!({})));
+    assert_eq!(triggered(&fixture, "other").await.len(), 1, "only the direct call");
+}
+
+/// What a tool's code does through `context.api`.
+async fn api(call: &rcrt_executors::ToolCall, egress: &Arc<Egress>, api: ApiCall) -> Result<Value, ToolFailure> {
+    let world = CallHostOps::new(egress.clone(), call).unwrap();
+    world.api(api).await.map_err(|error| ToolFailure::new(rcrt_breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
+}
+
+#[tokio::test]
+async fn tools_do_not_trigger_themselves_directly_or_through_others() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    for name in ["marker", "copier", "logger"] {
+        let selector =
+            if name == "logger" { json!({"schema_name": "tool.response.v1"}) } else { json!({"all_tags": ["note"]}) };
+        fixture.create(code(name, on(selector))).await;
+    }
+    // Changes the record that triggered it.
+    let shared = egress.clone();
+    fake.does("marker", move |call, _| {
+        let egress = shared.clone();
+        async move {
+            let event = call.request.trigger_event.clone().unwrap();
+            let id = event["breadcrumb_id"].as_str().unwrap().to_owned();
+            let record = api(&call, &egress, ApiCall::GetBreadcrumb { id: id.clone() }).await?;
+            let mut context = record["context"].clone();
+            context["marked"] = json!(true);
+            let (version, changes) = (record["version"].as_i64().unwrap(), json!({"context": context}));
+            api(&call, &egress, ApiCall::UpdateBreadcrumb { id, version, changes }).await
+        }
+    });
+    // Writes a record that matches both subscriptions.
+    fake.does("copier", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = json!({"title": "copy", "tags": ["note"], "context": {}, "schema_name": "note.v1"});
+            api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
+        }
+    });
+    let runner = fixture.start(&fake);
+    fixture.call("none", json!({})).await;
+    let id = fixture.create(note("hello")).await;
+    // note → marker → changed note → copier → copy; note → copier → copy → marker → changed copy.
+    // No tool occurs twice in a chain. A later note is handled only after all of these events.
+    for _ in 0..2 {
+        let mut left = 2;
+        fixture
+            .event(|event| {
+                let is_mark = event.context.get("marked").is_some() && event.kind == rcrt_breadcrumb::EventKind::Updated;
+                left -= i32::from(is_mark);
+                left == 0
+            })
+            .await;
+    }
+    let last = fixture.create(note("last")).await;
+    fixture.event(|event| event.breadcrumb_id == last && event.version == 2).await;
+    runner.stop().await;
+    for tool in ["marker", "copier", "logger"] {
+        let count = triggered(&fixture, tool).await.len();
+        assert!((1..=20).contains(&count), "{tool} ran {count} times");
+    }
+    // A change by another agent makes a version without the chain: it triggers again.
+    let record = rcrt_breadcrumb::Breadcrumbs::get(&*fixture.person, id).await.unwrap();
+    assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
+    let before = triggered(&fixture, "marker").await.len();
+    let runner = fixture.start(&fake);
+    fixture.call("none", json!({})).await;
+    fixture.change(id, record.version, json!({"text": "again"})).await;
+    fixture.event(|event| event.breadcrumb_id == id && event.version == record.version + 2).await;
+    runner.stop().await;
+    assert!(triggered(&fixture, "marker").await.len() > before);
+}
+
+#[tokio::test]
+async fn a_tool_that_calls_itself_is_stopped() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    fixture.create(code("again", json!({}))).await;
+    fake.does("again", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record =
+                json!({"title": "again", "schema_name": "tool.request.v1", "context": {"tool": "again", "input": {}}});
+            api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
+        }
+    });
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("again", json!({})).await.status, rcrt_breadcrumb::ResponseStatus::Success);
+    let last = fixture.event(|event| event.context.get("status") == Some(&json!("error"))).await;
+    let error = last.context["error"].as_str().unwrap();
+    assert!(error.contains("16 requests deep"), "{error}");
+    runner.stop().await;
+    assert_eq!(fake.progress.borrow().begun, 17);
+}

@@ -1,0 +1,284 @@
+//! An HTTP server for any store of breadcrumbs: routes, server-sent events, tokens and roles,
+//! problem documents, metrics, and an OpenAPI description made from the routes.
+//!
+//! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and
+//! `Breadcrumbs`), nor runners, tools and V8. To the server a call is a record and a lease. Each
+//! route is documented at its handler, the route table says who can call it, and `problem.rs` has
+//! the text of every error.
+//!
+//! Begin with `routes.rs` (the route table), `access.rs` (who can call a route) and
+//! `breadcrumbs.rs` (typical handlers).
+
+mod access;
+mod acl;
+mod agent_cache;
+mod agents;
+mod audit;
+mod auth;
+mod breadcrumbs;
+mod calls;
+mod concurrency_limit;
+mod config_secrets;
+mod connections;
+mod cors;
+mod dead_letters;
+mod events;
+mod guarded_body;
+mod headers;
+mod host_policy;
+mod hygiene;
+mod invoke;
+mod json_body;
+mod limits;
+mod metrics;
+mod openapi;
+mod operations;
+mod path_id;
+mod path_tool;
+mod precondition;
+mod prefer;
+mod problem;
+mod query;
+mod rate_limit;
+mod rcrt_compat;
+mod readiness;
+mod replies;
+mod request_log;
+mod response_waiters;
+mod revocation;
+mod routes;
+mod secret_grants;
+mod secrets;
+mod selectors;
+mod serve;
+mod streams;
+mod tenants;
+mod token;
+mod token_keys;
+mod tool_schemas;
+mod tools;
+mod traceparent;
+mod unread_body;
+mod webhooks;
+mod write_timeout;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Extension,
+    middleware::{from_fn, from_fn_with_state},
+};
+use rcrt_breadcrumb::Tenancy;
+use futures::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use json_body::BodyLimit;
+
+pub use cors::AllowedOrigins;
+pub use host_policy::AllowedHosts;
+pub use json_body::MAX_BODY_BYTES;
+pub use limits::{InvalidRate, Rate, ServerLimits};
+pub use streams::StreamOptions;
+pub use token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
+pub use token_keys::TokenKey;
+
+use agent_cache::AgentCache;
+use concurrency_limit::ConcurrencyLimit;
+use host_policy::HostPolicy;
+use metrics::MetricsToken;
+use rate_limit::RateLimiter;
+use rcrt_compat::RcrtCompat;
+use readiness::Readiness;
+use response_waiters::ResponseWaiters;
+use streams::Streams;
+
+/// Which callers get a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Callers that prove an agent's key.
+    Keys,
+    /// Every caller, for unmodified clients of RCRT. Beyond a loopback address this needs
+    /// [`ServerOptions::hosts`] or [`ServerOptions::rcrt_compat`], and only callers of private
+    /// networks are served.
+    Open,
+}
+
+pub struct ServerOptions {
+    /// Already bound, so that the caller knows the address and gets the error if it is in use.
+    pub listener: TcpListener,
+    pub auth: AuthMode,
+    pub token_key: TokenKey,
+    pub streams: StreamOptions,
+    pub limits: ServerLimits,
+    /// The origins whose pages can call this server.
+    pub origins: AllowedOrigins,
+    /// The names, in addition to those of loopback, of a server with open auth.
+    pub hosts: AllowedHosts,
+    /// Gives access to `/metrics` with the names of every tenant's tools, as an operator's token
+    /// does.
+    pub metrics_token: Option<String>,
+    /// Accepts the requests of RCRT's clients as RCRT does, including a token in the URL of an
+    /// event stream. A stream stays open after its token has expired (but not after a revocation or
+    /// the deletion of its agent). See docs/moving-from-rcrt.md. Default: false.
+    pub rcrt_compat: bool,
+}
+
+impl ServerOptions {
+    /// For programs only: no page of another origin can call the server.
+    pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
+        let (streams, limits, origins, hosts) = Default::default();
+        Self { listener, auth, token_key, streams, limits, origins, hosts, metrics_token: None, rcrt_compat: false }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error(
+        "open auth issues a token to every caller, so it needs a loopback address such as 127.0.0.1; {address} is not \
+         one. Listen on a loopback address, use keys, or allow the host names of the server"
+    )]
+    OpenAuthBeyondLoopback { address: SocketAddr },
+    #[error("open auth issues a token to every caller, so list each allowed origin instead of *")]
+    AnyOriginWithOpenAuth,
+    #[error("{text:?} is not an origin; expected for example {right}, or * for all")]
+    NoOrigin { text: String, right: String },
+    #[error("{text:?} is not a host name; expected for example rcrt, rcrt.internal or 10.0.0.5, without a port")]
+    NoHostName { text: String },
+    #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
+    WeakTokenKey { bytes: usize },
+    #[error("a token cannot be signed: {0}")]
+    Sign(String),
+    #[error("the listener's address is unknown: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+/// An HTTP server that is ready to run.
+pub struct Server {
+    listener: TcpListener,
+    limits: ServerLimits,
+    state: ServerState,
+    origins: Arc<AllowedOrigins>,
+    /// Set in open mode.
+    host_policy: Option<Arc<HostPolicy>>,
+}
+
+/// The OpenAPI 3.1 document of this version, as `GET /openapi.json` returns it, but indented.
+pub fn api_description() -> String {
+    openapi::in_lines()
+}
+
+/// The state that handlers share.
+#[derive(Clone)]
+struct ServerState(Arc<Shared>);
+
+struct Shared {
+    tenancy: Arc<dyn Tenancy>,
+    auth: AuthMode,
+    rcrt_compat: bool,
+    token_key: TokenKey,
+    agent_cache: AgentCache,
+    response_waiters: ResponseWaiters,
+    streams: Arc<Streams>,
+    stream_options: StreamOptions,
+    rate_limiter: RateLimiter,
+    concurrency_limit: Arc<ConcurrencyLimit>,
+    readiness: Readiness,
+    metrics_token: Option<MetricsToken>,
+    /// Cancelled when the server accepts no new work.
+    draining: CancellationToken,
+    /// Cancelled at the shutdown: closes the event streams, which would block it forever, and stops
+    /// waiting for responses.
+    shutdown: CancellationToken,
+}
+
+impl std::ops::Deref for ServerState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Server {
+    /// Refuses open auth on an address that others can reach, unless the server's host names there
+    /// are given.
+    pub fn new(options: ServerOptions, tenancy: Arc<dyn Tenancy>) -> Result<Self, ServerError> {
+        let address = options.listener.local_addr()?;
+        let is_beyond = !address.ip().is_loopback();
+        if options.auth == AuthMode::Open && is_beyond && options.hosts.is_empty() && !options.rcrt_compat {
+            return Err(ServerError::OpenAuthBeyondLoopback { address });
+        }
+        if options.auth == AuthMode::Open && options.origins.is_any() {
+            return Err(ServerError::AnyOriginWithOpenAuth);
+        }
+        metrics::install();
+        let shutdown = CancellationToken::new();
+        let state = ServerState(Arc::new(Shared {
+            agent_cache: AgentCache::new(Arc::clone(&tenancy)),
+            readiness: Readiness::new(Arc::clone(&tenancy)),
+            tenancy,
+            auth: options.auth,
+            rcrt_compat: options.rcrt_compat,
+            token_key: options.token_key,
+            streams: Arc::default(),
+            stream_options: options.streams,
+            response_waiters: ResponseWaiters::new(shutdown.clone()),
+            rate_limiter: RateLimiter::new(&options.limits),
+            concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
+            metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
+            draining: CancellationToken::new(),
+            shutdown,
+        }));
+        let origins = Arc::new(options.origins);
+        let host_policy = (options.auth == AuthMode::Open).then(|| {
+            let dotless = is_beyond && options.rcrt_compat;
+            Arc::new(HostPolicy { hosts: options.hosts, dotless, only_private: is_beyond })
+        });
+        Ok(Self { listener: options.listener, limits: options.limits, state, origins, host_policy })
+    }
+
+    /// Cancel it before the shutdown, while running calls finish elsewhere. From then on `/health`
+    /// and all new requests except those of runners get 503. Event streams and requests in progress
+    /// continue.
+    pub fn draining(&self) -> CancellationToken {
+        self.state.draining.clone()
+    }
+
+    /// Serves until `shutdown`. Then event streams close at once, and requests in progress get
+    /// `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
+    /// the binary, which is compiled last.
+    pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.until(shutdown))
+    }
+
+    async fn until(self, shutdown: CancellationToken) {
+        let streams = self.state.shutdown.clone();
+        // Also if this future is dropped before it finishes.
+        let _ends_streams = streams.clone().drop_guard();
+        let state = self.state.clone();
+        let limits = self.limits;
+        let mut router = routes::router(self.state);
+        if state.rcrt_compat {
+            router = router.layer(Extension(RcrtCompat));
+        }
+        if let Some(host_policy) = self.host_policy {
+            router = router.layer(from_fn_with_state(host_policy, host_policy::enforce));
+        }
+        let router = router
+            .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
+            .layer(from_fn(unread_body::discard_unread))
+            .layer(CatchPanicLayer::custom(request_log::panicked))
+            .layer(from_fn_with_state(self.origins, cors::apply))
+            .layer(from_fn(request_log::observe));
+        let serving = serve::serve(self.listener, router, &limits, shutdown.clone());
+        let ending = async {
+            shutdown.cancelled().await;
+            state.draining.cancel();
+            streams.cancel();
+        };
+        tokio::join!(serving, ending, revocation::follow(state.clone(), shutdown.clone()));
+        state.response_waiters.ended().await;
+    }
+}

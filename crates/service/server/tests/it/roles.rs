@@ -1,0 +1,115 @@
+//! Every route, and the roles that can call it. The responses are tested in `routes`.
+
+use std::collections::BTreeSet;
+
+use rcrt_breadcrumb::Role::{self, Curator, Emitter, Runner, Subscriber};
+
+use crate::harness::World;
+
+/// `None`: every caller, without a token.
+pub type Roles = Option<&'static [Role]>;
+
+const ANYONE: Roles = None;
+const READERS: Roles = Some(&[Curator, Emitter, Subscriber, Runner]);
+const WRITERS: Roles = Some(&[Curator, Emitter, Runner]);
+const FOLLOWERS: Roles = Some(&[Curator, Subscriber, Runner]);
+const RUNNERS: Roles = Some(&[Curator, Runner]);
+const CURATORS: Roles = Some(&[Curator]);
+
+/// The roles of each route, intentionally written a second time.
+pub const EXPECTED: &[(&str, &str, Roles)] = &[
+    ("POST", "/auth/token", ANYONE),
+    ("POST", "/auth/revoke", READERS),
+    ("POST", "/breadcrumbs", WRITERS),
+    ("GET", "/breadcrumbs", READERS),
+    ("GET", "/breadcrumbs/search", READERS),
+    ("GET", "/breadcrumbs/{id}", READERS),
+    ("GET", "/breadcrumbs/{id}/full", READERS),
+    ("GET", "/breadcrumbs/{id}/history", READERS),
+    ("PATCH", "/breadcrumbs/{id}", WRITERS),
+    ("DELETE", "/breadcrumbs/{id}", WRITERS),
+    ("GET", "/acl", READERS),
+    ("POST", "/acl/grant", WRITERS),
+    ("POST", "/acl/revoke", WRITERS),
+    ("GET", "/events/stream", FOLLOWERS),
+    ("POST", "/events/ticket", FOLLOWERS),
+    ("GET", "/events/latest", FOLLOWERS),
+    ("POST", "/subscriptions/selectors", FOLLOWERS),
+    ("GET", "/subscriptions/selectors", FOLLOWERS),
+    ("PUT", "/subscriptions/selectors/{id}", FOLLOWERS),
+    ("DELETE", "/subscriptions/selectors/{id}", FOLLOWERS),
+    ("GET", "/tools", READERS),
+    ("GET", "/tools/{name}", READERS),
+    ("POST", "/tools/{name}/invoke", WRITERS),
+    ("GET", "/calls/{request_id}", READERS),
+    ("POST", "/calls/{request_id}/cancel", WRITERS),
+    ("POST", "/calls/claim", RUNNERS),
+    ("POST", "/calls/start", RUNNERS),
+    ("POST", "/calls/heartbeat", RUNNERS),
+    ("POST", "/calls/complete", RUNNERS),
+    ("POST", "/calls/release", RUNNERS),
+    ("POST", "/secrets", CURATORS),
+    ("GET", "/secrets", RUNNERS),
+    ("PUT", "/secrets/{id}", CURATORS),
+    ("DELETE", "/secrets/{id}", CURATORS),
+    ("POST", "/secrets/{id}/decrypt", RUNNERS),
+    ("POST", "/secrets/{id}/grants", CURATORS),
+    ("DELETE", "/secrets/{id}/grants/{tool_id}", CURATORS),
+    ("POST", "/agents", CURATORS),
+    ("GET", "/agents", CURATORS),
+    ("GET", "/agents/{id}", CURATORS),
+    ("POST", "/agents/{id}", CURATORS),
+    ("DELETE", "/agents/{id}", CURATORS),
+    ("GET", "/hygiene/stats", CURATORS),
+    ("POST", "/hygiene/run", CURATORS),
+    ("POST", "/admin/purge", CURATORS),
+    ("POST", "/agents/{id}/webhooks", FOLLOWERS),
+    ("GET", "/agents/{id}/webhooks", READERS),
+    ("DELETE", "/agents/{id}/webhooks/{wid}", READERS),
+    ("POST", "/agents/{id}/webhooks/{wid}/pause", READERS),
+    ("POST", "/agents/{id}/webhooks/{wid}/resume", FOLLOWERS),
+    ("POST", "/agents/{id}/secret", READERS),
+    ("GET", "/dlq", CURATORS),
+    ("DELETE", "/dlq", CURATORS),
+    ("POST", "/dlq/{id}/retry", CURATORS),
+    ("DELETE", "/dlq/{id}", CURATORS),
+    ("GET", "/audit/egress", CURATORS),
+    ("POST", "/audit/egress", RUNNERS),
+    ("GET", "/tenants", CURATORS),
+    ("GET", "/tenants/{id}", CURATORS),
+    ("POST", "/tenants/{id}", CURATORS),
+    ("PUT", "/tenants/{id}", CURATORS),
+    ("DELETE", "/tenants/{id}", CURATORS),
+    ("GET", "/health", ANYONE),
+    ("GET", "/health/live", ANYONE),
+    ("GET", "/metrics", ANYONE),
+    ("GET", "/openapi.json", ANYONE),
+    ("GET", "/docs", ANYONE),
+    ("GET", "/", ANYONE),
+    ("GET", "/swagger", ANYONE),
+    ("GET", "/docs/page.css", ANYONE),
+    ("GET", "/docs/page.js", ANYONE),
+];
+
+#[tokio::test]
+async fn the_list_has_all_routes() {
+    let world = World::start().await;
+    let document = world.get("/openapi.json", "").await.ok().json();
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let roles: Option<Vec<String>> =
+                operation.get("x-roles").map(|roles| serde_json::from_value(roles.clone()).unwrap());
+            described.insert((method.to_uppercase(), path.clone(), roles));
+        }
+    }
+    let expected: BTreeSet<_> = EXPECTED
+        .iter()
+        .map(|(method, path, roles)| {
+            let roles = roles.map(|roles| roles.iter().map(|role| role.as_str().to_owned()).collect::<Vec<_>>());
+            ((*method).to_owned(), (*path).to_owned(), roles)
+        })
+        .collect();
+    assert_eq!(described, expected);
+    world.close().await;
+}

@@ -1,0 +1,156 @@
+//! Calls every route as every kind of caller, in its own tenant and from another one. `roles.rs`
+//! has the allowed roles, `fixtures.rs` the expected statuses. A route that lacks either fails
+//! here.
+
+pub mod fixtures;
+mod things;
+
+use std::collections::BTreeSet;
+
+use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use uuid::Uuid;
+
+use crate::{
+    auth::expired,
+    harness::{Answer, World},
+    roles::{EXPECTED, Roles},
+};
+use fixtures::{FIXTURES, Fixture};
+use things::Things;
+
+#[derive(Debug, Clone, Copy)]
+enum Who {
+    /// An agent of the tenant that the things belong to.
+    Own(Role),
+    /// An agent of another tenant.
+    Other(Role),
+    NoToken,
+    Garbage,
+    /// A token of an agent with every role that expired an hour ago.
+    Expired,
+    /// A token of a deleted agent that had every role.
+    Deleted,
+}
+
+fn everybody() -> Vec<Who> {
+    let known = Role::ALL.into_iter().flat_map(|role| [Who::Own(role), Who::Other(role)]);
+    known.chain([Who::NoToken, Who::Garbage, Who::Expired, Who::Deleted]).collect()
+}
+
+async fn token(world: &World, who: Who, tenant: Uuid, caller: Option<Uuid>) -> String {
+    match (who, caller) {
+        (Who::Own(role), Some(agent)) => world.token_of(tenant, agent, role),
+        (who, _) => token_of_another(world, who, tenant).await,
+    }
+}
+
+async fn token_of_another(world: &World, who: Who, tenant: Uuid) -> String {
+    match who {
+        Who::Own(role) => world.agent(tenant, &[role]).await.1,
+        Who::Other(role) => world.token(&[role]).await,
+        Who::NoToken => String::new(),
+        Who::Garbage => "not.a.token".into(),
+        Who::Expired => {
+            let (agent, _) = world.agent(tenant, &Role::ALL).await;
+            let roles = Role::ALL.to_vec();
+            expired(&Identity { owner_id: tenant, agent_id: agent.id, roles, profile: Profile::Main })
+        }
+        Who::Deleted => {
+            let (agent, token) = world.agent(tenant, &Role::ALL).await;
+            world.store.delete_agent(tenant, agent.id).await.unwrap();
+            token
+        }
+    }
+}
+
+fn expected(fixture: &Fixture, roles: Roles, who: Who) -> u16 {
+    match (roles, who) {
+        (None, _) => fixture.own,
+        (Some(roles), Who::Own(role) | Who::Other(role)) if !roles.contains(&role) => 403,
+        (_, Who::Own(role)) => fixture.own(role),
+        (_, Who::Other(_)) => fixture.other,
+        _ => 401,
+    }
+}
+
+/// The response; of an endless stream only its head.
+async fn ask(world: &World, fixture: &Fixture, things: &Things, token: &str) -> Answer {
+    let (method, _) = fixture.method_and_template();
+    let mut request = world
+        .request(method, &things.fill(fixture.path), token)
+        .header("If-Match", "1")
+        .header("Prefer", "respond-async");
+    if !fixture.body.is_empty() {
+        request = request.header("content-type", "application/json").body(things.fill(fixture.body));
+    }
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    let is_stream = headers.get("content-type").is_some_and(|media| media.as_bytes() == b"text/event-stream");
+    let text = if is_stream { String::new() } else { response.text().await.unwrap() };
+    Answer { status, headers, text }
+}
+
+#[tokio::test]
+async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
+    let world = World::start().await;
+    for (method, template, roles) in EXPECTED {
+        let place = format!("{method} {template}");
+        let fixture = FIXTURES.iter().find(|fixture| fixture.route == place);
+        let fixture = fixture.unwrap_or_else(|| panic!("{place} has no fixture in fixtures.rs"));
+        for who in everybody() {
+            let tenant = world.tenant().await;
+            let things = Things::of(&world, tenant, &format!("{} {}", fixture.path, fixture.body)).await;
+            let token = token(&world, who, tenant, things.caller).await;
+            let before = things.seen(&world).await;
+            let answer = ask(&world, fixture, &things, &token).await;
+            let place = format!("{place} {who:?}: {}", answer.text);
+            let status = answer.status.as_u16();
+            assert_eq!(status, expected(fixture, *roles, who), "{place}");
+            match status {
+                401 => assert!(answer.header("www-authenticate").starts_with("Bearer"), "{place}"),
+                403 => assert!(answer.header("www-authenticate").contains("insufficient_scope"), "{place}"),
+                404 => {
+                    let named = answer.problem(404, fixture.not_found())["id"].clone();
+                    let asked = things.fill(&format!("{} {}", fixture.path, fixture.body));
+                    assert!(named.is_null() || asked.contains(named.as_str().unwrap()), "{place}");
+                }
+                _ => {}
+            }
+            if roles.is_none() || matches!(who, Who::Own(_)) && status < 300 {
+                continue;
+            }
+            // A caller that cannot see them learns nothing about them and changes nothing.
+            assert!(!answer.text.contains(&things.mark), "{place}");
+            // Unless the request has its id.
+            let names_it = fixture.path.contains("{tenant}");
+            assert!(matches!(who, Who::Own(_)) || names_it || !answer.text.contains(&tenant.to_string()), "{place}");
+            assert_eq!(things.seen(&world).await, before, "{place}");
+        }
+    }
+    world.close().await;
+}
+
+/// The status for a thing of another tenant is the same as for one that never existed, so a caller
+/// cannot tell them apart.
+#[tokio::test]
+async fn another_tenants_things_look_like_things_that_never_existed() {
+    let world = World::start().await;
+    for fixture in FIXTURES.iter().filter(|fixture| fixture.other == 404) {
+        let things = Things::of(&world, world.tenant().await, &format!("{} {}", fixture.path, fixture.body)).await;
+        let nothing = things.never_there();
+        let token = world.token(&Role::ALL).await;
+        let theirs = ask(&world, fixture, &things, &token).await;
+        let unknown = ask(&world, fixture, &nothing, &token).await;
+        assert_eq!(theirs.status, unknown.status, "{}", fixture.route);
+        assert_eq!(things.forget_ids(&theirs.text), nothing.forget_ids(&unknown.text), "{}", fixture.route);
+    }
+    world.close().await;
+}
+
+#[test]
+fn every_fixture_belongs_to_a_route() {
+    let routes: BTreeSet<String> = EXPECTED.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    let fixtures: BTreeSet<String> = FIXTURES.iter().map(|fixture| fixture.route.to_owned()).collect();
+    assert_eq!(fixtures, routes);
+    assert_eq!(fixtures.len(), FIXTURES.len(), "a route has two fixtures");
+}

@@ -1,0 +1,170 @@
+//! The things of a tenant that a fixture can name. Only those in the fixture's text are created.
+
+use std::time::Duration;
+
+use rcrt_breadcrumb::{
+    Annotations, Catalog, DeliveryClaimRequest, Identity, NewAgent, Profile, Registration, Role, Settlement, Tenancy,
+    ToolSource,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{World, request_for};
+
+pub struct Things {
+    /// A text that is in each of them and nowhere else.
+    pub mark: String,
+    curator: String,
+    /// The calling agent, if the fixture names it.
+    pub caller: Option<Uuid>,
+    /// The ids of the placeholders.
+    ids: Vec<(&'static str, String)>,
+}
+
+impl Things {
+    /// Creates the things that `text` names, in this tenant.
+    pub async fn of(world: &World, tenant: Uuid, text: &str) -> Self {
+        let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+        let mark = format!("mark{}", Uuid::new_v4().simple());
+        let mut things = Self { mark, curator, caller: None, ids: vec![("{tenant}", tenant.to_string())] };
+        // A record always exists.
+        let record = things
+            .make(
+                world,
+                "/breadcrumbs",
+                json!({"title": things.mark, "tags": ["note"], "schema_name": "note.v1",
+            "context": {"text": format!("text {}", things.mark)}}),
+            )
+            .await;
+        things.ids.push(("{record}", record));
+        let names = |name: &str| text.contains(name);
+        if names("{request}") || names("{lease}") {
+            let request = things.make(world, "/breadcrumbs", request_for(&things.mark)).await;
+            things.ids.push(("{request}", request));
+        }
+        if names("{lease}") {
+            let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 600_000});
+            let claims = world.post("/calls/claim", &things.curator, claim).await.ok().json();
+            things.ids.push(("{lease}", claims[0]["lease"].to_string()));
+        }
+        if names("{secret}") {
+            let secret = json!({"name": "KEY", "value": things.mark});
+            let secret = things.make(world, "/secrets", secret).await;
+            things.ids.push(("{secret}", secret));
+        }
+        if names("{tool}") {
+            let tool = json!({"title": things.mark, "schema_name": "tool.code.v1", "context": {"name": things.mark}});
+            let tool = things.make(world, "/breadcrumbs", tool).await;
+            let grants = things.fill("/secrets/{secret}/grants");
+            world.post(&grants, &things.curator, json!({"tool_id": tool})).await.ok();
+            things.ids.push(("{tool}", tool));
+        }
+        if names("{offered}") {
+            things.offer(world, tenant).await;
+        }
+        if names("{selector}") {
+            let selector = things.make(world, "/subscriptions/selectors", json!({"any_tags": ["note"]})).await;
+            things.ids.push(("{selector}", selector));
+        }
+        if names("{agent}") {
+            let agent = NewAgent { name: things.mark.clone(), roles: vec![Role::Emitter], profile: Profile::Main };
+            let made = world.store.create_agent(tenant, agent).await.unwrap();
+            things.ids.push(("{agent}", made.agent.id.to_string()));
+            things.ids.push(("{agent_key}", made.agent_key));
+        }
+        if names("{caller}") || names("{dead_letter}") {
+            let (caller, _) = world.agent(tenant, &Role::ALL).await;
+            things.caller = Some(caller.id);
+            things.ids.push(("{caller}", caller.id.to_string()));
+        }
+        if names("{webhook}") || names("{dead_letter}") {
+            let hook = json!({"url": format!("https://{}.example/", things.mark)});
+            let webhook = things.make(world, &things.fill("/agents/{caller}/webhooks"), hook).await;
+            things.ids.push(("{webhook}", webhook));
+        }
+        if names("{dead_letter}") {
+            let id = things.give_up_a_delivery(world, tenant).await;
+            things.ids.push(("{dead_letter}", id.to_string()));
+        }
+        things
+    }
+
+    /// As a deliverer does.
+    async fn give_up_a_delivery(&self, world: &World, tenant: Uuid) -> Uuid {
+        self.make(world, "/breadcrumbs", json!({"title": self.mark, "context": {"text": self.mark}})).await;
+        let queue = world.store.deliveries();
+        let taking = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
+        loop {
+            let taken = queue.take(&taking).await.unwrap();
+            if let Some(delivery) = taken.iter().find(|delivery| delivery.owner_id == tenant) {
+                let dead = Settlement::Dead { error: self.mark.clone(), hold: None };
+                queue.settle(delivery, &dead).await.unwrap();
+                return delivery.id;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn make(&self, world: &World, path: &str, body: Value) -> String {
+        let made = world.post(path, &self.curator, body).await.ok().json();
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn offer(&mut self, world: &World, tenant: Uuid) {
+        // The caller sends the name, so a refusal can contain it: no mark.
+        let name = format!("tool{}", Uuid::new_v4().simple());
+        let tool = Registration {
+            name: name.clone(),
+            description: self.mark.clone(),
+            parameters: json!({"type": "object"}),
+            source: ToolSource::Native,
+            annotations: Annotations::default(),
+            tool_id: Uuid::new_v4(),
+            tool_version: 1,
+        };
+        let roles = vec![Role::Runner];
+        let runner = Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles, profile: Profile::Main };
+        let runner = world.store.acting_as(runner);
+        for record in Catalog::new(vec![tool], Vec::new()).records() {
+            runner.create(record, None).await.unwrap();
+        }
+        self.ids.push(("{offered}", name));
+    }
+
+    /// The text with the ids filled in.
+    pub fn fill(&self, text: &str) -> String {
+        self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(name, id))
+    }
+
+    /// A response without the ids of the request.
+    pub fn forget_ids(&self, text: &str) -> String {
+        self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(id.as_str(), name))
+    }
+
+    /// The same placeholders for things that were never created.
+    pub fn never_there(&self) -> Self {
+        let ids = self.ids.iter().map(|(name, id)| {
+            let other = match *name {
+                "{lease}" => json!({"request": Uuid::new_v4(), "fence": 1}).to_string(),
+                "{offered}" => format!("tool{}", Uuid::new_v4().simple()),
+                _ => Uuid::try_parse(id).map_or_else(|_| id.clone(), |_| Uuid::new_v4().to_string()),
+            };
+            (*name, other)
+        });
+        Self { mark: self.mark.clone(), curator: self.curator.clone(), caller: None, ids: ids.collect() }
+    }
+
+    /// All that the tenant's curator can read, for comparison.
+    pub async fn seen(&self, world: &World) -> Vec<Value> {
+        let mut seen = Vec::new();
+        for path in
+            ["/breadcrumbs?include_context=true&limit=1000", "/breadcrumbs/{record}/full", "/secrets", "/agents"]
+        {
+            seen.push(world.get(&self.fill(path), &self.curator).await.ok().json());
+        }
+        if self.ids.iter().any(|(name, _)| *name == "{request}") {
+            seen.push(world.get(&self.fill("/calls/{request}"), &self.curator).await.ok().json());
+        }
+        seen
+    }
+}

@@ -1,0 +1,78 @@
+use rcrt_breadcrumb::Role;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use uuid::Uuid;
+
+use crate::harness::{World, note, request_for, response};
+
+#[tokio::test]
+async fn streams_close_and_requests_in_progress_finish() {
+    let world = World::start().await;
+    let token = world.token(&Role::ALL).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+
+    // A request that is sent half when the shutdown begins.
+    let mut half = TcpStream::connect(world.base.trim_start_matches("http://")).await.unwrap();
+    let body = r#"{"title": "late"}"#;
+    let head = format!(
+        "POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    half.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body, so the request is in its handler.
+    let mut asked = [0; 25];
+    half.read_exact(&mut asked).await.unwrap();
+    assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
+
+    world.shutdown.cancel();
+    let mut last = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        last.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(last.contains("retry: 1000") || last.contains("retry:1000"), "{last}");
+    half.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    half.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    world.serving.await.unwrap();
+    assert!(TcpStream::connect(world.base.trim_start_matches("http://")).await.is_err());
+    world.store.close().await;
+}
+
+#[tokio::test]
+async fn a_draining_server_says_so_and_finishes_running_calls() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    let request = world.create(&token, request_for("slow")).await;
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000});
+    let claims = world.post("/calls/claim", &runner, claim).await.ok().json();
+    assert_eq!(claims[0]["request"]["id"], json!(request), "{claims}");
+
+    world.draining.cancel();
+    let refused = world.get("/health", "").await;
+    refused.problem(503, "draining");
+    assert_eq!(refused.header("retry-after"), "1");
+    world.post("/breadcrumbs", &token, note("new")).await.problem(503, "draining");
+    world.get("/breadcrumbs", &token).await.problem(503, "draining");
+
+    // The running call is completed, and followers get the event.
+    let lease = claims[0]["lease"].clone();
+    world.post("/calls/start", &runner, json!({"lease": lease, "max_attempts": 1})).await.ok();
+    world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
+    let mut received = String::new();
+    while !received.contains("tool.response.v1") {
+        received.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().expect("the stream stays open")).unwrap());
+    }
+    world.close().await;
+    while stream.chunk().await.unwrap().is_some() {}
+}

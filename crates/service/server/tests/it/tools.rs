@@ -1,0 +1,120 @@
+//! The catalog over HTTP.
+
+use rcrt_breadcrumb::{
+    Annotations, Catalog, Identity, Profile, Registration, Role, Tenancy, ToolFormat, ToolSource, Waiting,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{World, answer};
+
+fn tool(name: &str) -> Registration {
+    Registration {
+        name: name.into(),
+        description: format!("What {name} does."),
+        parameters: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        source: ToolSource::Native,
+        annotations: Annotations::default(),
+        tool_id: Uuid::from_u128(5),
+        tool_version: 1,
+    }
+}
+
+pub fn catalog() -> Catalog {
+    let said = Registration { parameters: json!({"type": "string"}), ..tool("say") };
+    let waits_for = vec!["Secret BRAVE_API_KEY is not there.".into()];
+    let waiting =
+        Waiting { name: "web_search".into(), source: ToolSource::Native, tool_id: Uuid::from_u128(6), waits_for };
+    let tools = vec![tool("echo"), tool("cancel_scheduled_task"), tool("weather.now"), said];
+    Catalog::new(tools, vec![waiting])
+}
+
+/// The catalog, written as a runner of the tenant writes it.
+pub async fn offer(world: &World, tenant: Uuid) {
+    let runner =
+        Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles: vec![Role::Runner], profile: Profile::Main };
+    let runner = world.store.acting_as(runner);
+    for record in catalog().records() {
+        runner.create(record, None).await.unwrap();
+    }
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_catalog_has_every_format_filtered_by_profile() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Subscriber]).await;
+    assert_eq!(world.get("/tools", &token).await.ok().json(), json!({"tools": [], "waiting": []}));
+    offer(&world, tenant).await;
+
+    let all = world.get("/tools", &token).await.ok().json();
+    assert_eq!(all, json!(catalog()));
+    assert_eq!(names(&all["tools"]), ["cancel_scheduled_task", "echo", "say", "weather.now"]);
+    for format in ToolFormat::ALL {
+        let listed = world.get(&format!("/tools?format={format}"), &token).await.ok().json();
+        assert_eq!(listed, catalog().in_format(format), "{format}");
+    }
+    world.get("/tools?format=xml", &token).await.violation("format");
+    world.get("/tools?profile=king", &token).await.violation("profile");
+    world.get("/tools?page=2", &token).await.violation("page");
+
+    // The profile of the token applies; a parameter can only narrow it.
+    let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
+    for (path, token) in
+        [("/tools", &subagent), ("/tools?profile=main", &subagent), ("/tools?profile=subagent", &token)]
+    {
+        let seen = world.get(path, token).await.ok().json();
+        assert_eq!(names(&seen["tools"]), ["echo", "say", "weather.now"], "{path}");
+    }
+    // Another tenant has its own catalog.
+    let stranger = world.token(&[Role::Emitter]).await;
+    assert_eq!(world.get("/tools", &stranger).await.ok().json(), json!({"tools": [], "waiting": []}));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_is_read_by_its_name_or_its_name_in_a_format() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    offer(&world, tenant).await;
+    assert_eq!(world.get("/tools/echo", &token).await.ok().json(), json!(tool("echo")));
+    let openai = world.get("/tools/weather.now?format=openai", &token).await.ok().json();
+    let other_name = openai["function"]["name"].as_str().unwrap();
+    assert_ne!(other_name, "weather.now");
+    assert_eq!(world.get(&format!("/tools/{other_name}"), &token).await.ok().json(), json!(tool("weather.now")));
+
+    let waiting = world.get("/tools/web_search", &token).await.ok().json();
+    assert_eq!(waiting["waits_for"], json!(["Secret BRAVE_API_KEY is not there."]));
+    let refused = world.get("/tools/web_search?format=mcp", &token).await.problem(404, "tool_not_found");
+    assert!(refused["detail"].as_str().unwrap().contains("BRAVE_API_KEY"), "{refused}");
+    assert!(world.get("/tools/say?format=openai", &token).await.violation("format").contains("never an object"));
+
+    let unknown = world.get("/tools/ecko", &token).await.problem(404, "tool_not_found");
+    assert_eq!(unknown["nearest"], json!(["echo"]));
+    assert!(unknown["detail"].as_str().unwrap().contains("echo"), "{unknown}");
+    let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
+    let closed = world.get("/tools/cancel_scheduled_task", &subagent).await.problem(404, "tool_not_found");
+    assert_eq!(closed["detail"], "the profile subagent has no cancel_scheduled_task");
+    let near = world.get("/tools/cancel_scheduled_tasks", &subagent).await.problem(404, "tool_not_found");
+    assert_eq!(near["nearest"], Value::Null, "no name outside the profile");
+    world.get(&format!("/tools/{}", "x".repeat(201)), &token).await.violation("name");
+    world.get("/tools/%00", &token).await.violation("name");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn only_runners_can_write_catalog_records() {
+    let world = World::start().await;
+    let (_, token) = world.agent(world.tenant().await, &[Role::Emitter]).await;
+    let record = json!(catalog().records()[0]);
+    world.post("/breadcrumbs", &token, record).await.problem(403, "forbidden");
+    let note = world.create(&token, crate::harness::note("mine")).await;
+    let patch = world.request("PATCH", &format!("/breadcrumbs/{note}"), &token).header("If-Match", "1");
+    answer(patch.json(&json!({"schema_name": "tool.catalog.v1"}))).await.problem(403, "forbidden");
+    world.close().await;
+}

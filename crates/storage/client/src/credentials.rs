@@ -1,0 +1,107 @@
+//! The client's credentials: a fixed token, or an agent's key with which tokens are fetched and
+//! renewed.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rcrt_breadcrumb::StoreError;
+use reqwest::header::HeaderValue;
+use uuid::Uuid;
+
+use crate::{Client, TokenRequest};
+
+#[derive(Clone)]
+pub enum Credentials {
+    /// A fixed token. Access is lost when it expires.
+    Token(String),
+    /// An agent's key. Tokens are fetched when needed and renewed before they expire.
+    AgentKey { owner_id: Uuid, agent_id: Uuid, key: String },
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Token(_) => f.write_str("Token"),
+            Self::AgentKey { owner_id, agent_id, .. } => f
+                .debug_struct("AgentKey")
+                .field("owner_id", owner_id)
+                .field("agent_id", agent_id)
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+/// The credentials, and the latest token that was fetched with them.
+pub(crate) struct Tokens {
+    credentials: Credentials,
+    fetched: Mutex<Option<Fetched>>,
+}
+
+#[derive(Clone)]
+struct Fetched {
+    header: HeaderValue,
+    renew_at: Instant,
+}
+
+impl Tokens {
+    pub(crate) fn new(credentials: Credentials) -> Self {
+        Self { credentials, fetched: Mutex::new(None) }
+    }
+
+    fn fetched(&self) -> Option<Fetched> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Discards a token that the server refused. Returns true if another one can be fetched.
+    pub(crate) fn refused(&self, header: &HeaderValue) -> bool {
+        if matches!(self.credentials, Credentials::Token(_)) {
+            return false;
+        }
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetched.as_ref().is_some_and(|fetched| fetched.header == *header) {
+            *fetched = None;
+        }
+        true
+    }
+}
+
+impl Client {
+    /// A token with enough validity left, for other programs.
+    pub async fn token(&self) -> Result<String, StoreError> {
+        let header = self.authorization().await?;
+        let text = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
+        text.map(str::to_owned).ok_or_else(|| StoreError::Internal("the token is not valid text".into()))
+    }
+
+    /// The `Authorization` header, with a token that has enough validity left.
+    pub(crate) async fn authorization(&self) -> Result<HeaderValue, StoreError> {
+        let (owner_id, agent_id, key) = match &self.tokens.credentials {
+            Credentials::Token(token) => return bearer(token),
+            Credentials::AgentKey { owner_id, agent_id, key } => (*owner_id, *agent_id, key.clone()),
+        };
+        if let Some(fetched) = self.tokens.fetched()
+            && Instant::now() < fetched.renew_at
+        {
+            return Ok(fetched.header);
+        }
+        // Several calls can fetch at once: each token is valid, and no call waits for another.
+        let asked = Instant::now();
+        let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec: None };
+        let token = self.request_token(&request).await?;
+        let header = bearer(&token.token)?;
+        // Renewed when a fifth of its time is left, because clocks differ and requests take time.
+        let renew_at = asked + Duration::from_secs(token.expires_in).mul_f64(0.8);
+        let fetched = Fetched { header: header.clone(), renew_at };
+        *self.tokens.fetched.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetched);
+        Ok(header)
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, StoreError> {
+    let mut header = HeaderValue::try_from(format!("Bearer {}", token.trim()))
+        .map_err(|_| StoreError::Unauthorized("the token has characters that are not allowed in a token".into()))?;
+    header.set_sensitive(true);
+    Ok(header)
+}

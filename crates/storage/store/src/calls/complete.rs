@@ -1,0 +1,38 @@
+//! Writing the response of a runner.
+
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
+use uuid::Uuid;
+
+use crate::actor::Actor;
+use crate::failure::Result;
+use crate::store::Inner;
+use crate::writing::{PreparedRecord, WriteOp, WriteOutcome};
+
+pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
+    response.check()?;
+    if response.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
+        Ok(())
+    } else {
+        Err(Violations::one("schema_name", format!("must be {}", schema_names::TOOL_RESPONSE)))
+    }
+}
+
+/// The caller has validated the response. Without a valid lease nothing is written.
+pub(crate) async fn complete(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    actor: Actor,
+    lease: Lease,
+    response: NewBreadcrumb,
+) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    let creator = actor.creator_of(&response);
+    let is_attempt = response.context.get("status").is_some_and(|status| status == "success");
+    let response = PreparedRecord::new(id, response, Some(creator));
+    match store.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
+        WriteOutcome::Written => Ok(id),
+        WriteOutcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Who can see an event. The feed carries what the decision needs, so that it takes no query per
+//! event.
+
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::actor::Actor;
+
+/// A grant that was read longer ago is checked again before an event is delivered under it. A
+/// subscriber that is behind can see events for this long after the grant was revoked.
+const GRANT_HOLDS: Duration = Duration::from_secs(1);
+
+/// The creator of the event's record, and who else can see it.
+#[derive(Debug, Clone)]
+pub(super) struct EventVisibility {
+    pub(super) scope: VisibilityScope,
+    pub(super) created_by: Option<Uuid>,
+    /// Agents with access, and tenants whose agents all have access.
+    pub(super) readers: Vec<Uuid>,
+    pub(super) read_at: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VisibilityScope {
+    /// All agents of the tenant.
+    Team,
+    Private,
+    /// Another tenant's record.
+    OtherTenant,
+}
+
+/// The subscriber, and what it can see.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SubscriberRights {
+    pub(super) tenant: Uuid,
+    agent: Uuid,
+    sees_all: bool,
+    /// A runner acts on what it receives, and only in its own tenant.
+    sees_other_tenants: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventAccess {
+    Allowed,
+    /// Only if the grant still exists.
+    IfGrantStands,
+    Denied,
+}
+
+impl SubscriberRights {
+    pub(crate) fn new(tenant: Uuid, actor: Actor, sees_all: bool) -> Self {
+        Self { tenant, agent: actor.on_behalf_of, sees_all, sees_other_tenants: !actor.is_mere_runner() }
+    }
+
+    pub(super) fn access_to(&self, visibility: &EventVisibility) -> EventAccess {
+        let by_itself = match visibility.scope {
+            VisibilityScope::Team => true,
+            VisibilityScope::Private => self.sees_all || visibility.created_by == Some(self.agent),
+            VisibilityScope::OtherTenant if !self.sees_other_tenants => return EventAccess::Denied,
+            VisibilityScope::OtherTenant => false,
+        };
+        if by_itself {
+            EventAccess::Allowed
+        } else if !visibility.readers.iter().any(|reader| *reader == self.agent || *reader == self.tenant) {
+            EventAccess::Denied
+        } else if visibility.read_at.elapsed() < GRANT_HOLDS {
+            EventAccess::Allowed
+        } else {
+            EventAccess::IfGrantStands
+        }
+    }
+
+    pub(super) fn agent(&self) -> Uuid {
+        self.agent
+    }
+
+    pub(super) fn sees_all(&self) -> bool {
+        self.sees_all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use rcrt_breadcrumb::{Identity, Profile, Role};
+
+    use super::*;
+
+    fn rights(agent: u128, roles: &[Role]) -> SubscriberRights {
+        let (tenant, agent) = (Uuid::from_u128(1), Uuid::from_u128(agent));
+        let identity = Identity { owner_id: tenant, agent_id: agent, roles: roles.to_vec(), profile: Profile::Main };
+        let actor = Actor::of(&identity);
+        SubscriberRights::new(tenant, actor, actor.sees_all())
+    }
+
+    #[test]
+    fn a_grant_read_long_ago_is_checked_again() {
+        let agent = rights(7, &[Role::Subscriber]);
+        let long_ago = Instant::now().checked_sub(GRANT_HOLDS).unwrap();
+        let visibility = |readers: &[u128], read_at| EventVisibility {
+            scope: VisibilityScope::Private,
+            created_by: Some(Uuid::from_u128(9)),
+            readers: readers.iter().copied().map(Uuid::from_u128).collect(),
+            read_at,
+        };
+        assert_eq!(agent.access_to(&visibility(&[], Instant::now())), EventAccess::Denied);
+        assert_eq!(agent.access_to(&visibility(&[8], Instant::now())), EventAccess::Denied);
+        for reader in [7, 1] {
+            assert_eq!(agent.access_to(&visibility(&[reader], Instant::now())), EventAccess::Allowed);
+            assert_eq!(agent.access_to(&visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
+        }
+        // Its own records, and records that all agents can see, need no grant.
+        assert_eq!(rights(9, &[]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
+        assert_eq!(rights(5, &[Role::Curator]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
+    }
+
+    #[test]
+    fn a_runner_receives_only_its_own_tenants_events() {
+        let of_other_tenant = EventVisibility {
+            scope: VisibilityScope::OtherTenant,
+            created_by: None,
+            readers: vec![Uuid::from_u128(1)],
+            read_at: Instant::now(),
+        };
+        assert_eq!(rights(7, &[Role::Runner]).access_to(&of_other_tenant), EventAccess::Denied);
+        assert_eq!(rights(7, &[Role::Subscriber]).access_to(&of_other_tenant), EventAccess::Allowed);
+        assert_eq!(rights(7, &Role::ALL).access_to(&of_other_tenant), EventAccess::Allowed);
+    }
+}

@@ -1,0 +1,202 @@
+//! Background work: lost runners, requests past their deadline, expired records, old events.
+//!
+//! Several servers can do it at the same time: each piece of work locks its rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::StoreError;
+use chrono::Utc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use crate::failure::Result;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+use crate::{Store, calls, egress_log, expiry, prune, quotas, shares, tokens};
+
+/// The longest time until a lost runner or an expired record is noticed.
+const SWEEP: Duration = Duration::from_secs(1);
+/// The most time of a sweep that is spent on expired records.
+const EXPIRING: Duration = Duration::from_millis(500);
+const PRUNE: Duration = Duration::from_mins(1);
+
+impl Store {
+    /// Requeues or finishes every call whose lease has expired, in all tenants. Returns how many.
+    /// The store does so every second.
+    pub async fn rescue(&self) -> Result<usize, StoreError> {
+        Ok(rescue(&self.inner).await?)
+    }
+
+    /// Writes the response to every queued request that is past its deadline, in all tenants.
+    /// Returns how many. The store does so every second.
+    pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
+        Ok(answer_overdue(&self.inner).await?)
+    }
+
+    /// Deletes every expired record, in all tenants. Returns how many. The store does so every
+    /// second.
+    pub async fn expire(&self) -> Result<usize, StoreError> {
+        Ok(expire(&self.inner, Duration::MAX).await?)
+    }
+
+    /// Deletes events older than 7 days, idempotency keys older than one day, revocations of tokens
+    /// that have expired, and entries of the egress log that are past their retention. Returns how
+    /// many. The store does so every minute.
+    pub async fn prune(&self) -> Result<usize, StoreError> {
+        Ok(prune(&self.inner).await?)
+    }
+}
+
+/// Runs until the store is closed.
+pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
+    tend(&store, sweeps).await;
+    // Released here and not when the store is dropped, which may happen after the runtime is gone.
+    store.idle_connections.release_all();
+}
+
+async fn tend(store: &Arc<Inner>, sweeps: bool) {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pruned_at: Option<Instant> = None;
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = store.stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        store.idle_connections.release_unused();
+        let sweep = async {
+            shares::learn(store).await?;
+            if !sweeps {
+                return Ok::<_, crate::failure::Failure>(());
+            }
+            rescue(store).await?;
+            answer_overdue(store).await?;
+            let expired = expire(store, EXPIRING).await;
+            if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
+                prune(store).await?;
+                pruned_at = Some(Instant::now());
+            }
+            expired?;
+            Ok::<_, crate::failure::Failure>(())
+        };
+        let result = tokio::select! {
+            () = store.stop.cancelled() => return,
+            result = sweep => result,
+        };
+        match result {
+            Ok(()) => is_failing = false,
+            // A database that is unreachable for a while causes one log line.
+            Err(failure) if !is_failing => {
+                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; it retries");
+                is_failing = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn rescue(store: &Arc<Inner>) -> Result<usize> {
+    let mut count = 0;
+    for tenant in tenants(store, "SELECT tenants_with_ended_leases()").await? {
+        loop {
+            match calls::rescue(TenantTransaction::begin(store, tenant).await?).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
+    let mut count = 0;
+    for tenant in tenants(store, "SELECT tenants_with_passed_deadlines()").await? {
+        loop {
+            match calls::answer_overdue(TenantTransaction::begin(store, tenant).await?).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Takes at most this long, so that many expired records do not delay other housekeeping.
+async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
+    let begun = Instant::now();
+    let (mut count, mut failed) = (0, None);
+    for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
+        // Each tenant gets at least one batch, however many records another has.
+        let left = most.saturating_sub(begun.elapsed());
+        match expiry::run(store, tenant, left, false).await {
+            Ok(run) => count += run.total(),
+            Err(failure) if failure.is_unreachable() => return Err(failure),
+            // A failure in one tenant must not stop the others.
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+async fn prune(store: &Arc<Inner>) -> Result<usize> {
+    quotas::forget_deleted(store).await?;
+    let mut count = 0;
+    let before = Utc::now() - prune::EVENTS_KEPT;
+    for tenant in tenants_before(store, "SELECT tenants_with_old_events($1)", before).await? {
+        loop {
+            match prune::events(TenantTransaction::begin(store, tenant).await?, before).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    for tenant in tenants(store, "SELECT tenants_with_expired_tokens()").await? {
+        count += tokens::forget_expired(TenantTransaction::begin(store, tenant).await?).await?;
+    }
+    count += prune_egress(store, egress_log::MOST_ENTRIES).await?;
+    let before = Utc::now() - prune::KEYS_KEPT;
+    for tenant in tenants_before(store, "SELECT tenants_with_old_keys($1)", before).await? {
+        loop {
+            match prune::keys(TenantTransaction::begin(store, tenant).await?, before).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Result<usize> {
+    let (mut count, before) = (0, Utc::now() - store.egress_kept);
+    let mut tx = store.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_egress($1, $2)")
+        .bind(before)
+        .bind(most)
+        .fetch_all(&mut *tx)
+        .await?;
+    drop(tx);
+    for tenant in tenants {
+        loop {
+            match egress_log::forget(TenantTransaction::begin(store, tenant).await?, before, most).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn tenants(store: &Inner, sql: &'static str) -> Result<Vec<Uuid>> {
+    let mut tx = store.begin("BEGIN").await?;
+    Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
+}
+
+async fn tenants_before(store: &Inner, sql: &'static str, before: chrono::DateTime<Utc>) -> Result<Vec<Uuid>> {
+    let mut tx = store.begin("BEGIN").await?;
+    Ok(sqlx::query_scalar(sql).bind(before).fetch_all(&mut *tx).await?)
+}

@@ -1,0 +1,115 @@
+//! The open store: its pool, its feeds and its background tasks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::Deliveries;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::calls::{LocalRunners, QueueNotifier};
+use crate::connections::IdleConnections;
+use crate::context_reads::ContextReads;
+use crate::events::{Announcer, Feeds};
+use crate::failure::{Result, is_unreachable};
+use crate::quotas::Quotas;
+use crate::role_cache::RoleCache;
+use crate::secrets::EnvelopeCipher;
+use crate::selectors::OpenSelectors;
+use crate::semantic_search::SemanticSearch;
+use crate::shares::Shares;
+use crate::webhooks::WebhookStore;
+use crate::writing::WriteQueue;
+
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// The store. Close it with [`Store::close`]. Dropping it also stops its tasks, without waiting for
+/// them.
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the views, tasks and subscriptions of one store share.
+pub(crate) struct Inner {
+    pub(crate) pool: PgPool,
+    pub(crate) context_reads: ContextReads,
+    pub(crate) idle_connections: IdleConnections,
+    pub(crate) write_queue: WriteQueue,
+    pub(crate) queue_notifier: QueueNotifier,
+    pub(crate) local_runners: Arc<LocalRunners>,
+    pub(crate) shares: Shares,
+    pub(crate) role_cache: RoleCache,
+    pub(crate) cipher: EnvelopeCipher,
+    pub(crate) feeds: Feeds,
+    pub(crate) announcer: Announcer,
+    pub(crate) selectors: OpenSelectors,
+    /// Notified when webhook deliveries may be queued.
+    pub(crate) deliveries_queued: Notify,
+    pub(crate) quotas: Quotas,
+    /// `None` if semantic search is off.
+    pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
+    pub(crate) egress_kept: Duration,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Inner {
+    /// Begins a transaction with this statement. Connections are not tested before use, because
+    /// that would cost a round trip each time. After the database was restarted, each pooled
+    /// connection fails once here and is discarded.
+    pub(crate) async fn begin(&self, statement: &str) -> Result<Transaction<'static, Postgres>> {
+        let mut dead = 0;
+        loop {
+            match self.pool.begin_with(AssertSqlSafe(statement)).await {
+                Err(error)
+                    if is_unreachable(&error)
+                        && !matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
+                        && dead < self.pool.options().get_max_connections() =>
+                {
+                    dead += 1;
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Closes the event streams and the background tasks, then the connections as they become free.
+    /// It waits up to 10 seconds for the tasks, and up to 10 more for the connections. What is left
+    /// then ends with the process.
+    pub async fn close(&self) {
+        self.inner.stop.cancel();
+        self.inner.tasks.close();
+        if timeout(CLOSING, self.inner.tasks.wait()).await.is_err() {
+            tracing::warn!("closed the store while its tasks were running");
+        }
+        self.inner.idle_connections.release_all();
+        if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
+            tracing::warn!("closed the store while its connections were in use");
+        }
+    }
+}
+
+impl Store {
+    /// The queue of webhook deliveries, for the deliverer.
+    pub fn deliveries(&self) -> Arc<dyn Deliveries> {
+        Arc::new(WebhookStore(self.inner.clone()))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.inner.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("pool", &self.inner.pool).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,392 @@
+//! The store as one agent of one tenant sees it: validates the input, opens the tenant's
+//! transaction, and calls the module that does the work.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
+    EgressRecord, EventNumber, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb,
+    NewSecret, Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
+    SubscribeOptions, SubscriptionStream, Violations,
+};
+use uuid::Uuid;
+
+use crate::actor::Actor;
+use crate::calls::QueueWaiter;
+use crate::context_reads::Reader;
+use crate::events::SubscriberRights;
+use crate::failure::{Result, retrying};
+use crate::row_access::{Principal, RequiredPermission, RowAccess};
+use crate::store::Inner;
+use crate::transaction::{Durability, TenantTransaction};
+use crate::{
+    acl, agents, calls, egress_log, events, history, idempotency, listing, records, search, secrets, selector_sql,
+    selectors, semantic_search, shares,
+};
+
+pub(crate) struct TenantStore {
+    store: Arc<Inner>,
+    owner_id: Uuid,
+    actor: Actor,
+    queue_waiter: QueueWaiter,
+}
+
+impl TenantStore {
+    pub(crate) fn new(store: Arc<Inner>, identity: &Identity) -> Self {
+        Self::of(store, identity.owner_id, Actor::of(identity))
+    }
+
+    fn of(store: Arc<Inner>, owner_id: Uuid, actor: Actor) -> Self {
+        Self { store, owner_id, actor, queue_waiter: QueueWaiter::default() }
+    }
+
+    /// Sees all records of the tenant. For operations that do not depend on the agent's rights.
+    async fn begin(&self) -> Result<TenantTransaction> {
+        TenantTransaction::begin(&self.store, self.owner_id).await
+    }
+
+    /// Sees what the agent sees.
+    async fn begin_for(&self, permission: RequiredPermission) -> Result<TenantTransaction> {
+        TenantTransaction::begin_as(&self.store, self.row_access(permission).await?).await
+    }
+
+    async fn row_access(&self, permission: RequiredPermission) -> Result<RowAccess> {
+        let principal =
+            if self.sees_all().await? { Principal::Unrestricted } else { Principal::Agent(self.actor.on_behalf_of) };
+        Ok(RowAccess { owner_id: self.owner_id, principal, permission })
+    }
+
+    async fn sees_all(&self) -> Result<bool> {
+        if self.actor.on_behalf_of == self.actor.agent {
+            return Ok(self.actor.sees_all());
+        }
+        // The agent on whose behalf a runner acts has sent no token, so its roles are looked up.
+        let key = (self.owner_id, self.actor.on_behalf_of);
+        if let Some(sees_all) = self.store.role_cache.get(key) {
+            return Ok(sees_all);
+        }
+        let agent = agents::find(&mut self.begin().await?, self.actor.on_behalf_of).await?;
+        let sees_all = agent.is_some_and(|agent| agent.roles.iter().any(|role| role.sees_all()));
+        self.store.role_cache.insert(key, sees_all);
+        Ok(sees_all)
+    }
+
+    /// The access to the other tenant's record, if that tenant has granted this permission.
+    async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
+        let home: Option<Uuid> = sqlx::query_scalar("SELECT shared_home($1, $2, $3)")
+            .bind(id)
+            .bind(self.actor.on_behalf_of)
+            .bind(permission.actions())
+            .fetch_one(self.begin().await?.connection())
+            .await?;
+        // The write counts toward the quota of the record's tenant.
+        if let (RequiredPermission::Update, Some(home)) = (permission, home) {
+            self.store.load_quotas(home).await?;
+        }
+        let principal = Principal::Guest { agent: self.actor.on_behalf_of, tenant: self.owner_id };
+        Ok(home.map(|owner_id| RowAccess { owner_id, principal, permission }))
+    }
+
+    /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
+    /// and only in its own tenant.
+    fn shared_with(&self) -> Option<Uuid> {
+        (!self.actor.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+    }
+
+    fn context_reader(&self) -> Reader {
+        Reader { tenant: self.owner_id, is_runner: self.actor.is_mere_runner() }
+    }
+
+    /// A request that the agent cannot see does not exist for it, even if the queue has it.
+    async fn refuse_hidden(&self, request: Uuid) -> Result<()> {
+        if self.sees_all().await? {
+            return Ok(());
+        }
+        let mut tx = self.begin_for(RequiredPermission::Read).await?;
+        let is_hidden: bool = sqlx::query_scalar("SELECT record_is_there($1) AND NOT sees_record($1)")
+            .bind(request)
+            .fetch_one(tx.connection())
+            .await?;
+        if is_hidden { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
+    }
+
+    /// Updates the agent's open streams with its new selectors.
+    fn refresh_open_selectors<T>(&self, answer: T, kept: &selectors::VersionedSelectors) -> T {
+        self.store.selectors.learn(self.owner_id, self.actor.on_behalf_of, kept);
+        self.store.announcer.announce_selectors(self.owner_id);
+        answer
+    }
+
+    async fn begin_async_commit(&self) -> Result<TenantTransaction> {
+        TenantTransaction::begin_with(&self.store, self.owner_id, Durability::AsyncCommit).await
+    }
+}
+
+/// Runs the work in the agent's own tenant. If the record is not found there, runs it in the tenant
+/// that shared the record, with only the granted right.
+macro_rules! with_grant_fallback {
+    ($store:expr, $id:expr, $permission:expr, |$tx:ident, $actor:ident| $work:expr) => {{
+        #[allow(unused_mut)]
+        let (mut $tx, $actor) = ($store.begin_for($permission).await?, $store.actor);
+        match $work.await {
+            Err(failure) if failure.misses_record($id) => match $store.find_shared_tenant($id, $permission).await? {
+                Some(access) => {
+                    #[allow(unused_mut)]
+                    let mut $tx = TenantTransaction::begin_as(&$store.store, access).await?;
+                    let $actor = $store.actor.as_guest();
+                    $work.await
+                }
+                None => Err(failure),
+            },
+            other => other,
+        }
+    }};
+}
+
+#[async_trait]
+impl Breadcrumbs for TenantStore {
+    async fn create(&self, mut record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+        record.check()?;
+        self.actor.mark(&mut record.tags, &[])?;
+        self.actor.mark_tool(&mut record)?;
+        records::refuse_response(record.schema_name.as_deref())?;
+        records::refuse_response_tag(&record.tags, &[])?;
+        if let Some(key) = idempotency_key {
+            idempotency::check(key)?;
+        }
+        Ok(records::create(&self.store, self.owner_id, self.actor, record, idempotency_key).await?)
+    }
+
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        Ok(with_grant_fallback!(self, id, RequiredPermission::Read, |tx, actor| records::read(tx, actor, id))?)
+    }
+
+    async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        Ok(with_grant_fallback!(self, id, RequiredPermission::View, |tx, actor| records::read(tx, actor, id))?.into())
+    }
+
+    async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        Ok(with_grant_fallback!(self, id, RequiredPermission::Read, |tx, _actor| history::read(&mut tx, id))?)
+    }
+
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        self.store.load_quotas(self.owner_id).await?;
+        retrying!(async {
+            with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
+                tx, actor, id, version, &changes, None
+            ))
+        })
+    }
+
+    async fn update_checked(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: &ChangeCheck<'_>,
+    ) -> Result<Breadcrumb, StoreError> {
+        self.store.load_quotas(self.owner_id).await?;
+        retrying!(async {
+            let check = Some(check);
+            with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
+                tx, actor, id, version, &changes, check
+            ))
+        })
+    }
+
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
+        retrying!(async {
+            with_grant_fallback!(self, id, RequiredPermission::Delete, |tx, actor| records::delete(
+                tx, actor, id, version
+            ))
+        })
+    }
+
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        query.check()?;
+        let (store, access, shared_with) =
+            (self.store.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with());
+        let asked = query.clone();
+        let listing = Box::pin(async move {
+            let mut tx = TenantTransaction::begin_as(&store, access).await?;
+            selector_sql::limit_time(&mut tx, &asked.selector).await?;
+            let listed = listing::list(&mut tx, &asked, shared_with).await;
+            listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, failure))
+        });
+        self.store.reading(self.context_reader(), &query.selector, listing).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
+        search.check()?;
+        let semantic_search = self.store.semantic_search.as_deref();
+        let asked = semantic_search::plan(semantic_search, search).await?;
+        let exact_up_to = semantic_search.map_or(0, |semantic_search| semantic_search.options.exact_up_to);
+        let (store, access, wanted) =
+            (self.store.clone(), self.row_access(RequiredPermission::View).await?, search.clone());
+        let searching = Box::pin(async move {
+            let mut tx = TenantTransaction::begin_as(&store, access).await?;
+            selector_sql::limit_time(&mut tx, &wanted.selector).await?;
+            let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
+            let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, failure))?;
+            Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
+        });
+        self.store.reading(self.context_reader(), &search.selector, searching).await
+    }
+
+    async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        Ok(acl::list(&mut self.begin_for(RequiredPermission::View).await?, self.actor, record).await?)
+    }
+
+    async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
+        change.check()?;
+        let granted =
+            retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
+        // This process sees the new grant at once.
+        shares::learn(&self.store).await?;
+        Ok(granted)
+    }
+
+    async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
+        change.check()?;
+        retrying!(async { acl::revoke(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })
+    }
+
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        if !self.actor.is_runner() {
+            return Err(StoreError::Forbidden("only a runner can act in another agent's name".into()));
+        }
+        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.acting_for(agent))))
+    }
+
+    async fn latest_event(&self) -> Result<EventNumber, StoreError> {
+        Ok(events::latest(&mut self.begin().await?).await?)
+    }
+
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+        let rights = SubscriberRights::new(self.owner_id, self.actor, self.sees_all().await?);
+        Ok(events::subscribe(&self.store, rights, self.actor.on_behalf_of, options).await?)
+    }
+
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        selector.check()?;
+        let created =
+            retrying!(async { selectors::create(self.begin().await?, self.actor.on_behalf_of, &selector).await });
+        created.map(|(selector, kept)| self.refresh_open_selectors(selector, &kept))
+    }
+
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(selectors::list(&mut self.begin().await?, self.actor.on_behalf_of).await?)
+    }
+
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        selector.check()?;
+        let updated =
+            retrying!(async { selectors::update(self.begin().await?, self.actor.on_behalf_of, id, &selector).await });
+        updated.map(|(selector, kept)| self.refresh_open_selectors(selector, &kept))
+    }
+
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        let deleted = retrying!(async { selectors::delete(self.begin().await?, self.actor.on_behalf_of, id).await });
+        deleted.map(|kept| self.refresh_open_selectors((), &kept))
+    }
+
+    async fn call_queued(&self) {
+        self.store.queue_notifier.wait(self.owner_id, &self.queue_waiter).await;
+    }
+
+    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
+        self.store.local_runners.join(self.owner_id, self.actor, runner)
+    }
+
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        claim.check()?;
+        if claim.except_tools.iter().any(|tool| tool.contains('\0')) {
+            return Err(Violations::one("except_tools", "contains a NUL character (U+0000)").into());
+        }
+        retrying!(calls::claim(&self.store, self.owner_id, claim))
+    }
+
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
+        Ok(calls::start(&self.store, self.owner_id, lease, max_attempts).await?)
+    }
+
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+        if !(1_000..=600_000).contains(&lease_ms) {
+            return Err(Violations::one("lease_ms", "must be from 1000 to 600000").into());
+        }
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        retrying!(async { calls::heartbeat(self.begin_async_commit().await?, leases, lease_ms).await })
+    }
+
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
+        calls::complete::check(&response)?;
+        Ok(calls::complete::complete(&self.store, self.owner_id, self.actor, lease, response).await?)
+    }
+
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
+        retrying!(async { calls::release(self.begin().await?, lease, release).await })
+    }
+
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.refuse_hidden(request).await?;
+        Ok(calls::find(&mut self.begin().await?, request).await?)
+    }
+
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.refuse_hidden(request).await?;
+        retrying!(async { calls::cancel(self.begin().await?, self.actor.agent, request).await })
+    }
+
+    async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
+        secret.check()?;
+        let hosts = rcrt_breadcrumb::secret_hosts(&secret.hosts)?;
+        Ok(secrets::create(self.begin().await?, self.actor.agent, &self.store.cipher, &secret, &hosts).await?)
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
+        Ok(secrets::list(&mut self.begin().await?).await?)
+    }
+
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
+        changes.check()?;
+        let hosts = changes.hosts.as_deref().map(rcrt_breadcrumb::secret_hosts).transpose()?;
+        let (tx, cipher) = (self.begin().await?, &self.store.cipher);
+        Ok(secrets::update(tx, self.actor.agent, cipher, id, &changes, hosts.as_deref()).await?)
+    }
+
+    async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
+        Ok(secrets::delete(self.begin().await?, self.actor.agent, id).await?)
+    }
+
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        retrying!(async { secrets::grant(self.begin().await?, self.actor.agent, id, tool_id).await })
+    }
+
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        Ok(secrets::revoke(self.begin().await?, self.actor.agent, id, tool_id).await?)
+    }
+
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
+        secrets::check_reason(reason)?;
+        if for_tool.is_none() && !self.actor.is_curator {
+            let why = "only a curator can decrypt a secret without a tool; name the record of the tool that needs it";
+            return Err(StoreError::Forbidden(why.into()));
+        }
+        let (tx, cipher) = (self.begin().await?, &self.store.cipher);
+        Ok(secrets::decrypt(tx, self.actor.agent, cipher, id, reason, for_tool).await?)
+    }
+
+    async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
+        egress_log::check(&records)?;
+        Ok(egress_log::write(self.begin_async_commit().await?, &records).await?)
+    }
+
+    async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
+        egress_log::check_query(query)?;
+        Ok(egress_log::read(self.begin().await?, query).await?)
+    }
+}

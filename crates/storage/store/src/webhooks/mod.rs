@@ -1,0 +1,123 @@
+//! Webhooks: where agents receive events, and the queue of deliveries.
+//!
+//! Writers do not know webhooks. A follower of events ([`follower`]) writes a row for each webhook
+//! and event. A deliverer claims rows under a lease and records the outcome ([`delivering`]).
+//! Deliveries that were given up become dead letters ([`dead`]).
+
+mod dead;
+mod delivering;
+mod follower;
+mod registering;
+mod signing;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{
+    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, NewWebhook, Retention, Settlement, StoreError, WebhookInfo,
+    WebhookSecret, Webhooks,
+};
+use uuid::Uuid;
+
+pub(crate) use self::follower::WebhookFollower;
+use crate::failure::{Result, retrying};
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+
+/// The most queued deliveries of one webhook. Above it, the webhook is paused: its receiver does
+/// not keep up.
+const MOST_WAITING: i64 = 10_000;
+/// The most bytes of one webhook's queued deliveries.
+const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
+
+/// The store's implementation of `Webhooks` and `Deliveries`.
+pub(crate) struct WebhookStore(pub(crate) Arc<Inner>);
+
+impl WebhookStore {
+    async fn begin(&self, owner_id: Uuid) -> Result<TenantTransaction> {
+        TenantTransaction::begin(&self.0, owner_id).await
+    }
+}
+
+#[async_trait]
+impl Webhooks for WebhookStore {
+    async fn create_webhook(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        by: Uuid,
+        webhook: NewWebhook,
+    ) -> Result<WebhookInfo, StoreError> {
+        webhook.check()?;
+        Ok(registering::create(self.begin(owner_id).await?, agent_id, by, &webhook).await?)
+    }
+
+    async fn webhooks(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Vec<WebhookInfo>, StoreError> {
+        Ok(registering::list(&mut self.begin(owner_id).await?, agent_id, None).await?)
+    }
+
+    async fn delete_webhook(&self, owner_id: Uuid, agent_id: Uuid, by: Uuid, id: Uuid) -> Result<(), StoreError> {
+        retrying!(async { registering::delete(self.begin(owner_id).await?, agent_id, by, id).await })
+    }
+
+    async fn pause_webhook(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        id: Uuid,
+        paused: bool,
+    ) -> Result<WebhookInfo, StoreError> {
+        let webhook = registering::pause(self.begin(owner_id).await?, agent_id, id, paused).await?;
+        self.0.deliveries_queued.notify_one();
+        Ok(webhook)
+    }
+
+    async fn set_webhook_secret(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        by: Uuid,
+        secret: WebhookSecret,
+    ) -> Result<(), StoreError> {
+        secret.check()?;
+        let tx = self.begin(owner_id).await?;
+        Ok(signing::set(tx, &self.0.cipher, agent_id, by, &secret.secret).await?)
+    }
+
+    async fn dead_letters(&self, owner_id: Uuid, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
+        Ok(dead::list(&mut self.begin(owner_id).await?, limit, offset).await?)
+    }
+
+    async fn retry_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError> {
+        dead::retry(self.begin(owner_id).await?, id).await?;
+        self.0.deliveries_queued.notify_one();
+        Ok(())
+    }
+
+    async fn delete_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError> {
+        Ok(dead::delete(self.begin(owner_id).await?, id).await?)
+    }
+
+    async fn delete_dead_letters(&self, owner_id: Uuid) -> Result<u64, StoreError> {
+        Ok(dead::delete_all(self.begin(owner_id).await?).await?)
+    }
+}
+
+#[async_trait]
+impl Deliveries for WebhookStore {
+    async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError> {
+        Ok(delivering::take(&self.0, taking).await?)
+    }
+
+    async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError> {
+        retrying!(async { delivering::settle(self.begin(delivery.owner_id).await?, delivery, settlement).await })
+    }
+
+    async fn tidy(&self, retention: &Retention) -> Result<usize, StoreError> {
+        Ok(delivering::tidy(&self.0, retention).await?)
+    }
+
+    async fn queued(&self) {
+        self.0.deliveries_queued.notified().await;
+    }
+}

@@ -1,0 +1,262 @@
+//! Writes batches to the database, one after the other, and reports the outcome to each write.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
+use futures::FutureExt;
+use serde_json::Map;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::batch::{self, WriteReceipts};
+use super::prepared::PreparedRecord;
+use super::queue::SLOW;
+use super::reservations;
+use super::write::{PendingWrite, WriteOp, WriteOutcome};
+use crate::connections::Connection;
+use crate::events::WrittenEvent;
+use crate::failure::{Failure, Result, code};
+use crate::store::Inner;
+
+/// The most attempts of a write, after conflicts with others and lost connections.
+const ATTEMPTS: usize = 6;
+/// The pause between checks whether a doubtful write happened.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+pub(super) fn start(store: &Arc<Inner>) {
+    store.tasks.spawn(run(store.clone()));
+}
+
+/// Runs until nothing is queued.
+async fn run(store: Arc<Inner>) {
+    while let Some((owner_id, batch)) = store.write_queue.next() {
+        // Even after a panic, the tenant's writer must be released.
+        let carried = AssertUnwindSafe(write_batch(&store, owner_id, batch)).catch_unwind();
+        tokio::pin!(carried);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                ended = &mut carried => break ended,
+                () = sleep(SLOW) => {
+                    if store.write_queue.needs_another_writer(owner_id, store.max_writers()) {
+                        start(&store);
+                    }
+                }
+            }
+        };
+        if ended.is_err() {
+            tracing::error!(tenant = %owner_id, "writing a batch panicked");
+        }
+        store.write_queue.done(owner_id);
+    }
+}
+
+async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingWrite>) {
+    if batch.is_empty() {
+        return;
+    }
+    // Reserved now and not when the write was queued, so that no runner holds a slot while the disk
+    // is slow.
+    for write in &mut batch {
+        if let WriteOp::Create(record) = &mut write.work {
+            reservations::reserve(store, owner_id, record);
+        }
+    }
+    let mut conn = match store.acquire().await {
+        Ok(conn) => conn,
+        Err(failure) => return fail(batch, failure),
+    };
+    let result = batch::run(conn.connection(), owner_id, batch.iter().map(|write| &write.work)).await;
+    conn.give_back_after(&result);
+    let is_doubtful = match result {
+        Ok(receipts) => return settle(store, owner_id, batch, &receipts),
+        Err(error) => {
+            let failure = Failure::from(error);
+            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() && !batch[0].work.has_answer() {
+                return fail(batch, failure);
+            }
+            failure.is_unreachable()
+        }
+    };
+    one_by_one(store, owner_id, batch, is_doubtful).await;
+}
+
+/// `is_doubtful`: the connection was lost, so it is unknown whether they were written.
+async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
+    let mut rest = batch.into_iter();
+    while let Some(mut write) = rest.next() {
+        let mut written = write_alone(store, owner_id, &write.work, is_doubtful).await;
+        // An invalid response must not cause its request to be refused.
+        if written.as_ref().is_err_and(|failure| !failure.is_unreachable() && !failure.ran_out_of_time())
+            && write.work.forget_answer()
+        {
+            written = write_alone(store, owner_id, &write.work, is_doubtful).await;
+        }
+        match written {
+            Ok(receipts) => settle(store, owner_id, vec![write], &receipts),
+            // The database is unreachable or a lock blocks it: the others would wait as long again.
+            Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
+                let is_doubtful = is_doubtful || failure.is_unreachable();
+                let error = StoreError::from(failure);
+                for PendingWrite { work, reply } in std::iter::once(write).chain(rest) {
+                    let _ = reply.send(Err(error.clone().into()));
+                    if is_doubtful && let WriteOp::Create(record) = work {
+                        confirm_later(store, owner_id, record);
+                    }
+                }
+                return;
+            }
+            Err(failure) => fail([write], failure),
+        }
+    }
+}
+
+async fn write_alone(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    work: &WriteOp,
+    mut is_doubtful: bool,
+) -> Result<WriteReceipts> {
+    for attempt in 1.. {
+        let mut conn = if is_doubtful { store.acquire_tested().await? } else { store.acquire().await? };
+        let result = try_once(&mut conn, owner_id, work, is_doubtful).await;
+        conn.give_back_after(&result);
+        match result.map_err(Failure::from) {
+            Ok(receipts) => return Ok(receipts),
+            Err(failure) if attempt < ATTEMPTS && (failure.is_unreachable() || failure.is_collision()) => {
+                is_doubtful |= failure.is_unreachable();
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Err(StoreError::Internal("a write ran out of attempts".into()).into())
+}
+
+async fn try_once(
+    conn: &mut Connection,
+    owner_id: Uuid,
+    work: &WriteOp,
+    is_doubtful: bool,
+) -> Result<WriteReceipts, sqlx::Error> {
+    let once = std::iter::once(work);
+    // A repeated start counts once, and a record is found by its id.
+    let Some(record) = work.record().filter(|_| is_doubtful) else {
+        return batch::run(conn.connection(), owner_id, once).await;
+    };
+    if let Some(receipts) = batch::find_written(conn.connection(), owner_id, record.id).await? {
+        return Ok(receipts);
+    }
+    let result = batch::run(conn.connection(), owner_id, once).await;
+    // The write on the lost connection may have been committed only now, and so conflict with this
+    // one.
+    let is_refused = match &result {
+        Ok(receipts) => receipts.is_empty(),
+        Err(error) => code(error).as_deref() == Some("23505"),
+    };
+    if is_refused && let Some(receipts) = batch::find_written(conn.connection(), owner_id, record.id).await? {
+        return Ok(receipts);
+    }
+    result
+}
+
+/// The write may have happened nevertheless. Once that is known, the runner that reserved the call
+/// is notified. After its lease expires, another runner gets the call.
+fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord) {
+    let Some(lease_ms) = record.reservation().map(|reservation| reservation.lease_ms) else { return };
+    let (store, until) = (store.clone(), Instant::now() + Duration::from_millis(lease_ms));
+    let tasks = store.tasks.clone();
+    tasks.spawn(async move {
+        while Instant::now() < until {
+            tokio::select! {
+                () = store.stop.cancelled() => return,
+                () = sleep(LOOK_AGAIN) => {}
+            }
+            let Ok(mut conn) = store.acquire_tested().await else { continue };
+            let found = batch::find_written(conn.connection(), owner_id, record.id).await;
+            conn.give_back_after(&found);
+            // A write that is not found may still be in progress.
+            if let Ok(Some(receipts)) = found {
+                let at = receipts.at(record.id);
+                reservations::confirm(&mut record, at);
+                return;
+            }
+        }
+    });
+}
+
+/// Subscribers are woken before the writers continue, so that a writer cannot be ahead of them.
+fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
+    let is_followed = store.feeds.is_followed(owner_id);
+    let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
+    let mut replies = Vec::with_capacity(batch.len());
+    for write in batch {
+        let receipt = receipts.of(&write.work);
+        let is_response = matches!(write.work, WriteOp::Complete { .. });
+        replies.push((write.reply, if receipt.is_some() { WriteOutcome::Written } else { WriteOutcome::Refused }));
+        if let Some(receipt) = receipt
+            && let Some(mut record) = write.work.into_record()
+        {
+            has_records = true;
+            // Quota was reserved for new records. A response needs none.
+            let of_response = record.answer().map_or(0, |answer| answer.size_bytes);
+            if is_response {
+                store.quotas.add_usage(owner_id, 1, record.size_bytes);
+            } else if of_response > 0 {
+                store.quotas.add_usage(owner_id, 1, of_response);
+            }
+            let is_begun = reservations::confirm(&mut record, receipt.at);
+            queues |= record.call.is_some() && !is_begun;
+            let answer = record.call.as_mut().and_then(|call| call.answer.take());
+            if is_followed {
+                let of_answer = answer.and_then(|answer| created_event(owner_id, *answer, receipts));
+                events.extend(created_event(owner_id, record, receipts));
+                events.extend(of_answer);
+            }
+        }
+    }
+    if queues {
+        store.queue_notifier.queued(owner_id);
+    }
+    if has_records {
+        store.feeds.wrote(owner_id, events, receipts.before);
+        store.announcer.announce(owner_id);
+    } else {
+        store.feeds.wake_waiting(owner_id);
+    }
+    for (reply, outcome) in replies {
+        // A closed receiver does not need the result.
+        let _ = reply.send(Ok(outcome));
+    }
+}
+
+/// `None` if not everything that subscribers need is known.
+fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipts) -> Option<WrittenEvent> {
+    let (number, at) = receipts.of_record(record.id).and_then(|receipt| receipt.number.zip(receipt.at))?;
+    let (size_bytes, created_by) = (record.size_bytes, record.agent);
+    let redacted = record.record.sensitivity == Sensitivity::Secret;
+    let event = Event {
+        number: EventNumber(number),
+        kind: EventKind::Created,
+        breadcrumb_id: record.id,
+        owner_id,
+        version: 1,
+        tags: record.record.tags,
+        schema_name: record.record.schema_name,
+        updated_at: at,
+        context: if redacted { Map::new() } else { record.record.context },
+        redacted,
+        private: record.record.visibility == Visibility::Private,
+    };
+    Some(WrittenEvent { event, size_bytes, created_by })
+}
+
+fn fail(writes: impl IntoIterator<Item = PendingWrite>, failure: Failure) {
+    let error = StoreError::from(failure);
+    for PendingWrite { work, reply } in writes {
+        // Dropped before its caller continues: a runner may hold a slot for it.
+        drop(work);
+        let _ = reply.send(Err(error.clone().into()));
+    }
+}

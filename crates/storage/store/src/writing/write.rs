@@ -1,0 +1,104 @@
+//! One write, and its outcome.
+
+use rcrt_breadcrumb::Lease;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::prepared::PreparedRecord;
+use crate::failure::Result;
+
+/// One write: it happens as a whole or not at all.
+pub(crate) enum WriteOp {
+    Create(PreparedRecord),
+    Start {
+        lease: Lease,
+        max_attempts: i32,
+    },
+    /// Finishes the lease's call with this record.
+    Complete {
+        lease: Lease,
+        response: PreparedRecord,
+        /// Whether it is the tool's result. Then it counts as an attempt, even without a start.
+        is_attempt: bool,
+    },
+}
+
+/// A call's part of a write. Without a response, it is a start.
+pub(crate) struct CallStep {
+    pub(crate) lease: Lease,
+    /// For a start, the tool's maximum. For a response, 0 if it counts as an attempt, otherwise
+    /// `None`.
+    pub(crate) attempts: Option<i32>,
+    pub(crate) response: Option<Uuid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteOutcome {
+    Written,
+    /// The record's key is taken, or the lease is lost. Nothing was written.
+    Refused,
+}
+
+/// A queued write, and the channel to its caller.
+pub(super) struct PendingWrite {
+    pub(super) work: WriteOp,
+    pub(super) reply: oneshot::Sender<Result<WriteOutcome>>,
+}
+
+impl WriteOp {
+    pub(super) fn record(&self) -> Option<&PreparedRecord> {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
+            Self::Start { .. } => None,
+        }
+    }
+
+    pub(super) fn into_record(self) -> Option<PreparedRecord> {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
+            Self::Start { .. } => None,
+        }
+    }
+
+    /// Whether a runner has already begun its call.
+    pub(super) fn is_begun(&self) -> bool {
+        matches!(self, Self::Create(record) if record.reservation().is_some())
+    }
+
+    /// Whether it is a request that is written together with its response.
+    pub(super) fn has_answer(&self) -> bool {
+        matches!(self, Self::Create(record) if record.answer().is_some())
+    }
+
+    /// Removes the response that would be written with it. Returns whether there was one.
+    pub(super) fn forget_answer(&mut self) -> bool {
+        match self {
+            Self::Create(PreparedRecord { call: Some(call), .. }) => call.answer.take().is_some(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn step(&self) -> Option<CallStep> {
+        match self {
+            Self::Create(_) => None,
+            Self::Start { lease, max_attempts } => {
+                Some(CallStep { lease: *lease, attempts: Some(*max_attempts), response: None })
+            }
+            Self::Complete { lease, response, is_attempt } => {
+                Some(CallStep { lease: *lease, attempts: is_attempt.then_some(0), response: Some(response.id) })
+            }
+        }
+    }
+
+    /// The id of this write in the batch's result: the record's, or for a start the request's.
+    pub(super) fn receipt_id(&self) -> Uuid {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => record.id,
+            Self::Start { lease, .. } => lease.request,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.record().map_or(64, PreparedRecord::bytes)
+    }
+}

@@ -1,0 +1,238 @@
+//! Lost runners and expired requests, without waiting for the time to pass.
+
+use rcrt_breadcrumb::{
+    BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, StoreError, ToolRequest, ToolResponse,
+};
+use chrono::{TimeDelta, Utc};
+use rcrt_conformance::harness::{answer_to, claim_of, request};
+use rcrt_conformance::{Agent, Harness};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::StoreHarness;
+
+async fn end_every_lease(harness: &StoreHarness) {
+    sqlx::query("UPDATE calls SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL")
+        .execute(&mut harness.admin().await)
+        .await
+        .unwrap();
+}
+
+async fn responses(agent: &Agent, request: Uuid) -> Vec<ToolResponse> {
+    let query = BreadcrumbQuery::tagged(ToolResponse::tag(&request.to_string()));
+    let found = agent.list(&query).await.unwrap();
+    found.into_iter().map(|item| ToolResponse::from_context(&item.context.unwrap()).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_claimed_call_is_requeued_and_a_lost_running_call_fails() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(agent.create(request(), None).await.unwrap().id);
+    }
+    let claims = agent.claim(&claim_of(2)).await.unwrap();
+    agent.start(claims[1].lease, 1).await.unwrap();
+    end_every_lease(&harness).await;
+    harness.store.rescue().await.unwrap();
+
+    assert_eq!(agent.call(ids[0]).await.unwrap().state, CallState::Queued);
+    assert_eq!(agent.call(ids[1]).await.unwrap().state, CallState::Finished);
+    let answers = responses(&agent, ids[1]).await;
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].error_code, answers[0].is_retryable), (Some(ErrorCode::ExecutionFailed), Some(true)));
+    assert!(responses(&agent, ids[0]).await.is_empty());
+    for claim in &claims {
+        let late = agent.complete(claim.lease, answer_to(claim, json!(1))).await;
+        assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    }
+    let again = agent.claim(&claim_of(5)).await.unwrap();
+    assert_eq!((again.len(), again[0].request.id), (1, ids[0]));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeatable_tool_is_retried_until_its_attempts_are_used() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    for attempt in 1..=3 {
+        let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+        assert_eq!(claim.attempt, attempt);
+        agent.start(claim.lease, 3).await.unwrap();
+        end_every_lease(&harness).await;
+        harness.store.rescue().await.unwrap();
+    }
+    assert_eq!(agent.call(id).await.unwrap().state, CallState::Finished);
+    let answers = responses(&agent, id).await;
+    assert_eq!(answers.len(), 1);
+    assert!(answers[0].error.as_ref().unwrap().contains("attempt 3"), "{:?}", answers[0].error);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_of_a_lost_runner_finishes_as_cancelled() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    agent.claim(&claim_of(1)).await.unwrap();
+    agent.cancel(id).await.unwrap();
+    end_every_lease(&harness).await;
+    harness.store.rescue().await.unwrap();
+    assert_eq!(responses(&agent, id).await[0].error_code, Some(ErrorCode::Cancelled));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_expires_in_the_queue_times_out() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let ended = NewBreadcrumb {
+        ttl: Some(Utc::now() - TimeDelta::seconds(1)),
+        ..ToolRequest::record("echo", json!({}), Some("mine"), Some("workspace:one"))
+    };
+    let id = agent.create(ended, None).await.unwrap().id;
+    assert!(agent.claim(&claim_of(1)).await.unwrap().is_empty());
+    harness.store.expire().await.unwrap();
+    let found = agent.list(&BreadcrumbQuery::tagged("request:mine")).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].tags, ["workspace:one", "tool:response", "request:mine"]);
+    let response = ToolResponse::from_context(found[0].context.as_ref().unwrap()).unwrap();
+    assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Timeout), Some(true)));
+    assert_eq!(agent.call(id).await.unwrap().state, CallState::Finished);
+    harness.close().await;
+}
+
+/// Moves the deadline of every request into the past.
+async fn pass_every_deadline(harness: &StoreHarness) {
+    sqlx::query("UPDATE calls SET deadline_at = now() - interval '1 second'")
+        .execute(&mut harness.admin().await)
+        .await
+        .unwrap();
+}
+
+fn assert_too_late(answers: &[ToolResponse], when: &str) {
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].error_code, answers[0].is_retryable), (Some(ErrorCode::Timeout), Some(true)));
+    let error = answers[0].error.as_deref().unwrap();
+    assert!(error.contains("deadline") && error.ends_with(when), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overdue_queued_request_is_not_claimed_and_times_out() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    pass_every_deadline(&harness).await;
+    let free = agent.create(request(), None).await.unwrap().id;
+    let claims = agent.claim(&claim_of(5)).await.unwrap();
+    assert_eq!(claims.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [free]);
+    harness.store.answer_overdue().await.unwrap();
+    assert_too_late(&responses(&agent, id).await, "before the tool ran");
+    assert_eq!(agent.call(id).await.unwrap().state, CallState::Finished);
+    assert!(responses(&agent, free).await.is_empty());
+    assert_eq!(harness.store.answer_overdue().await.unwrap(), 0);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overdue_running_call_is_left_to_its_runner() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    agent.start(claim.lease, 1).await.unwrap();
+    pass_every_deadline(&harness).await;
+    assert_eq!(harness.store.answer_overdue().await.unwrap(), 0);
+    agent.complete(claim.lease, answer_to(&claim, json!("late"))).await.unwrap();
+    assert_eq!(responses(&agent, id).await[0].output, Some(json!("late")));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overdue_call_that_is_released_or_lost_is_not_requeued() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    // Released unstarted; released for a retry; lost while claimed; lost with an attempt left.
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(agent.create(request(), None).await.unwrap().id);
+    }
+    let claims = agent.claim(&claim_of(4)).await.unwrap();
+    agent.start(claims[1].lease, 2).await.unwrap();
+    agent.start(claims[3].lease, 2).await.unwrap();
+    pass_every_deadline(&harness).await;
+    agent.release(claims[0].lease, Release::Unstarted).await.unwrap();
+    agent.release(claims[1].lease, Release::Retry { after_ms: 0 }).await.unwrap();
+    end_every_lease(&harness).await;
+    harness.store.rescue().await.unwrap();
+    let ends = ["before the tool ran", "could be retried", "its runner was lost", "its runner was lost"];
+    for (id, end) in ids.iter().zip(ends) {
+        assert_too_late(&responses(&agent, *id).await, end);
+    }
+    harness.close().await;
+}
+
+/// After every sequence of steps there is exactly one response, and only a lease holder can change
+/// the call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_sequence_of_steps_ends_with_one_response() {
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let handle = tokio::runtime::Handle::current();
+    let mut runner = TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() });
+    tokio::task::block_in_place(|| {
+        runner
+            .run(&proptest::collection::vec(0..10_u8, 0..14), |steps| {
+                handle.block_on(async {
+                    let id = agent.create(request(), None).await.unwrap().id;
+                    let mut claims = Vec::new();
+                    let mut is_there = true;
+                    for step in steps {
+                        let last = claims.last().cloned();
+                        match (step, last) {
+                            (0 | 1, _) => claims.extend(agent.claim(&claim_of(1)).await.unwrap()),
+                            (2, Some(claim)) => drop(agent.start(claim.lease, 2).await),
+                            (3, Some(claim)) => drop(agent.release(claim.lease, Release::Unstarted).await),
+                            (4, Some(claim)) => drop(agent.release(claim.lease, Release::Retry { after_ms: 0 }).await),
+                            (5, _) => {
+                                end_every_lease(&harness).await;
+                                harness.store.rescue().await.unwrap();
+                            }
+                            (6, Some(_)) => {
+                                let oldest = &claims[0];
+                                drop(agent.complete(oldest.lease, answer_to(oldest, json!(1))).await);
+                            }
+                            (7, _) => drop(agent.cancel(id).await.unwrap()),
+                            (9, _) => {
+                                pass_every_deadline(&harness).await;
+                                harness.store.answer_overdue().await.unwrap();
+                            }
+                            (8, _) if is_there => {
+                                agent.delete(id, None).await.unwrap();
+                                is_there = false;
+                            }
+                            _ => {}
+                        }
+                    }
+                    // Finish what is left.
+                    while agent.call(id).await.unwrap().state != CallState::Finished {
+                        end_every_lease(&harness).await;
+                        harness.store.rescue().await.unwrap();
+                        harness.store.answer_overdue().await.unwrap();
+                        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
+                            agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+                        }
+                    }
+                    assert_eq!(responses(&agent, id).await.len(), 1);
+                });
+                Ok(())
+            })
+            .unwrap();
+    });
+    harness.close().await;
+}

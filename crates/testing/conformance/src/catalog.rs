@@ -1,0 +1,65 @@
+//! The catalog, as a runner writes it and agents read it.
+
+use rcrt_breadcrumb::{Annotations, Catalog, NewBreadcrumb, Registration, ToolSource, Waiting, schema_names};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::{Agent, Harness, alone, note};
+
+fn tool(name: &str, hint: &str) -> Registration {
+    Registration {
+        name: name.into(),
+        description: format!("What {name} does."),
+        parameters: json!({"type": "object", "description": hint}),
+        source: ToolSource::Mcp("files".into()),
+        annotations: Annotations { read_only: true, ..Annotations::default() },
+        tool_id: Uuid::new_v4(),
+        tool_version: 2,
+    }
+}
+
+fn waiting(name: &str) -> Waiting {
+    let waits_for = vec!["Its key is missing.".into()];
+    Waiting { name: name.into(), source: ToolSource::Rest, tool_id: Uuid::new_v4(), waits_for }
+}
+
+async fn write(agent: &Agent, catalog: &Catalog) {
+    for record in catalog.records() {
+        agent.create(record, None).await.unwrap();
+    }
+}
+
+pub async fn a_catalog_is_read_back_unchanged(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), None);
+    write(&agent, &Catalog::default()).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(Catalog::default()));
+
+    let agent = alone(harness).await;
+    let tools = (0..60).map(|n| tool(&format!("tool_{n}"), &"x".repeat(10_000))).collect();
+    let catalog = Catalog::new(tools, vec![waiting("needs_key"), waiting("needs_python")]);
+    assert!(catalog.records().len() > 1, "more than one part");
+    write(&agent, &catalog).await;
+    // Not every record with the tag or the schema is a catalog, and another tenant's catalog does
+    // not count.
+    agent.create(NewBreadcrumb { tags: vec![Catalog::TAG.into()], ..note("not a catalog") }, None).await.unwrap();
+    let foreign = NewBreadcrumb {
+        tags: vec![Catalog::TAG.into()],
+        schema_name: Some(schema_names::TOOL_CATALOG.into()),
+        context: crate::harness::object(json!({"tools": [{"name": "half"}, 7], "waiting": "none"})),
+        ..note("of another program")
+    };
+    agent.create(foreign, None).await.unwrap();
+    write(&alone(harness).await, &Catalog::new(vec![tool("strange", "")], Vec::new())).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(catalog));
+}
+
+pub async fn the_newest_catalog_entry_of_a_tool_counts(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let before = Catalog::new(vec![tool("a", "old"), tool("b", "old")], vec![]);
+    write(&agent, &before).await;
+    // As if the catalog was split again and the old part is not deleted yet.
+    let after = Catalog::new(vec![tool("a", "new")], vec![waiting("b")]);
+    write(&agent, &after).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(after));
+}

@@ -1,0 +1,60 @@
+//! `get_from_working_memory`. It returns only the value, so that a chunk of a large result that
+//! fits a caller's limit also fits when it is read. The rest is in the metadata.
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{answer, key, memory};
+use crate::{EntryKey, Selection, WorkingMemory};
+
+/// How many existing keys the failure for a missing key lists.
+const NAMED: usize = 20;
+
+pub(super) struct Get;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    key: String,
+    namespace: Option<String>,
+}
+
+#[async_trait]
+impl NativeTool for Get {
+    fn name(&self) -> &'static str {
+        "get_from_working_memory"
+    }
+
+    async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = answer::read(call)?;
+        let key = key(call, &input.key, input.namespace.as_deref())?;
+        let memory = memory(call);
+        let Some(entry) = memory.get(&key).await.map_err(answer::store)? else {
+            return Err(missing(&memory, &key).await);
+        };
+        let mut told = json!({"key": key.path(), "saved_at": entry.saved_at});
+        for (name, value) in [("category", entry.category), ("expires_at", entry.expires_at)] {
+            if let Some(value) = value {
+                told[name] = value.into();
+            }
+        }
+        metadata.insert("memory".into(), told);
+        Ok(entry.value)
+    }
+}
+
+async fn missing(memory: &WorkingMemory, key: &EntryKey) -> ToolFailure {
+    let there = memory.page(&Selection::of(key.namespace().clone()), 0).await;
+    let keys: Vec<String> = match there {
+        Ok(page) => page.entries.iter().take(NAMED).map(|entry| entry.key.path()).collect(),
+        Err(error) => return answer::store(error),
+    };
+    let there = match keys.as_slice() {
+        [] => format!("; the namespace {} has no entries", key.namespace()),
+        some => format!("; existing keys: {}", some.join(", ")),
+    };
+    answer::failed(format!("there is no entry {key}, or it has expired{there}")).with_details(json!({"keys": keys}))
+}

@@ -1,0 +1,32 @@
+//! `list_tool_guides`.
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde_json::{Map, Value, json};
+
+use super::answer;
+use crate::guides;
+use crate::text_search::{at_most, one_line};
+
+pub(super) struct ListGuides;
+
+#[async_trait]
+impl NativeTool for ListGuides {
+    fn name(&self) -> &'static str {
+        "list_tool_guides"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let guides = guides::all(&*call.breadcrumbs).await.map_err(answer::store)?;
+        let row = |guide: &guides::Guide| {
+            json!({
+                "name": guide.name,
+                "title": at_most(&one_line(&guide.title), 200),
+                "summary": at_most(&one_line(&guide.summary), 500),
+                "tools": guide.tools,
+            })
+        };
+        Ok(json!({"guides": guides.iter().map(row).collect::<Vec<_>>()}))
+    }
+}

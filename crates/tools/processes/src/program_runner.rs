@@ -1,0 +1,108 @@
+//! What both tools share: the jail, the working folder, and its view from inside.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
+use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
+
+use crate::Settings;
+use crate::disk::DiskBounds;
+
+/// The path of the working folder in the jail.
+pub const FOLDER: &str = "/work";
+const MIB: u64 = 1024 * 1024;
+
+pub struct ProgramRunner {
+    pub jail: Arc<Jail>,
+    workdir: PathBuf,
+    disk: DiskBounds,
+    /// Programs use this machine's network.
+    network: bool,
+}
+
+impl ProgramRunner {
+    pub fn new(jail: &Arc<Jail>, settings: &Settings, tool: &str) -> Self {
+        let network = settings.network.contains(tool);
+        Self { jail: jail.clone(), workdir: settings.workdir.clone(), disk: settings.disk, network }
+    }
+
+    /// Why programs cannot be run here.
+    pub fn waits_for(&self) -> Option<String> {
+        let reason = self.jail.refusal()?;
+        Some(format!("programs run in a jail alone, which this machine does not give: {reason}"))
+    }
+
+    /// A command for a program in the working folder that sees what programs need.
+    pub async fn order(&self, limits: &Limits, time: Duration) -> Result<CommandSpec, ToolFailure> {
+        let (folder, network) = (self.workdir.clone(), self.network);
+        let viewed = tokio::task::spawn_blocking(move || {
+            make_folder(&folder)?;
+            let mut view = FilesystemView::of_programs(network);
+            view.write(&folder, Path::new(FOLDER));
+            Ok(view)
+        });
+        let view = viewed.await.map_err(std::io::Error::other).flatten().map_err(|error: std::io::Error| {
+            let message = format!("the working folder cannot be used: {error}");
+            ToolFailure::new(ErrorCode::ExecutionFailed, message)
+        })?;
+        Ok(CommandSpec {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            environment: environment(),
+            folder: FOLDER.into(),
+            view,
+            network,
+            bounds: bounds(limits, time),
+        })
+    }
+
+    /// Runs a command while enough space is left on the disk of the working folder.
+    pub async fn run(&self, order: &CommandSpec) -> Result<Finished, ToolFailure> {
+        self.disk.check(&self.workdir).await?;
+        let finished = tokio::select! {
+            failure = self.disk.ran_low(&self.workdir) => return Err(failure),
+            finished = self.jail.run(order) => finished,
+        };
+        finished.map_err(|error| {
+            // A helper that could not start, or died, may work the next time.
+            let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
+            ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
+        })
+    }
+}
+
+/// Converts a call's limits to limits of a program.
+pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
+    CommandLimits {
+        time,
+        processor_time: Duration::from_millis(limits.cpu_ms()),
+        cpu_percent: limits.cpu_percent,
+        memory: limits.memory_mb * MIB,
+        ..CommandLimits::default()
+    }
+}
+
+/// Creates a folder that only this program's user can access, if it does not exist.
+pub fn make_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Contains nothing from the runner's own environment.
+fn environment() -> BTreeMap<String, String> {
+    let variables = [
+        ("PATH", PATH),
+        ("HOME", "/tmp"),
+        ("TMPDIR", "/tmp"),
+        ("PWD", FOLDER),
+        ("USER", "agent"),
+        ("LOGNAME", "agent"),
+        ("SHELL", "/bin/bash"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "dumb"),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}

@@ -1,0 +1,83 @@
+//! The tools with which agents create, list and cancel tasks.
+
+mod cancel_scheduled_task;
+mod list_scheduled_tasks;
+mod render;
+mod schedule_task;
+
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
+use rcrt_executors::builtin::refused;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::{Clock, Settings};
+use cancel_scheduled_task::CancelScheduledTask;
+use list_scheduled_tasks::ListScheduledTasks;
+use schedule_task::ScheduleTask;
+
+/// Attempts after conflicting changes, before the caller must retry.
+const TRIES: usize = 20;
+
+/// `schedule_task`, `list_scheduled_tasks` and `cancel_scheduled_task`.
+pub fn tools(settings: &Settings, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn NativeTool>> {
+    let with = || (settings.clone(), clock.clone());
+    let (a, b, c) = (with(), with(), with());
+    vec![
+        Arc::new(ScheduleTask { settings: a.0, clock: a.1 }),
+        Arc::new(ListScheduledTasks { settings: b.0, clock: b.1 }),
+        Arc::new(CancelScheduledTask { settings: c.0, clock: c.1 }),
+    ]
+}
+
+fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
+    serde_path_to_error::deserialize(&call.input).map_err(|error| match error.path().to_string() {
+        path if path == "." => invalid("", error.inner().to_string()),
+        path => invalid(&path, error.inner().to_string()),
+    })
+}
+
+/// `field` is the invalid argument; empty for the whole input.
+fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
+    refused(&Violations::one(field, message))
+}
+
+fn with_nearest(mut failure: ToolFailure, nearest: &[String]) -> ToolFailure {
+    if let Some(details) = &mut failure.details {
+        details["nearest"] = json!(nearest);
+    }
+    failure
+}
+
+/// Converts a message of the form `field: problem` from a schedule.
+fn invalid_as_told(told: &str) -> ToolFailure {
+    match told.split_once(": ") {
+        Some((field, message)) => invalid(field, message),
+        None => invalid("", told),
+    }
+}
+
+fn failed(error: &StoreError) -> ToolFailure {
+    let message = match error {
+        StoreError::Internal(detail) => {
+            tracing::error!(detail, "the store failed under a tool of schedules");
+            "the store failed; try again".to_owned()
+        }
+        other => other.to_string(),
+    };
+    let code = match error {
+        StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
+        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
+        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
+        _ => ErrorCode::ExecutionFailed,
+    };
+    ToolFailure::new(code, message).retryable(error.is_retryable())
+}
+
+/// The failure after too many conflicting changes.
+fn contended(name: &str) -> ToolFailure {
+    let message = format!("the task {name:?} was changed by others again and again meanwhile; try again");
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
+}
