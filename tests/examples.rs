@@ -1,5 +1,5 @@
-use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, ToolResponse};
 use futures::StreamExt;
+use rcrt_breadcrumb::{BreadcrumbQuery, ErrorCode, Events, Example, Records, ToolRequest, ToolResponse};
 use serde::Deserialize;
 
 use crate::process::Installation;

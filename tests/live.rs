@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ErrorCode, EventStream, NewBreadcrumb, ToolRequest, ToolResponse,
+    BreadcrumbChanges, BreadcrumbQuery, ErrorCode, EventStream, Events, NewBreadcrumb, Records, ToolRequest,
+    ToolResponse,
 };
 use rcrt_client::Client;
-use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use rcrt_breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber};
 use futures::StreamExt;
+use rcrt_breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;

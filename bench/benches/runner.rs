@@ -8,17 +8,17 @@ mod support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{Breadcrumb, Breadcrumbs, NewBreadcrumb, ToolDefinition, ToolFailure, ToolRequest, schema_names};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, Records, ToolDefinition, ToolFailure, ToolRequest, schema_names};
 use rcrt_executors::{Executor, Executors, ToolCall, ToolOutput};
 use rcrt_runner::{Runner, RunnerOptions};
+use rcrt_validate::Schema;
 use serde_json::{Map, json};
 use support::{MemoryStore, as_map, input};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use rcrt_validate::Schema;
 
 /// Returns its input.
 struct Echo;

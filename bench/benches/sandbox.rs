@@ -10,19 +10,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{Isolation, Limits};
 use bytes::BytesMut;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+use rcrt_breadcrumb::{Isolation, Limits};
 use rcrt_sandbox::protocol::{Frame, FrameCodec, Kind, SOCKET_FD};
 use rcrt_sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox,
     SandboxOptions, Script, Task, WorkerCommand,
 };
+use rcrt_typescript::Dialect;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::sync::CancellationToken;
-use rcrt_typescript::Dialect;
 use uuid::Uuid;
 
 /// The argument that makes this program a worker.

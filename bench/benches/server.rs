@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError,
     Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
 };
-use chrono::{DateTime, Utc};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
 use tokio::net::TcpListener;

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use futures::StreamExt;
+use futures::future::join_all;
 use rcrt_breadcrumb::{
     Admission, Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, LocalRunner, NewBreadcrumb, Profile, Profiles,
     Reservation, Role, SpeculativeResponse, Tenancy, ToolRequest, ToolResponse, UncommittedCall,
 };
-use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use futures::StreamExt;
-use futures::future::join_all;
-use serde_json::{Map, json};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Map, json};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 

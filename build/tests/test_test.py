@@ -47,9 +47,9 @@ class Test(Stage):
         self.run_script("build/test").ends(1).says("FAILED (failures=1)", "scripts of build/ failed")
 
     def test_tests_that_would_never_run_are_found(self):
-        self.write("crates/x/Cargo.toml", "[lib]\ntest = false\n")
-        self.write("crates/x/src/lib.rs", "#[cfg(test)]\nmod tests {}\n")
-        self.run_script("build/test").ends(1).says("crates/x/src/lib.rs", "put them into tests/")
+        self.write("crates/core/x/Cargo.toml", "[lib]\ntest = false\n")
+        self.write("crates/core/x/src/lib.rs", "#[cfg(test)]\nmod tests {}\n")
+        self.run_script("build/test").ends(1).says("crates/core/x/src/lib.rs", "put them into tests/")
         self.assertEqual(self.called(), [])
 
     def test_without_cargo_it_says_so(self):

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ErrorCode, MAX_PAGE, NewBreadcrumb, Selector, ToolRequest,
     ToolResponse,
 };
-use futures::StreamExt;
 use serde_json::json;
 use uuid::Uuid;
 

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Breadcrumbs, CallState, Catalog, ErrorCode, NewSecret, ToolRequest};
+use rcrt_breadcrumb::{
+    Breadcrumbs, CallQueue, CallState, Catalog, ErrorCode, NewSecret, Records, Secrets, ToolRequest,
+};
+use rcrt_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use rcrt_test_database::TestDatabase;
 use uuid::Uuid;
 
 use super::flood::{self, Flood, REQUESTS};

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use rcrt_breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, ToolRequest, ToolResponse, schema_names};
 use futures::StreamExt;
+use rcrt_breadcrumb::{EventKind, Events, NewBreadcrumb, Records, ToolRequest, ToolResponse, schema_names};
 use serde_json::json;
 
 use super::runner::Apart;

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse,
 };
 use rcrt_executors::egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
-use futures::StreamExt;
 use rcrt_runner::{Runner, RunnerOptions};
 use rcrt_sandbox::{Sandbox, SandboxOptions, WorkerCommand};
-use serde_json::{Map, Value};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ impl Harness {
     pub async fn open() -> Self {
         let names = Names::serve().await;
         let seen = Arc::new(RequestLog::default());
-        let (web, liar) = (rcrt_web::serve(seen.clone()).await, malformed_http::serve(seen.clone()).await);
+        let (web, liar) = (web::serve(seen.clone()).await, malformed_http::serve(seen.clone()).await);
 
         let database = TestDatabase::new().await;
         let options = StoreOptions {

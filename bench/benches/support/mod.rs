@@ -2,16 +2,16 @@
 #![allow(dead_code)] // Each bench uses a part of it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, LeaseStatus, NewBreadcrumb, NewSecret, Profiles,
-    Release, Search, SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
-    SubscribeOptions, SubscriptionStream, schema_names,
-};
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Found, HeldLease, Lease, LeaseStatus,
+    NewBreadcrumb, NewSecret, Profiles, Records, Release, Rights, Search, SearchMode, SecretChanges, SecretInfo,
+    Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, schema_names,
+};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
@@ -31,7 +31,7 @@ struct State {
 
 impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Queues a request and waits for its response.
@@ -70,7 +70,7 @@ fn none<T>() -> Result<T, StoreError> {
 }
 
 #[async_trait]
-impl Breadcrumbs for MemoryStore {
+impl Records for MemoryStore {
     async fn create(&self, record: NewBreadcrumb, _: Option<&str>) -> Result<Created, StoreError> {
         record.check()?;
         let record = stored(&record);
@@ -81,18 +81,23 @@ impl Breadcrumbs for MemoryStore {
         }
         Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
     }
+
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         self.state().records.get(&id).cloned().ok_or(StoreError::NotFound { what: "breadcrumb", id })
     }
+
     async fn history(&self, _: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
         Ok(Vec::new())
     }
+
     async fn update(&self, id: Uuid, _: i64, _: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         self.get(id).await
     }
+
     async fn delete(&self, _: Uuid, _: Option<i64>) -> Result<(), StoreError> {
         Ok(())
     }
+
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         let state = self.state();
         let wanted = |record: &&Breadcrumb| {
@@ -112,30 +117,50 @@ impl Breadcrumbs for MemoryStore {
         });
         Ok(items.skip(query.offset as usize).take(query.limit as usize).collect())
     }
+
     async fn search(&self, _: &Search) -> Result<Found, StoreError> {
         Ok(Found { items: Vec::new(), mode: SearchMode::Text, fallback: None })
     }
+}
+
+impl Rights for MemoryStore {}
+
+#[async_trait]
+impl Events for MemoryStore {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         Ok(EventNumber(0))
     }
+
     async fn subscribe(&self, _: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         Ok(futures::stream::pending().boxed())
     }
+}
+
+#[async_trait]
+impl Selectors for MemoryStore {
     async fn create_selector(&self, _: Selector) -> Result<SelectorSubscription, StoreError> {
         none()
     }
+
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
         Ok(Vec::new())
     }
+
     async fn update_selector(&self, _: Uuid, _: Selector) -> Result<SelectorSubscription, StoreError> {
         none()
     }
+
     async fn delete_selector(&self, _: Uuid) -> Result<(), StoreError> {
         none()
     }
+}
+
+#[async_trait]
+impl CallQueue for MemoryStore {
     async fn call_queued(&self) {
         self.queued.notified().await;
     }
+
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         let mut state = self.state();
         let tool = |record: &Breadcrumb| record.context.get("tool").and_then(Value::as_str).unwrap_or("").to_owned();
@@ -155,12 +180,15 @@ impl Breadcrumbs for MemoryStore {
         }
         Ok(claims)
     }
+
     async fn start(&self, _: Lease, _: u32) -> Result<(), StoreError> {
         Ok(())
     }
+
     async fn heartbeat(&self, leases: &[Lease], _: u64) -> Result<Vec<HeldLease>, StoreError> {
         Ok(leases.iter().map(|lease| HeldLease { lease: *lease, status: LeaseStatus::Held }).collect())
     }
+
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         response.check()?;
         if let Some(answer) = self.state().answers.remove(&lease.request) {
@@ -169,37 +197,54 @@ impl Breadcrumbs for MemoryStore {
         }
         Ok(Uuid::new_v4())
     }
+
     async fn release(&self, _: Lease, _: Release) -> Result<(), StoreError> {
         none()
     }
+
     async fn call(&self, _: Uuid) -> Result<Call, StoreError> {
         none()
     }
+
     async fn cancel(&self, _: Uuid) -> Result<Call, StoreError> {
         none()
     }
+}
+
+#[async_trait]
+impl Secrets for MemoryStore {
     async fn create_secret(&self, _: NewSecret) -> Result<SecretInfo, StoreError> {
         none()
     }
+
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
         Ok(Vec::new())
     }
+
     async fn update_secret(&self, _: Uuid, _: SecretChanges) -> Result<SecretInfo, StoreError> {
         none()
     }
+
     async fn delete_secret(&self, _: Uuid) -> Result<(), StoreError> {
         none()
     }
+
     async fn grant_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
         none()
     }
+
     async fn revoke_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
         none()
     }
+
     async fn decrypt_secret(&self, _: Uuid, _: &str, _: Option<Uuid>) -> Result<String, StoreError> {
         none()
     }
 }
+
+impl EgressLog for MemoryStore {}
+
+impl Breadcrumbs for MemoryStore {}
 
 /// A tool's input of about this many bytes of JSON: texts, numbers and a list.
 pub fn input(bytes: usize) -> Value {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rcrt_client::{Client, Credentials};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rcrt_client::{Client, Credentials};
 use tokio::process::{Child, Command};
 use url::Url;
 

@@ -1,13 +1,14 @@
 //! Calls as an agent makes them: a request is written, and the response comes on the event stream.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use rcrt_breadcrumb::{Breadcrumbs, EventKind, EventStream, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{EventKind, EventStream, Events, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
 use rcrt_load::Target;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value};
@@ -97,7 +98,7 @@ impl Drop for Answers {
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 async fn hand_out(mut events: EventStream, waiting: Waiting) {

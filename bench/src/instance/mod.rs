@@ -17,9 +17,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rcrt_client::{Client, Credentials};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rcrt_client::{Client, Credentials};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};

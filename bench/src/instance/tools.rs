@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use rcrt_breadcrumb::{Breadcrumbs, Isolation, NewBreadcrumb, schema_names};
+use rcrt_breadcrumb::{Isolation, NewBreadcrumb, Records, schema_names};
 use rcrt_client::Client;
 use serde_json::{Map, Value, json};
 

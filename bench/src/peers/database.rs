@@ -19,9 +19,13 @@ pub struct QueueDatabase {
 impl QueueDatabase {
     /// Starts a new cluster in a folder of `place`, and makes sure that it is durable.
     pub async fn start(place: &Path) -> anyhow::Result<Self> {
-        let options =
-            PostgresOptions { data_dir: place.join("data"), cache_dir: rcrt_postgres::default_cache_dir(), durable: true };
-        let server = Box::pin(rcrt_postgres::start(options, &|_| ())).await.context("its Postgres cannot be started")?;
+        let options = PostgresOptions {
+            data_dir: place.join("data"),
+            cache_dir: rcrt_postgres::default_cache_dir(),
+            durable: true,
+        };
+        let server =
+            Box::pin(rcrt_postgres::start(options, &|_| ())).await.context("its Postgres cannot be started")?;
         let database = Self { server };
         let pool = database.connect(1).await?;
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {

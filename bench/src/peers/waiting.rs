@@ -1,10 +1,11 @@
 //! Calls that wait for results which arrive on another channel than the request.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
@@ -60,7 +61,7 @@ impl Waiting {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

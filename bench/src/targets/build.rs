@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use rcrt_load::Row;
 use nix::sys::resource::{UsageWho, getrusage};
+use rcrt_load::Row;
 use tokio::process::Command;
 
 use crate::run::Run;

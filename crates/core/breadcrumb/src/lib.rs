@@ -80,7 +80,9 @@ pub use secret::{
 };
 pub use secret_unavailable::SecretUnavailable;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
-pub use store::{Breadcrumbs, ChangeCheck, StoreError};
+pub use store::{
+    Breadcrumbs, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors, StoreError,
+};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,
     ToolCode, ToolDefinition,

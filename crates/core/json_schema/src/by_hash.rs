@@ -4,8 +4,8 @@
 //! The validator's own `enum` compares each value in turn if they have more than one type. Its
 //! `uniqueItems` uses a hash function for which anybody can construct collisions.
 
-use rcrt_breadcrumb::ValueSet;
 use jsonschema::{Keyword, ValidationError};
+use rcrt_breadcrumb::ValueSet;
 use serde_json::Value;
 
 use crate::message::shorten;

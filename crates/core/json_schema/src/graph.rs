@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::Violations;
 use percent_encoding::percent_decode_str;
+use rcrt_breadcrumb::Violations;
 use serde_json::{Map, Value};
 
 /// The most subschemas in one schema.

@@ -1,9 +1,9 @@
 //! The validator's errors as plain text of limited size.
 
-use rcrt_breadcrumb::{Violation, Violations};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
+use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
 use crate::path::Path;

@@ -1,7 +1,7 @@
 //! A compiled schema.
 
-use rcrt_breadcrumb::{Violation, Violations};
 use jsonschema::{Draft, PatternOptions, Validator};
+use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
 use crate::budget::{Budget, Part};

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Search, SearchMode,
     Selector, StoreError, schema_names,
 };
-use opentelemetry::trace::SpanKind;
 use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,8 @@
 //! What a call passes on to the records that it writes. The trigger chain and profiles that apply
 //! to the call also apply to the calls that it requests or triggers.
 
-use rcrt_breadcrumb::{NewBreadcrumb, Profiles};
 use opentelemetry::Context;
+use rcrt_breadcrumb::{NewBreadcrumb, Profiles};
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -2,9 +2,10 @@
 //! host ops.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{ErrorCode, Implementation, Isolation, Language, ToolCode, ToolDefinition, ToolFailure};
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Map, Value, json};
@@ -57,8 +58,8 @@ impl SandboxExecutor {
         Ok((script, code.clone()))
     }
 
-    fn scripts(&self) -> std::sync::MutexGuard<'_, Scripts> {
-        self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn scripts(&self) -> parking_lot::MutexGuard<'_, Scripts> {
+        self.scripts.lock()
     }
 }
 

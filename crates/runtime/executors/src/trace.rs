@@ -7,12 +7,12 @@
 
 use std::borrow::Cow;
 
-use rcrt_breadcrumb::Traceparent;
 use opentelemetry::trace::{
     FutureExt, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId, TraceState,
     Tracer,
 };
 use opentelemetry::{Context, KeyValue, global};
+use rcrt_breadcrumb::Traceparent;
 use rcrt_sandbox::OpError;
 
 /// The instrumentation scope of all spans and measures of this program.

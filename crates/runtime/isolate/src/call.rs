@@ -3,10 +3,10 @@
 
 use std::task::Poll;
 
-use rcrt_breadcrumb::ErrorCode;
 use bytes::Bytes;
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, ModuleSpecifier, PollEventLoopOptions, v8};
+use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::Task;
 use rcrt_sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
 use serde_json::value::RawValue;

@@ -36,7 +36,7 @@ pub fn fork_for_each_isolate(socket: &UnixStream, protections: &mut [Protection]
         let forked = unsafe { fork() }.map_err(|error| WorkerError::Child(error.into()))?;
         match forked {
             ForkResult::Child => {
-                rcrt_jail::enter_child(socket, protections);
+                jail::enter_child(socket, protections);
                 return Ok(turn);
             }
             ForkResult::Parent { child } => match end_of(child)? {

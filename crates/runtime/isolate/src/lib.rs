@@ -35,7 +35,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use rcrt_sandbox::protocol::{Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, Protection, SNAPSHOT_FD, decode, read_frame};
+use rcrt_sandbox::protocol::{
+    Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, Protection, SNAPSHOT_FD, decode, read_frame,
+};
 
 /// Why a worker process exits with a failure. Reported to the parent on standard error.
 #[derive(Debug, thiserror::Error)]

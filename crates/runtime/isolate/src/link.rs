@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rcrt_breadcrumb::{LimitName, LimitReached};
 use bytes::Bytes;
+use rcrt_breadcrumb::{LimitName, LimitReached};
 use rcrt_sandbox::OpError;
 use rcrt_sandbox::protocol::{
     BODY_WINDOW_BYTES, BodyEnd, Frame, FrameError, Kind, MAX_OPS_IN_FLIGHT, UPLOAD_WINDOW_BYTES, decode, write_frame,

@@ -1,7 +1,7 @@
 //! Converts the end of a call to the message for the parent.
 
-use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached};
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
+use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached};
 use rcrt_sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
 use serde_json::json;

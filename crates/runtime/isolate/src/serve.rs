@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rcrt_breadcrumb::ErrorCode;
 use deno_core::v8;
 use deno_crypto::rand::RngCore;
 use deno_crypto::rand::rngs::OsRng;
+use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::protocol::{
     CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, Mark, PROTOCOL_VERSION, Protection, Ready, decode,
     encode, read_frame,
@@ -50,7 +50,7 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFold
     end_when_it_panics();
     let Jailed { socket, begin, mut protections } = jailed;
     // Before the engine's threads start: it would not apply to them.
-    let own = rcrt_jail::close_files(memory, &mut protections);
+    let own = jail::close_files(memory, &mut protections);
     engine::start(false);
     let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
     let meter = Meter::default();
@@ -191,7 +191,7 @@ impl Host {
         mut waiting: mpsc::Receiver<Work>,
     ) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);
-        rcrt_jail::seal(&mut self.protections);
+        jail::seal(&mut self.protections);
         match mark {
             None => self.hello()?,
             Some(mark) => {

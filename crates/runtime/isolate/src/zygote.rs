@@ -12,9 +12,9 @@ use std::os::unix::net::UnixStream;
 
 use deno_core::error::CoreError;
 use deno_crypto::rand::{RngCore, thread_rng};
-use rcrt_jail::walls::parent_death;
 use nix::libc;
 use nix::unistd::{Pid, dup2, dup2_stderr};
+use rcrt_jail::walls::parent_death;
 use rcrt_sandbox::protocol::{Begin, ForkRequest, Frame, SOCKET_FD, write_frame};
 
 use crate::engine::{self, Isolate};

@@ -4,9 +4,8 @@
 //! yet, and they are used only for the script that they were made from: one version of a tool of
 //! one tenant.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::protocol::{MAX_CODE_CACHE_BYTES, MIN_CACHED_SCRIPT_BYTES};
 
@@ -24,7 +23,7 @@ enum State {
 
 impl CodeCache {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether a cache is available for the next isolate.

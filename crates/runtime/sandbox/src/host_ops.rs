@@ -2,9 +2,9 @@
 //! permissions.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::LimitReached;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use rcrt_breadcrumb::LimitReached;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

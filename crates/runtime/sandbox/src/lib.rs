@@ -34,12 +34,12 @@ mod upload;
 mod worker;
 mod zygote;
 
-pub use rcrt_breadcrumb::Isolation;
 pub use code_cache::CodeCache;
 pub use error::SandboxError;
 pub use host_ops::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect};
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
 pub use level::Level;
 pub use options::{CgroupUse, SandboxOptions, WorkerCommand};
+pub use rcrt_breadcrumb::Isolation;
 pub use report::{CgroupLocation, Protection, ProtectionState, Report};
 pub use sandbox::Sandbox;

@@ -2,12 +2,13 @@
 //! replies with frames.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::{Fuse, FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::{
@@ -60,7 +61,7 @@ impl Credit {
     }
 
     fn add(&self, bytes: usize) {
-        let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.bytes.lock();
         *left = left.saturating_add(bytes).min(BODY_WINDOW_BYTES);
         self.more.notify_one();
     }
@@ -68,7 +69,7 @@ impl Credit {
     async fn take(&self, wanted: usize) -> usize {
         loop {
             {
-                let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut left = self.bytes.lock();
                 let taken = wanted.min(*left);
                 if taken > 0 {
                     *left -= taken;

@@ -1,9 +1,10 @@
 //! The warm pool of worker processes: some are ready for any tenant, each of the others belongs to
 //! one tenant until it exits.
 
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{Isolation, Limits};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -135,7 +136,7 @@ impl Pool {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Starts a worker and waits until it is ready and has the protections that the level requires:

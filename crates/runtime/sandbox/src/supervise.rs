@@ -4,8 +4,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::Limits;
 use futures::{SinkExt, StreamExt};
+use rcrt_breadcrumb::Limits;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};

@@ -1,10 +1,11 @@
 //! A request's body between the worker and the network. Chunks are joined as they arrive, so a body
 //! takes as much memory as it has bytes, however small its chunks are.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::protocol::{Frame, MAX_CHUNK_BYTES, UPLOAD_WINDOW_BYTES};
@@ -56,7 +57,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

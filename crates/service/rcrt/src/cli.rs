@@ -31,8 +31,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(up::Up),
-    Server(rcrt_server::Server),
-    Runner(rcrt_runner::Runner),
+    Server(server::Server),
+    Runner(runner::Runner),
     Bootstrap(bootstrap::Bootstrap),
     Call(call::Call),
     #[command(subcommand)]
@@ -44,7 +44,7 @@ pub enum Command {
     Token(token::Token),
     #[command(subcommand)]
     Audit(audit::Audit),
-    Backup(rcrt_backup::Backup),
+    Backup(backup::Backup),
     Restore(restore::Restore),
     Export(export::Export),
     Import(import::Import),

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names,
 };
-use futures::StreamExt;
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::Violations;
 use clap::ValueEnum;
+use rcrt_breadcrumb::Violations;
 use rcrt_validate::Author;
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
 

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
 use rcrt_executors::egress::PrivateHost;
-use serde::Serialize;
-use serde_json::Value;
 use rcrt_validate::Author;
 use rcrt_validate::seed::Seed;
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
+use serde::Serialize;
+use serde_json::Value;
 
 /// A finding with its location, in the format of compilers.
 #[derive(Debug, Clone, Serialize)]

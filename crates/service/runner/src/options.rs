@@ -7,7 +7,7 @@ use rcrt_breadcrumb::ToolRequest;
 use rcrt_executors::egress::PrivateHost;
 use uuid::Uuid;
 
-use crate::speculative_run::SMALL_RESULT;
+use crate::execution::speculative_run::SMALL_RESULT;
 
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {

@@ -3,38 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use rcrt_breadcrumb::{Breadcrumbs, StoreError};
 use rcrt_executors::Executors;
-use futures::future::BoxFuture;
+use rcrt_validate::Budget;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use rcrt_validate::Budget;
 
 use crate::backoff::with_retries;
-use crate::bootstrap::{BootstrapHints, Bootstrapping};
-use crate::call::CallRunner;
-use crate::calls::Calls;
-use crate::catalog_publisher::CatalogPublisher;
-use crate::claim_loop::ClaimLoop;
-use crate::claim_pacing::ClaimPacer;
-use crate::event_follower::EventFollower;
-use crate::leases::Leases;
+use crate::dispatch::calls::Calls;
+use crate::dispatch::claim_loop::ClaimLoop;
+use crate::dispatch::claim_pacing::ClaimPacer;
+use crate::dispatch::leases::Leases;
+use crate::dispatch::peer_runners::PeerRunners;
+use crate::dispatch::queue_hints::QueueHints;
+use crate::dispatch::slot_pool::SlotPool;
+use crate::dispatch::slots::Slots;
+use crate::execution::call::CallRunner;
+use crate::execution::response_writer::ResponseWriter;
+use crate::execution::telemetry;
 use crate::options::RunnerOptions;
-use crate::peer_runners::PeerRunners;
-use crate::queue_hints::QueueHints;
-use crate::readiness::Readiness;
+use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
-use crate::response_writer::ResponseWriter;
-use crate::slot_pool::SlotPool;
-use crate::slots::Slots;
+use crate::registry::bootstrap::{BootstrapHints, Bootstrapping};
+use crate::registry::event_follower::EventFollower;
+use crate::registry::readiness::Readiness;
+use crate::registry::tool_access::ToolAccess;
+use crate::registry::tool_errors::ToolErrors;
+use crate::registry::tool_loader::ToolLoader;
+use crate::registry::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
 use crate::subscriptions::Subscriptions;
-use crate::telemetry;
-use crate::tool_access::ToolAccess;
-use crate::tool_errors::ToolErrors;
-use crate::tool_loader::ToolLoader;
-use crate::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
 
 /// The maximum number of events that wait to be matched with subscriptions. If it is reached, the
 /// event stream waits.

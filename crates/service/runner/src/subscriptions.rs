@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
+use crate::execution::on_behalf_of::in_name_of;
 use crate::registry::Registry;
-use crate::tool::Candidate;
-use crate::tool_loader::ToolLoader;
-use crate::voice::in_name_of;
+use crate::registry::tool::Candidate;
+use crate::registry::tool_loader::ToolLoader;
 
 /// How long an event waits for tools that were written just before it.
 const PATIENCE: Duration = Duration::from_secs(2);

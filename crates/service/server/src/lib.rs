@@ -6,61 +6,16 @@
 //! route is documented at its handler, the route table says who can call it, and `problem.rs` has
 //! the text of every error.
 //!
-//! Begin with `routes.rs` (the route table), `access.rs` (who can call a route) and
-//! `breadcrumbs.rs` (typical handlers).
+//! Begin with `routes/mod.rs` (the route table), `auth/access.rs` (who can call a route) and
+//! `routes/breadcrumbs.rs` (typical handlers).
 
-mod access;
-mod acl;
-mod agent_cache;
-mod agents;
-mod audit;
 mod auth;
-mod breadcrumbs;
-mod calls;
-mod concurrency_limit;
-mod config_secrets;
-mod connections;
-mod cors;
-mod dead_letters;
-mod events;
-mod guarded_body;
-mod headers;
-mod host_policy;
-mod hygiene;
-mod invoke;
-mod json_body;
+mod http;
 mod limits;
-mod metrics;
 mod openapi;
-mod operations;
-mod path_id;
-mod path_tool;
-mod precondition;
-mod prefer;
-mod problem;
-mod query;
-mod rate_limit;
-mod rcrt_compat;
 mod readiness;
-mod replies;
-mod request_log;
 mod response_waiters;
-mod revocation;
 mod routes;
-mod secret_grants;
-mod secrets;
-mod selectors;
-mod serve;
-mod streams;
-mod tenants;
-mod token;
-mod token_keys;
-mod tool_schemas;
-mod tools;
-mod traceparent;
-mod unread_body;
-mod webhooks;
-mod write_timeout;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -68,31 +23,31 @@ use axum::{
     Extension,
     middleware::{from_fn, from_fn_with_state},
 };
-use rcrt_breadcrumb::Tenancy;
 use futures::future::BoxFuture;
+use rcrt_breadcrumb::Tenancy;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use json_body::BodyLimit;
+use http::json_body::BodyLimit;
 
-pub use cors::AllowedOrigins;
-pub use host_policy::AllowedHosts;
-pub use json_body::MAX_BODY_BYTES;
+pub use auth::host_policy::AllowedHosts;
+pub use auth::token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
+pub use auth::token_keys::TokenKey;
+pub use http::cors::AllowedOrigins;
+pub use http::json_body::MAX_BODY_BYTES;
+pub use http::streams::StreamOptions;
 pub use limits::{InvalidRate, Rate, ServerLimits};
-pub use streams::StreamOptions;
-pub use token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
-pub use token_keys::TokenKey;
 
-use agent_cache::AgentCache;
-use concurrency_limit::ConcurrencyLimit;
-use host_policy::HostPolicy;
-use metrics::MetricsToken;
-use rate_limit::RateLimiter;
-use rcrt_compat::RcrtCompat;
+use auth::agent_cache::AgentCache;
+use auth::host_policy::HostPolicy;
+use http::concurrency_limit::ConcurrencyLimit;
+use http::metrics::MetricsToken;
+use http::rate_limit::RateLimiter;
+use http::streams::Streams;
 use readiness::Readiness;
 use response_waiters::ResponseWaiters;
-use streams::Streams;
+use routes::rcrt_compat::RcrtCompat;
 
 /// Which callers get a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +168,7 @@ impl Server {
         if options.auth == AuthMode::Open && options.origins.is_any() {
             return Err(ServerError::AnyOriginWithOpenAuth);
         }
-        metrics::install();
+        http::metrics::install();
         let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
             agent_cache: AgentCache::new(Arc::clone(&tenancy)),
@@ -264,21 +219,21 @@ impl Server {
             router = router.layer(Extension(RcrtCompat));
         }
         if let Some(host_policy) = self.host_policy {
-            router = router.layer(from_fn_with_state(host_policy, host_policy::enforce));
+            router = router.layer(from_fn_with_state(host_policy, auth::host_policy::enforce));
         }
         let router = router
             .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
-            .layer(from_fn(unread_body::discard_unread))
-            .layer(CatchPanicLayer::custom(request_log::panicked))
-            .layer(from_fn_with_state(self.origins, cors::apply))
-            .layer(from_fn(request_log::observe));
-        let serving = serve::serve(self.listener, router, &limits, shutdown.clone());
+            .layer(from_fn(http::unread_body::discard_unread))
+            .layer(CatchPanicLayer::custom(http::request_log::panicked))
+            .layer(from_fn_with_state(self.origins, http::cors::apply))
+            .layer(from_fn(http::request_log::observe));
+        let serving = http::serve::serve(self.listener, router, &limits, shutdown.clone());
         let ending = async {
             shutdown.cancelled().await;
             state.draining.cancel();
             streams.cancel();
         };
-        tokio::join!(serving, ending, revocation::follow(state.clone(), shutdown.clone()));
+        tokio::join!(serving, ending, auth::revocation::follow(state.clone(), shutdown.clone()));
         state.response_waiters.ended().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::json_body::MAX_BODY_BYTES;
+use crate::http::json_body::MAX_BODY_BYTES;
 
 /// Requests per second, and the most requests at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq)]

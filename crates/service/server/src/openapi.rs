@@ -14,12 +14,10 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{
-    ServerState,
-    access::{Access, role_names},
-    problem::{CODES, MEDIA_TYPE, ProblemDocument},
-    routes::{Entry, table},
-};
+use crate::ServerState;
+use crate::auth::access::{Access, role_names};
+use crate::http::problem::{CODES, MEDIA_TYPE, ProblemDocument};
+use crate::routes::{Entry, table};
 
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());

@@ -3,15 +3,16 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use rcrt_breadcrumb::{StoreError, Tenancy};
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{StoreError, Tenancy};
 
 /// How long a result is reused.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -36,7 +37,7 @@ impl Readiness {
     }
 
     fn latest_ping(&self) -> Answer {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         if let Some((at, answer)) = &*asked {
             let most = if answer.peek().is_some() { MAX_AGE } else { MOST_TIME };
             if at.elapsed() < most {

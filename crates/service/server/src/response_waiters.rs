@@ -8,12 +8,13 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use rcrt_breadcrumb::{Breadcrumbs, Created, Event, EventKind, EventStream, StoreError, schema_names};
 use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{Breadcrumbs, Created, Event, EventKind, EventStream, StoreError, schema_names};
 use serde_json::{Map, Value};
 use tokio::{
     sync::{Notify, watch},
@@ -320,5 +321,5 @@ fn closing() -> StoreError {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy};
 use futures::StreamExt;
-use serde_json::{Value, json};
+use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy};
 use rcrt_server::{AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Delivery, Host};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use futures::{StreamExt, stream};
+use rcrt_breadcrumb::{Delivery, Host};
 use rcrt_executors::Vault;
 use rcrt_executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
-use futures::{StreamExt, stream};
 use rcrt_sandbox::{FetchRequest, FetchResponse, OpError, Redirect};
 use tokio::time::timeout;
 use url::Url;

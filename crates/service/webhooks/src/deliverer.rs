@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Deliveries, Delivery, Settlement, StoreError};
 use chrono::Utc;
-use rcrt_executors::egress::{Connections, Egress};
 use metrics::{counter, gauge, histogram};
+use rcrt_breadcrumb::{Deliveries, Delivery, Settlement, StoreError};
+use rcrt_executors::egress::{Connections, Egress};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -2,9 +2,9 @@
 //! client --example follow_events`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{Breadcrumbs, NewBreadcrumb};
 use rcrt_client::{Client, Credentials};
-use futures::StreamExt;
 use serde_json::json;
 
 #[tokio::main]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord,
-    EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SearchMode, SecretChanges,
-    SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    BreadcrumbView, Breadcrumbs, Call, CallQueue, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
+    EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Records,
+    Release, Rights, Search, SearchMode, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
+    StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -49,7 +50,7 @@ struct SecretValue {
 }
 
 #[async_trait]
-impl Breadcrumbs for Client {
+impl Records for Client {
     /// If the caller has no key, it gets one here, so that it can be repeated after a lost
     /// response.
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
@@ -116,7 +117,10 @@ impl Breadcrumbs for Client {
             fallback: header_text("search-fallback").map(str::to_owned),
         })
     }
+}
 
+#[async_trait]
+impl Rights for Client {
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         let mut request = Request::new(Method::GET, &["acl"], Idempotent);
         request.query.extend(record.map(|record| ("breadcrumb_id", record.to_string())));
@@ -136,12 +140,10 @@ impl Breadcrumbs for Client {
             self.send(Request::new(Method::POST, &["acl", "revoke"], Idempotent).json(change)?).await?;
         Ok(revoked.rows)
     }
+}
 
-    /// The first request shows whether the client's agent is allowed to.
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
-    }
-
+#[async_trait]
+impl Events for Client {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         let latest: Latest = self.send(Request::new(Method::GET, &["events", "latest"], Idempotent)).await?;
         Ok(latest.number)
@@ -150,7 +152,10 @@ impl Breadcrumbs for Client {
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         crate::event_stream::subscribe(self.clone(), options).await
     }
+}
 
+#[async_trait]
+impl Selectors for Client {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         let request = Request::new(Method::POST, &["subscriptions", "selectors"], IfNotProcessed).json(&selector)?;
         Ok(self.send(request).await?)
@@ -169,7 +174,10 @@ impl Breadcrumbs for Client {
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
         self.delete_at(&["subscriptions", "selectors", &id.to_string()], None).await
     }
+}
 
+#[async_trait]
+impl CallQueue for Client {
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         // Not repeated after a lost response: those leases expire, and a second claim would take
         // more calls.
@@ -219,7 +227,10 @@ impl Breadcrumbs for Client {
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         Ok(self.send(Request::new(Method::POST, &["calls", &request.to_string(), "cancel"], Idempotent)).await?)
     }
+}
 
+#[async_trait]
+impl Secrets for Client {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         Ok(self.send(Request::new(Method::POST, &["secrets"], IfNotProcessed).json(&secret)?).await?)
     }
@@ -259,7 +270,10 @@ impl Breadcrumbs for Client {
         let secret: SecretValue = self.send(request).await?;
         Ok(secret.value)
     }
+}
 
+#[async_trait]
+impl EgressLog for Client {
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
         let body = json!({"entries": records});
         // A repetition could write the records twice.
@@ -288,6 +302,13 @@ impl Breadcrumbs for Client {
         request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let page: Page = self.send(request).await?;
         Ok(page.entries)
+    }
+}
+
+impl Breadcrumbs for Client {
+    /// The first request shows whether the client's agent is allowed to.
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
     }
 }
 

@@ -1,11 +1,9 @@
 //! The client's credentials: a fixed token, or an agent's key with which tokens are fetched and
 //! renewed.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rcrt_breadcrumb::StoreError;
 use reqwest::header::HeaderValue;
 use uuid::Uuid;
@@ -51,7 +49,7 @@ impl Tokens {
     }
 
     fn fetched(&self) -> Option<Fetched> {
-        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fetched.lock().clone()
     }
 
     /// Discards a token that the server refused. Returns true if another one can be fetched.
@@ -59,7 +57,7 @@ impl Tokens {
         if matches!(self.credentials, Credentials::Token(_)) {
             return false;
         }
-        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = self.fetched.lock();
         if fetched.as_ref().is_some_and(|fetched| fetched.header == *header) {
             *fetched = None;
         }
@@ -94,7 +92,7 @@ impl Client {
         // Renewed when a fifth of its time is left, because clocks differ and requests take time.
         let renew_at = asked + Duration::from_secs(token.expires_in).mul_f64(0.8);
         let fetched = Fetched { header: header.clone(), renew_at };
-        *self.tokens.fetched.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetched);
+        *self.tokens.fetched.lock() = Some(fetched);
         Ok(header)
     }
 }

@@ -3,9 +3,9 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use rcrt_breadcrumb::{Event, EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
+use rcrt_breadcrumb::{Event, EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use reqwest::{
     StatusCode,
     header::{ACCEPT, AUTHORIZATION},

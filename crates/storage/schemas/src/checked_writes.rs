@@ -1,7 +1,6 @@
 //! Writes that are checked against the definitions.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, Role, Sensitivity, StoreError, Violation,
     Violations, schema_names,
@@ -46,7 +45,8 @@ impl Layer {
         let mut warnings = Vec::new();
         if let Some(definition) = known.of(record.schema_name.as_deref()).cloned() {
             definition.limit(&mut record);
-            let found = definition.check(self.identity.owner_id, &mut record.context).await?;
+            let found =
+                definition.check(self.identity.owner_id, self.definitions.check_timeout, &mut record.context).await?;
             warnings = definition.verdict(found)?;
         }
         let mut created = self.inner.create(record, idempotency_key).await?;
@@ -123,7 +123,8 @@ impl Layer {
         }
         let mut found = Vec::new();
         if let Some(definition) = known.of(next.schema_name.as_deref()).cloned() {
-            found = definition.verdict(definition.check(tenant, &mut next.context).await?)?;
+            found = definition
+                .verdict(definition.check(tenant, self.definitions.check_timeout, &mut next.context).await?)?;
         }
         Ok(CheckedChange { record: next, found, defines: None })
     }
@@ -191,7 +192,11 @@ impl Layer {
         let found = match definition.check_at_once(&mut response.context) {
             Some(found) => Ok(found),
             // Check a copy: the response is written even if its check does not finish in time.
-            None => definition.check(self.identity.owner_id, &mut response.context.clone()).await,
+            None => {
+                definition
+                    .check(self.identity.owner_id, self.definitions.check_timeout, &mut response.context.clone())
+                    .await
+            }
         };
         match found {
             Ok(found) => {
@@ -252,7 +257,7 @@ fn begins_again() -> StoreError {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// A definition applies to everyone who writes its records, so everyone must be able to read it.

@@ -14,14 +14,12 @@ use crate::hints::Hints;
 /// The maximum size of a definition's context, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 const TAG: &str = "defines:";
-/// How long a write waits for its check.
-pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The error of a write whose check failed to run.
-pub(crate) fn busy(failed: rcrt_compute::ComputeError) -> StoreError {
+pub(crate) fn busy(failed: rcrt_compute::ComputeError, timeout: Duration) -> StoreError {
     match failed {
         rcrt_compute::ComputeError::DeadlineExceeded => {
-            let seconds = CHECK_TIMEOUT.as_secs();
+            let seconds = timeout.as_secs();
             StoreError::Unavailable(format!("this write waited {seconds} s for its check against a schema; try again"))
         }
         rcrt_compute::ComputeError::QueueFull => {
@@ -156,6 +154,7 @@ impl Definition {
     pub(crate) async fn check(
         self: &Arc<Self>,
         tenant: Uuid,
+        timeout: Duration,
         context: &mut Map<String, Value>,
     ) -> Result<Vec<Violation>, StoreError> {
         if let Some(found) = self.check_at_once(context) {
@@ -166,8 +165,8 @@ impl Definition {
             let found = Self::with_value(&mut taken, |value| definition.violations(value));
             (taken, found)
         };
-        let (back, found) =
-            rcrt_compute::pool().run_until(tenant, Instant::now() + CHECK_TIMEOUT, checking).await.map_err(busy)?;
+        let checked = rcrt_compute::pool().run_until(tenant, Instant::now() + timeout, checking).await;
+        let (back, found) = checked.map_err(|failed| busy(failed, timeout))?;
         *context = back;
         Ok(found)
     }

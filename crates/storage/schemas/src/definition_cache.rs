@@ -2,22 +2,23 @@
 //! tenant's events.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use parking_lot::{Mutex, RwLock};
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, MAX_PAGE, NewBreadcrumb, Profile, Role, Selector,
     StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
 };
-use futures::StreamExt;
 use rcrt_json_schema::Budget;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::definition::{CHECK_TIMEOUT, Definition, busy};
+use crate::definition::{Definition, busy};
 
 /// The maximum number of definitions of one tenant.
 pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
@@ -57,6 +58,8 @@ impl DefinitionSet {
 pub(crate) struct DefinitionCache {
     tenancy: Arc<dyn Tenancy>,
     tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+    /// The longest that a write waits for its check.
+    pub(crate) check_timeout: Duration,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -75,8 +78,14 @@ struct Tenant {
 }
 
 impl DefinitionCache {
-    pub(crate) fn new(tenancy: Arc<dyn Tenancy>) -> Arc<Self> {
-        Arc::new(Self { tenancy, tenants: Mutex::default(), tasks: TaskTracker::new(), stop: CancellationToken::new() })
+    pub(crate) fn new(tenancy: Arc<dyn Tenancy>, check_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            tenancy,
+            tenants: Mutex::default(),
+            check_timeout,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
     }
 
     /// The tenant's definitions. Queries the store only the first time.
@@ -104,15 +113,16 @@ impl DefinitionCache {
         let (context, tags, hints) = (record.context.clone(), record.tags.clone(), record.llm_hints.clone());
         let reading =
             move || Definition::read(&context, &tags, hints.as_ref(), &budget).map(|definition| definition.name);
-        let judged = rcrt_compute::pool().run_until(owner_id, tokio::time::Instant::now() + CHECK_TIMEOUT, reading).await;
-        Ok(judged.map_err(busy)??)
+        let deadline = tokio::time::Instant::now() + self.check_timeout;
+        let judged = rcrt_compute::pool().run_until(owner_id, deadline, reading).await;
+        judged.map_err(|failed| busy(failed, self.check_timeout))?.map_err(StoreError::from)
     }
 
     fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(owner_id).or_insert_with(|| Arc::new(Tenant::new(owner_id))).clone();
         drop(tenants);
-        *tenant.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *tenant.used_at.lock() = Instant::now();
         tenant
     }
 
@@ -133,7 +143,7 @@ impl DefinitionCache {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tenant.follow(&*reader, after) => {
-                    definitions.tenants.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner_id);
+                    definitions.tenants.lock().remove(&owner_id);
                 }
             }
         });
@@ -155,11 +165,11 @@ impl Tenant {
     }
 
     fn known(&self) -> Arc<DefinitionSet> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.read().clone()
     }
 
     fn idle_for(&self) -> Duration {
-        self.used_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.used_at.lock().elapsed()
     }
 
     /// Follows the tenant's events until the tenant is no longer used.
@@ -247,7 +257,7 @@ impl Tenant {
             }
             known.by_record.insert(item.id, (version, definition));
         }
-        let mut there = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut there = self.known.write();
         if self.read.load(Ordering::Relaxed) < begin {
             self.read.store(begin, Ordering::Relaxed);
             *there = Arc::new(known);

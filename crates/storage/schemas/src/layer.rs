@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, EventStream, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard,
-    NewBreadcrumb, NewSecret, Release, Role, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription,
-    StoreError, SubscribeOptions, SubscriptionStream, schema_names,
+    BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
+    EgressQuery, EgressRecord, EventNumber, EventStream, Events, Found, HeldLease, Identity, Lease, LocalRunner,
+    LocalRunnerGuard, NewBreadcrumb, NewSecret, Records, Release, Rights, Role, Search, SecretChanges, SecretInfo,
+    Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, schema_names,
 };
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ pub(crate) struct Layer {
 }
 
 #[async_trait]
-impl Breadcrumbs for Layer {
+impl Records for Layer {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         self.create_as_defined(record, idempotency_key).await
     }
@@ -84,7 +84,10 @@ impl Breadcrumbs for Layer {
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.inner.search(search).await
     }
+}
 
+#[async_trait]
+impl Rights for Layer {
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         self.inner.grants(record).await
     }
@@ -96,17 +99,10 @@ impl Breadcrumbs for Layer {
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         self.inner.revoke(change).await
     }
+}
 
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        let inner = self.inner.acting_for(agent)?;
-        let mut identity = self.identity.clone();
-        // An agent that acts on behalf of another has no curator rights.
-        if agent != identity.agent_id {
-            identity.roles.retain(|role| *role != Role::Curator);
-        }
-        Ok(Arc::new(Self { inner, identity, definitions: self.definitions.clone() }))
-    }
-
+#[async_trait]
+impl Events for Layer {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.inner.latest_event().await
     }
@@ -118,7 +114,10 @@ impl Breadcrumbs for Layer {
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
         self.inner.events(after).await
     }
+}
 
+#[async_trait]
+impl Selectors for Layer {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.inner.create_selector(selector).await
     }
@@ -134,7 +133,10 @@ impl Breadcrumbs for Layer {
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
         self.inner.delete_selector(id).await
     }
+}
 
+#[async_trait]
+impl CallQueue for Layer {
     async fn call_queued(&self) {
         self.inner.call_queued().await;
     }
@@ -171,7 +173,10 @@ impl Breadcrumbs for Layer {
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.inner.cancel(request).await
     }
+}
 
+#[async_trait]
+impl Secrets for Layer {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         self.inner.create_secret(secret).await
     }
@@ -199,11 +204,27 @@ impl Breadcrumbs for Layer {
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         self.inner.decrypt_secret(id, reason, for_tool).await
     }
+}
+
+#[async_trait]
+impl EgressLog for Layer {
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
         self.inner.log_egress(records).await
     }
 
     async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
         self.inner.egress_log(query).await
+    }
+}
+
+impl Breadcrumbs for Layer {
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        let inner = self.inner.acting_for(agent)?;
+        let mut identity = self.identity.clone();
+        // An agent that acts on behalf of another has no curator rights.
+        if agent != identity.agent_id {
+            identity.roles.retain(|role| *role != Role::Curator);
+        }
+        Ok(Arc::new(Self { inner, identity, definitions: self.definitions.clone() }))
     }
 }

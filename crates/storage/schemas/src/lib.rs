@@ -17,6 +17,7 @@ mod local_runner;
 mod tenancy;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcrt_breadcrumb::Tenancy;
 
@@ -30,8 +31,13 @@ pub struct Schemas {
 }
 
 impl Schemas {
+    /// A write waits at most 10 seconds for its check.
     pub fn over(inner: Arc<dyn Tenancy>) -> Arc<Self> {
-        Arc::new(Self { definitions: DefinitionCache::new(inner.clone()), inner })
+        Self::with_check_timeout(inner, Duration::from_secs(10))
+    }
+
+    pub fn with_check_timeout(inner: Arc<dyn Tenancy>, check_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self { definitions: DefinitionCache::new(inner.clone(), check_timeout), inner })
     }
 
     /// Stops following events. Call it before the store is closed.

@@ -1,8 +1,8 @@
 //! ACL grants: records opened to agents and tenants. Row-level security policies in the database
 //! apply them.
 
-use rcrt_breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations, schema_names};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
 use crate::actor::Actor;

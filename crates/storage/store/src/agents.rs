@@ -4,8 +4,8 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, Violations};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, Violations};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! The audit log.
 
-use rcrt_breadcrumb::StoreError;
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::StoreError;
 use uuid::Uuid;
 
 use crate::Store;

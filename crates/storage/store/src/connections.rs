@@ -1,9 +1,10 @@
 //! Idle connections for the steps of calls. The pool tests a returned connection with a round trip;
 //! this cache does not, so a caller must handle a dead connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
@@ -20,11 +21,11 @@ pub(crate) struct IdleConnections {
 
 impl IdleConnections {
     fn take(&self) -> Option<PoolConnection<Postgres>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().map(|(_, connection)| connection)
+        self.free.lock().pop().map(|(_, connection)| connection)
     }
 
     fn put(&self, connection: PoolConnection<Postgres>, most: usize) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         if free.len() < most {
             free.push((Instant::now(), connection));
         }
@@ -32,11 +33,11 @@ impl IdleConnections {
 
     /// Returns connections to the pool that were not used for a while.
     pub(crate) fn release_unused(&self) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).retain(|(used, _)| used.elapsed() < KEPT_FOR);
+        self.free.lock().retain(|(used, _)| used.elapsed() < KEPT_FOR);
     }
 
     pub(crate) fn release_all(&self) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.free.lock().clear();
     }
 }
 

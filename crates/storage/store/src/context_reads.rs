@@ -3,9 +3,10 @@
 //! too.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{Selector, StoreError};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -65,7 +66,7 @@ impl ContextReads {
     }
 
     fn share(&self, reader: Reader) -> Arc<Share> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.readers.lock();
         if let Some(share) = readers.get(&reader).and_then(Weak::upgrade) {
             return share;
         }

@@ -1,7 +1,9 @@
 //! The egress log of a tenant: written in batches, read newest first, deleted after its retention.
 
-use rcrt_breadcrumb::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, StoreError, Violations};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{
+    EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, StoreError, Violations,
+};
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 

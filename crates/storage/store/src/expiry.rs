@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rcrt_breadcrumb::{ErrorCode, HygieneRun, HygieneStats, StoreError, ToolFailure};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{ErrorCode, HygieneRun, HygieneStats, StoreError, ToolFailure};
 use uuid::Uuid;
 
 use crate::calls;

@@ -1,7 +1,7 @@
 //! The versions of a record.
 
-use rcrt_breadcrumb::{BreadcrumbVersion, StoreError};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{BreadcrumbVersion, StoreError};
 use uuid::Uuid;
 
 use crate::failure::Result;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::StoreError;
 use chrono::Utc;
+use rcrt_breadcrumb::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 

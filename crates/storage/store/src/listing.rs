@@ -1,8 +1,8 @@
 //! Lists of records.
 
-use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, StoreError, Violations};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
+use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, StoreError, Violations};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 

@@ -6,12 +6,13 @@
 //! tenant without a quota is not counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{StoreError, TenantCount, TenantQuotas, TenantUsage};
 use chrono::{DateTime, Utc};
 use metrics::counter;
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{StoreError, TenantCount, TenantQuotas, TenantUsage};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -347,5 +348,5 @@ pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use chrono::Utc;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, StoreError, ToolFailure, TtlType, Violations,
     schema_names,
 };
-use chrono::Utc;
 use uuid::Uuid;
 
 use crate::actor::Actor;

@@ -2,9 +2,9 @@
 //! seconds, so that a tool's reads query it at most once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 const REMEMBERED_FOR: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ pub(crate) struct RoleCache {
 
 impl RoleCache {
     fn locked(&self) -> MutexGuard<'_, HashMap<Key, (Instant, bool)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<bool> {

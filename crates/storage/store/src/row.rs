@@ -1,7 +1,7 @@
 //! Records as rows.
 
-use rcrt_breadcrumb::{Breadcrumb, Sensitivity, TtlType, Visibility};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Breadcrumb, Sensitivity, TtlType, Visibility};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;

@@ -2,8 +2,9 @@
 //! lists cost nothing extra.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use crate::failure::Result;
@@ -16,7 +17,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     fn locked(&self) -> MutexGuard<'_, HashSet<Uuid>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tenants.lock()
     }
 
     /// Whether other tenants may have shared records with this tenant. A grant of another server is

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
     StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
 };
-use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::Store;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb,
-    NewSecret, Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
-    SubscribeOptions, SubscriptionStream, Violations,
+    BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
+    EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard,
+    NewBreadcrumb, NewSecret, Records, Release, Rights, Search, SecretChanges, SecretInfo, Secrets, Selector,
+    SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use uuid::Uuid;
 
@@ -146,7 +146,7 @@ macro_rules! with_grant_fallback {
 }
 
 #[async_trait]
-impl Breadcrumbs for TenantStore {
+impl Records for TenantStore {
     async fn create(&self, mut record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         record.check()?;
         self.actor.mark(&mut record.tags, &[])?;
@@ -234,7 +234,10 @@ impl Breadcrumbs for TenantStore {
         });
         self.store.reading(self.context_reader(), &search.selector, searching).await
     }
+}
 
+#[async_trait]
+impl Rights for TenantStore {
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         Ok(acl::list(&mut self.begin_for(RequiredPermission::View).await?, self.actor, record).await?)
     }
@@ -252,14 +255,10 @@ impl Breadcrumbs for TenantStore {
         change.check()?;
         retrying!(async { acl::revoke(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })
     }
+}
 
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        if !self.actor.is_runner() {
-            return Err(StoreError::Forbidden("only a runner can act in another agent's name".into()));
-        }
-        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.acting_for(agent))))
-    }
-
+#[async_trait]
+impl Events for TenantStore {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         Ok(events::latest(&mut self.begin().await?).await?)
     }
@@ -268,7 +267,10 @@ impl Breadcrumbs for TenantStore {
         let rights = SubscriberRights::new(self.owner_id, self.actor, self.sees_all().await?);
         Ok(events::subscribe(&self.store, rights, self.actor.on_behalf_of, options).await?)
     }
+}
 
+#[async_trait]
+impl Selectors for TenantStore {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         selector.check()?;
         let created =
@@ -291,7 +293,10 @@ impl Breadcrumbs for TenantStore {
         let deleted = retrying!(async { selectors::delete(self.begin().await?, self.actor.on_behalf_of, id).await });
         deleted.map(|kept| self.refresh_open_selectors((), &kept))
     }
+}
 
+#[async_trait]
+impl CallQueue for TenantStore {
     async fn call_queued(&self) {
         self.store.queue_notifier.wait(self.owner_id, &self.queue_waiter).await;
     }
@@ -340,7 +345,10 @@ impl Breadcrumbs for TenantStore {
         self.refuse_hidden(request).await?;
         retrying!(async { calls::cancel(self.begin().await?, self.actor.agent, request).await })
     }
+}
 
+#[async_trait]
+impl Secrets for TenantStore {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         secret.check()?;
         let hosts = rcrt_breadcrumb::secret_hosts(&secret.hosts)?;
@@ -379,7 +387,10 @@ impl Breadcrumbs for TenantStore {
         let (tx, cipher) = (self.begin().await?, &self.store.cipher);
         Ok(secrets::decrypt(tx, self.actor.agent, cipher, id, reason, for_tool).await?)
     }
+}
 
+#[async_trait]
+impl EgressLog for TenantStore {
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
         egress_log::check(&records)?;
         Ok(egress_log::write(self.begin_async_commit().await?, &records).await?)
@@ -388,5 +399,14 @@ impl Breadcrumbs for TenantStore {
     async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
         egress_log::check_query(query)?;
         Ok(egress_log::read(self.begin().await?, query).await?)
+    }
+}
+
+impl Breadcrumbs for TenantStore {
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        if !self.actor.is_runner() {
+            return Err(StoreError::Forbidden("only a runner can act in another agent's name".into()));
+        }
+        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.acting_for(agent))))
     }
 }

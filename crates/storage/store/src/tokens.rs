@@ -1,7 +1,7 @@
 //! Revoked tokens and used tickets.
 
-use rcrt_breadcrumb::{AgentStatus, TokenRevocation, Violations, WhichTokens};
 use chrono::{DateTime, TimeDelta, Utc};
+use rcrt_breadcrumb::{AgentStatus, TokenRevocation, Violations, WhichTokens};
 use uuid::Uuid;
 
 use crate::agents;

@@ -20,7 +20,7 @@ impl Busy {
     pub async fn of(tenant: Uuid) -> Self {
         let alone = ALONE.clone().lock_owned().await;
         let (mut ends, mut running) = (Vec::new(), Vec::new());
-        for _ in 0..compute::pool().share() {
+        for _ in 0..rcrt_compute::pool().share() {
             let (began, has_begun) = oneshot::channel();
             let (end, ended) = mpsc::channel::<()>();
             running.push(tokio::spawn(async move {

@@ -31,7 +31,7 @@ pub async fn a_deadline_is_a_number_within_bounds(harness: &impl Harness) {
     agent.create(within(86_400_000), None).await.unwrap();
     let longer = rcrt_breadcrumb::BreadcrumbChanges {
         context: Some(within(500_000).context),
-        ..breadcrumb::BreadcrumbChanges::default()
+        ..rcrt_breadcrumb::BreadcrumbChanges::default()
     };
     let id = agent.create(within(400_000), None).await.unwrap().id;
     assert_eq!(fields(agent.update(id, 1, longer).await), ["context.deadline_ms"]);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, EventKind, EventNumber};
 use futures::{FutureExt, StreamExt};
+use rcrt_breadcrumb::{BreadcrumbChanges, EventKind, EventNumber};
 use serde_json::json;
 
 use crate::harness::{Harness, alone, fields, next, note, noted, object, request};

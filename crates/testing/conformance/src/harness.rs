@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::Utc;
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, Profile, Role, StoreError,
     ToolRequest, ToolResponse,
 };
-use chrono::Utc;
-use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

@@ -1,10 +1,10 @@
 //! Writing, reading, changing and deleting records.
 
+use chrono::{SubsecRound, TimeDelta, Utc};
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, StoreError, TtlType,
     Visibility,
 };
-use chrono::{SubsecRound, TimeDelta, Utc};
 use serde_json::json;
 use uuid::Uuid;
 

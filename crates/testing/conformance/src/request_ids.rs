@@ -1,11 +1,11 @@
 //! A request id belongs to the agent that wrote the request: another agent's request may have the
 //! same id, and its response must not be accepted.
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, EventNumber, Identity, MatchOp,
     NewBreadcrumb, Role, Search, Selector, StoreError, SubscribeOptions, SubscriptionItem, ToolRequest, Visibility,
 };
-use futures::StreamExt;
 use serde_json::json;
 use uuid::Uuid;
 

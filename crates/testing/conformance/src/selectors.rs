@@ -1,7 +1,7 @@
 //! Selectors: which events an agent's streams contain.
 
-use rcrt_breadcrumb::{EventNumber, MAX_SELECTORS, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use futures::StreamExt;
+use rcrt_breadcrumb::{EventNumber, MAX_SELECTORS, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,7 +1,9 @@
 //! When records expire: by reads, by time, or by whichever comes first.
 
-use rcrt_breadcrumb::{Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, EventKind, NewBreadcrumb, Role, Search, TtlType};
 use chrono::{TimeDelta, Utc};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, EventKind, NewBreadcrumb, Role, Search, TtlType,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Agent, Harness, alone, assert_not_found, fields, next, note};

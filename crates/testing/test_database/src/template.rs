@@ -14,8 +14,9 @@ pub(crate) async fn build(postgres: &Postgres) {
     execute(postgres, &format!("CREATE DATABASE {NAME}")).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../migrations");
     let migrations = Migrator::new(folder).await.expect("the migrations");
-    let mut connection =
-        PgConnection::connect(&postgres.url(rcrt_postgres::SUPERUSER, NAME)).await.expect("a connection to the template");
+    let mut connection = PgConnection::connect(&postgres.url(rcrt_postgres::SUPERUSER, NAME))
+        .await
+        .expect("a connection to the template");
     migrations.run(&mut connection).await.expect("the migrations to apply");
     connection.close().await.expect("the connection to close");
     // The migrations do not set how the role logs in. The operator of a server does.

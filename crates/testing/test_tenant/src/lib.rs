@@ -11,9 +11,9 @@ use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Identity, NewAgent, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
 };
 use rcrt_executors::{ToolCall, TriggerChain, Vault};
-use serde_json::{Value, json};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub use golden::golden;
@@ -34,10 +34,15 @@ impl Tenant {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         let owner = store.ensure_tenant("test").await.unwrap().id;
-        let agent = NewAgent { name: "runner".into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
+        let agent =
+            NewAgent { name: "runner".into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
         let agent = store.create_agent(owner, agent).await.unwrap().agent;
-        let identity =
-            Identity { owner_id: owner, agent_id: agent.id, roles: agent.roles, profile: rcrt_breadcrumb::Profile::Main };
+        let identity = Identity {
+            owner_id: owner,
+            agent_id: agent.id,
+            roles: agent.roles,
+            profile: rcrt_breadcrumb::Profile::Main,
+        };
         let breadcrumbs = store.acting_as(identity);
         Self { store, owner, agent: agent.id, breadcrumbs }
     }

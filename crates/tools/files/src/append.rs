@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use cap_std::fs::{MetadataExt, OpenOptions, PermissionsExt};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use rcrt_breadcrumb::ToolFailure;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rcrt_breadcrumb::ToolFailure;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions, OpenOptionsExt};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rustix::fs::OFlags;
 use serde_json::json;
 

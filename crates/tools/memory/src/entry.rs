@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{BreadcrumbListItem, NewBreadcrumb, TtlType, schema_names::MEMORY_ENTRY};
 use chrono::{DateTime, SecondsFormat, Utc};
+use rcrt_breadcrumb::{BreadcrumbListItem, NewBreadcrumb, TtlType, schema_names::MEMORY_ENTRY};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Selector, StoreError, schema_names::TOOL_GUIDE};
+use rcrt_breadcrumb::{
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Selector, StoreError, schema_names::TOOL_GUIDE,
+};
 use serde_json::Value;
 use uuid::Uuid;
 

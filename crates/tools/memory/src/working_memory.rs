@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use chrono::Utc;
 use rcrt_breadcrumb::{
     BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Profiles, Search, SearchMode,
     Selector, StoreError, schema_names::MEMORY_ENTRY,
 };
-use chrono::Utc;
 use rcrt_executors::TriggerChain;
 
 use crate::entry::{Entry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};

@@ -15,8 +15,8 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(target_os = "linux")]
 fn refuse(calls: &str) {
-    use rcrt_jail::walls::seccomp::{SeccompAction, install, rules};
     use nix::libc;
+    use rcrt_jail::walls::seccomp::{SeccompAction, install, rules};
     let numbers: Vec<i64> = calls
         .split(',')
         .map(|name| match name {

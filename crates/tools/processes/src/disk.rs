@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use nix::sys::statvfs::statvfs;
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use serde_json::json;
 
 /// The interval between two checks of the free space.

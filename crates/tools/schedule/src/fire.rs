@@ -1,8 +1,8 @@
 //! The record that a fire writes: a `schedule.fired.v1`, or a request that calls the task's tool.
 
-use rcrt_breadcrumb::{NewBreadcrumb, Profile, Profiles, ToolRequest, TtlType, schema_names};
 use chrono::{DateTime, SecondsFormat, Utc};
 use chrono_tz::Tz;
+use rcrt_breadcrumb::{NewBreadcrumb, Profile, Profiles, ToolRequest, TtlType, schema_names};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

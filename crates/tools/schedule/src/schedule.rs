@@ -1,7 +1,7 @@
 //! The context of a `schedule.v1`: a scheduled task and its state.
 
-use rcrt_breadcrumb::{Profile, Profiles};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Profile, Profiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::ToolCall;
 use rcrt_executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
-use futures::TryStreamExt;
 use rcrt_sandbox::{FetchRequest, Redirect};
 use url::Url;
 

@@ -1,7 +1,7 @@
+use chrono::{TimeZone, Utc};
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbView, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, TtlType, Visibility,
 };
-use chrono::{TimeZone, Utc};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{Annotations, Catalog, CatalogEntry, Profile, Registration, ToolFormat, ToolSource, Waiting};
 use proptest::prelude::*;
+use rcrt_breadcrumb::{Annotations, Catalog, CatalogEntry, Profile, Registration, ToolFormat, ToolSource, Waiting};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,5 +1,5 @@
-use rcrt_breadcrumb::{Event, EventKind, EventNumber};
 use chrono::{TimeZone, Utc};
+use rcrt_breadcrumb::{Event, EventKind, EventNumber};
 use serde_json::json;
 use uuid::Uuid;
 

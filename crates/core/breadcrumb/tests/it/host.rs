@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rcrt_breadcrumb::{Host, HostEntry};
 use proptest::prelude::*;
+use rcrt_breadcrumb::{Host, HostEntry};
 
 fn host(text: &str) -> Host {
     Host::parse(text).unwrap()

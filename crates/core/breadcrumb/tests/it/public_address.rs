@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rcrt_breadcrumb::{Purpose, reached_address, special_purpose};
 use proptest::prelude::*;
+use rcrt_breadcrumb::{Purpose, reached_address, special_purpose};
 
 #[test]
 fn every_special_block_is_refused_at_both_ends() {

@@ -1,9 +1,9 @@
+use chrono::Utc;
+use proptest::prelude::*;
 use rcrt_breadcrumb::{
     GrantedTool, HostEntry, MAX_SECRET_BYTES, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
     SecretUnavailable, Violations, is_secret_name, secret_hosts,
 };
-use chrono::Utc;
-use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 
-use rcrt_breadcrumb::{ContextMatch, ContextPath, Fuel, Matcher, OutOfFuel, Selector};
 use proptest::prelude::*;
+use rcrt_breadcrumb::{ContextMatch, ContextPath, Fuel, Matcher, OutOfFuel, Selector};
 use serde_json::{Value, json};
 
 use crate::object;

@@ -1,5 +1,5 @@
-use rcrt_breadcrumb::{AccessList, BootstrapMode, Implementation, Isolation, Language, ToolDefinition};
 use proptest::prelude::*;
+use rcrt_breadcrumb::{AccessList, BootstrapMode, Implementation, Isolation, Language, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::object;

@@ -1,5 +1,5 @@
-use rcrt_breadcrumb::Traceparent;
 use proptest::prelude::*;
+use rcrt_breadcrumb::Traceparent;
 
 const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

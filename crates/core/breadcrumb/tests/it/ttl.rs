@@ -1,9 +1,9 @@
 //! Times to live, compared with a model that has a clock.
 
-use rcrt_breadcrumb::{BreadcrumbChanges, Expiry, NewBreadcrumb, TimeToLive, TtlType, ttl_seconds};
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::option;
 use proptest::prelude::*;
+use rcrt_breadcrumb::{BreadcrumbChanges, Expiry, NewBreadcrumb, TimeToLive, TtlType, ttl_seconds};
 use serde_json::{Value, json};
 
 fn moment(seconds: i64) -> DateTime<Utc> {

@@ -1,7 +1,7 @@
 //! JSON Schemas: compiled, checked, and bounded.
 
-use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
 use proptest::prelude::*;
+use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
 use serde_json::{Value, json};
 
 fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {

@@ -1,9 +1,9 @@
 //! Any input gets a result and never a panic.
 
-use rcrt_breadcrumb::ToolDefinition;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use rcrt_breadcrumb::ToolDefinition;
 use rcrt_validate::{MAX_VIOLATIONS, Schema, seed};
+use serde_json::{Value, json};
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -9,8 +9,8 @@ mod template;
 mod tool;
 
 use rcrt_breadcrumb::{ToolDefinition, Violations};
-use serde_json::{Value, json};
 use rcrt_validate::Finding;
+use serde_json::{Value, json};
 
 /// A valid tool, with `changes` merged into the top level of its context.
 fn definition(changes: Value) -> ToolDefinition {

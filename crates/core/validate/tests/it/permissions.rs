@@ -1,7 +1,7 @@
 //! Which hosts a tool can name.
 
-use serde_json::json;
 use rcrt_validate::tool;
+use serde_json::json;
 
 use crate::{definition, short};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rcrt_breadcrumb::{ToolDefinition, Violations};
-use serde_json::{Value, json};
 use rcrt_validate::{Author, tool_as};
+use serde_json::{Value, json};
 
 use crate::read;
 

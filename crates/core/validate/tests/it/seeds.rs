@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rcrt_breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse, ToolSource};
-use serde_json::{Map, Value, json};
 use rcrt_validate::guide::Guide;
 use rcrt_validate::seed::{self, Seed};
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
 use rcrt_validate::{Author, Schema, tool_as};
+use serde_json::{Map, Value, json};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bootstrap-breadcrumbs")

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
 use rcrt_validate::template::Template;
+use serde_json::json;
 
 fn template() -> Template {
     let context = json!({

@@ -1,8 +1,8 @@
 //! All findings of a definition are reported at once, errors separate from warnings.
 
 use rcrt_breadcrumb::{ToolDefinition, Violations};
-use serde_json::{Value, json};
 use rcrt_validate::{Author, tool, tool_as};
+use serde_json::{Value, json};
 
 use crate::{definition, read, short};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustls::client::Resumption;
 use rcrt_sandbox::OpError;
+use rustls::client::Resumption;
 
 use super::address_check::AddressScope;
 use super::body::BufferedBytes;

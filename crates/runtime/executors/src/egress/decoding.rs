@@ -5,8 +5,8 @@ use std::io;
 
 use async_compression::tokio::bufread::GzipDecoder;
 use futures::{StreamExt, TryStreamExt, stream};
-use reqwest::header::{self, HeaderMap};
 use rcrt_sandbox::{BodyStream, OpError};
+use reqwest::header::{self, HeaderMap};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::type_error;

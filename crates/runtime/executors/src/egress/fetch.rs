@@ -6,11 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rcrt_breadcrumb::Host;
 use bytes::Bytes;
+use rcrt_breadcrumb::Host;
+use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, StatusCode};
-use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 use tokio::time::Instant;
 use url::{Position, Url};
 

@@ -1,7 +1,7 @@
 //! Header fields that tools write and read, and those that only the egress gate can set.
 
-use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use rcrt_sandbox::OpError;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::{EgressOptions, type_error};
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rcrt_breadcrumb::{EgressOutcome, EgressRecord, MAX_EGRESS_REASON};
 use chrono::Utc;
 use futures::{StreamExt, stream};
-use reqwest::{Method, StatusCode};
+use rcrt_breadcrumb::{EgressOutcome, EgressRecord, MAX_EGRESS_REASON};
 use rcrt_sandbox::{BodyStream, OpError};
+use reqwest::{Method, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;

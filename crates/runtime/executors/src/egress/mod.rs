@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
 use rcrt_sandbox::OpError;
+use rustls::pki_types::CertificateDer;
 
 use crate::Vault;
 

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use rcrt_sandbox::{FetchResponse, OpError};
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderName};
-use rcrt_sandbox::{FetchResponse, OpError};
 use url::Url;
 
 use super::type_error;

@@ -1,8 +1,8 @@
 //! The target of a request: the URL in its canonical form, and the URL of a redirect.
 
 use rcrt_breadcrumb::Host;
-use reqwest::header::{self, HeaderMap};
 use rcrt_sandbox::OpError;
+use reqwest::header::{self, HeaderMap};
 use url::Url;
 
 use super::type_error;

@@ -1,8 +1,8 @@
 //! One call as one HTTP exchange.
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 use serde_json::{Map, Value, json};
 use url::Url;

@@ -2,8 +2,9 @@
 //! beginning of a response in memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
@@ -41,7 +42,7 @@ impl LargeResponses {
     }
 
     fn of_tool(&self, tool: Uuid) -> Arc<Semaphore> {
-        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tool = self.by_tool.lock();
         if let Some(known) = by_tool.get(&tool).and_then(Weak::upgrade) {
             return known;
         }

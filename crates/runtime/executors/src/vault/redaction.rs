@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rcrt_breadcrumb::ToolFailure;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use rcrt_breadcrumb::ToolFailure;
 use rcrt_sandbox::{BodyStream, OpError};
 use serde_json::{Map, Value};
 

@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use rcrt_breadcrumb::Host;
-use reqwest::header::{HeaderName, HeaderValue};
 use rcrt_sandbox::OpError;
+use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::encoding::{in_form, in_json, in_query};

@@ -5,8 +5,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use axum::routing::{any, get as on_get, post};
-use rcrt_executors::egress::NetRules;
 use futures::{StreamExt, TryStreamExt, stream};
+use rcrt_executors::egress::NetRules;
 use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 
 use rcrt_test_servers::network::{LOOPBACK, Network, get, listed, serve, text};

@@ -1,8 +1,8 @@
 //! Which hosts and ports a permission allows, and which private ones an operator allows.
 
+use proptest::prelude::*;
 use rcrt_breadcrumb::{Host, HostEntry, NetPermission};
 use rcrt_executors::egress::{NetRules, PrivateHost};
-use proptest::prelude::*;
 
 fn listed(entries: &[&str]) -> NetRules {
     NetRules::read(&NetPermission::Listed(entries.iter().map(ToString::to_string).collect())).unwrap()

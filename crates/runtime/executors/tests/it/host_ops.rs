@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
+use opentelemetry::trace::FutureExt;
 use rcrt_breadcrumb::{BreadcrumbQuery, NewBreadcrumb, NewSecret, Profile};
 use rcrt_executors::{CallHostOps, EffectGate, HeldSecret, ProgressSink, ToolCall, TriggerChain, Vault, trace};
-use opentelemetry::trace::FutureExt;
 use rcrt_sandbox::{ApiCall, FetchRequest, HostOps, OpError, Redirect};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -151,7 +151,7 @@ async fn tool_can_request_tools_and_cannot_write_responses() {
     let answer = rcrt_breadcrumb::NewBreadcrumb {
         title: "an answer".into(),
         schema_name: Some("tool.response.v1".into()),
-        ..breadcrumb::NewBreadcrumb::default()
+        ..rcrt_breadcrumb::NewBreadcrumb::default()
     };
     let claim = rcrt_breadcrumb::ClaimRequest {
         runner_id: uuid::Uuid::new_v4(),

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_compression::tokio::write::GzipEncoder;
 use axum::body::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_executors::egress::{Connections, EgressContext, EgressOptions};
 use rcrt_executors::{HeldSecret, Vault};
-use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_sandbox::{FetchRequest, FetchResponse, OpError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

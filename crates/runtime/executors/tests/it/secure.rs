@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_compression::tokio::write::GzipEncoder;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
+use h2::server::SendResponse;
 use rcrt_executors::Vault;
 use rcrt_executors::egress::{Connections, EgressContext};
-use h2::server::SendResponse;
 use rcrt_sandbox::{FetchResponse, OpError};
 use tokio::io::AsyncWriteExt;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ErrorCode;
 use bytes::Bytes;
 use futures::StreamExt;
+use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect};
 use serde_json::{Value, json};
 use tokio::sync::Notify;

@@ -184,7 +184,8 @@ fn a_limit_of_the_host_is_reported_and_cannot_be_forged() {
         }
 
         async fn api(&self, _call: rcrt_sandbox::ApiCall) -> Result<Value, rcrt_sandbox::OpError> {
-            let reached = rcrt_breadcrumb::LimitReached { limit: rcrt_breadcrumb::LimitName::BreadcrumbsWritten, allowed: 100 };
+            let reached =
+                rcrt_breadcrumb::LimitReached { limit: rcrt_breadcrumb::LimitName::BreadcrumbsWritten, allowed: 100 };
             Err(rcrt_sandbox::OpError::exhausted(reached, "100 records were written"))
         }
     }

@@ -12,16 +12,16 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rcrt_breadcrumb::Limits;
 use nix::libc;
+use rcrt_breadcrumb::Limits;
 
-pub use rcrt_jail::cgroup::{Cgroups, Findings, Group};
 pub use meter::{Meter, MeterCheck};
+pub use rcrt_jail::cgroup::{Cgroups, Findings, Group};
 
 use crate::level::names;
 use crate::protocol::{Protection, ProtectionState};
-use rcrt_jail::cgroup::Controller;
 use process::Process;
+use rcrt_jail::cgroup::Controller;
 
 const MIB: u64 = 1024 * 1024;
 /// How much a process can grow beyond the memory of its call, in bytes: the engine's own tables,

@@ -1,7 +1,7 @@
 //! The JSON payloads.
 
-use rcrt_breadcrumb::{ErrorCode, LimitReached};
 use bytes::Bytes;
+use rcrt_breadcrumb::{ErrorCode, LimitReached};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
 use futures::StreamExt;
 use nix::unistd::ForkResult;
+use rcrt_breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
 use rcrt_sandbox::level;
 use rcrt_sandbox::protocol::{
     Begin, BodyEnd, CallDone, CallResult, FetchStart, Frame, Hello, Kind, MAX_CONSOLE_LINES, MAX_OPS_IN_FLIGHT,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{TenantQuotas, ttl_seconds};
 use clap::Args;
+use rcrt_breadcrumb::{TenantQuotas, ttl_seconds};
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
+use rcrt_store::{SecretsKeys, Store, StoreOptions};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
-use rcrt_store::{SecretsKeys, Store, StoreOptions};
 
 use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rcrt_breadcrumb::Tenancy;
-use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
+use rcrt_server::{
+    AllowedHosts, AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
+};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

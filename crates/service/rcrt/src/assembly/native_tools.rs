@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use rcrt_executors::egress::Egress;
 use rcrt_executors::{BuiltinExecutor, NativeTool};
 use rcrt_processes::DiskBounds;
-use url::Url;
 use rcrt_web::SearchChoice;
+use url::Url;
 
 use super::runner_task::this_program;
 use super::working_folder::working_folder;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rcrt_breadcrumb::Breadcrumbs;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use rcrt_breadcrumb::Breadcrumbs;
 use rcrt_executors::egress::{Egress, EgressOptions};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use rcrt_runner::{Runner, RunnerOptions};

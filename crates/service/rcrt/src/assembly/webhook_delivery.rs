@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumbs, Deliveries};
 use clap::Args;
+use rcrt_breadcrumb::{Breadcrumbs, Deliveries};
 use rcrt_executors::egress::{DeniedHost, Egress, EgressOptions, PrivateHost};
+use rcrt_webhooks::{Deliverer, DeliveryOptions};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use rcrt_webhooks::{Deliverer, DeliveryOptions};
 
 use super::{EgressLogChannel, EgressLogWriter};
 

@@ -1,8 +1,8 @@
 //! `rcrt audit`: the requests of tools and webhooks to other servers.
 
-use rcrt_breadcrumb::{Breadcrumbs, EgressOutcome, EgressQuery, ttl_seconds};
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
+use rcrt_breadcrumb::{EgressLog, EgressOutcome, EgressQuery, ttl_seconds};
 use serde_json::Value;
 use uuid::Uuid;
 

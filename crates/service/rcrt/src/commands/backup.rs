@@ -80,7 +80,8 @@ impl Backup {
         let key = ::rcrt_backup::BackupKey::derive(id, &key);
         let programs = direct.programs(config, progress).await?;
         progress.step("Writing the backup");
-        let facts = rcrt_store::backup_facts(&direct.admin_url).await.context("the database is not an RCRT database")?;
+        let facts =
+            rcrt_store::backup_facts(&direct.admin_url).await.context("the database is not an RCRT database")?;
         let manifest = Manifest {
             format: Manifest::FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumb, Breadcrumbs, CatalogEntry, StoreError};
 use clap::{Args, ValueEnum};
+use rcrt_breadcrumb::{Breadcrumb, CatalogEntry, Records, StoreError};
 use rcrt_client::Client;
 use rcrt_load::{Pace, Plan, PlanError, drive};
 use serde_json::{Value, json};

@@ -1,16 +1,17 @@
 //! The two ways to make a call under load. Both use only the public API, as an agent does.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
-    Breadcrumbs, ErrorCode, Event, EventKind, EventStream, ResponseStatus, StoreError, ToolRequest, ToolResponse,
+    ErrorCode, Event, EventKind, EventStream, Events, Records, ResponseStatus, StoreError, ToolRequest, ToolResponse,
     schema_names,
 };
 use rcrt_client::{Client, Invocation, Invoked};
-use futures::StreamExt;
 use rcrt_load::Target;
 use serde::Deserialize;
 use serde_json::Value;
@@ -146,7 +147,7 @@ impl Drop for WaiterGuard<'_> {
 }
 
 fn locked(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    waiting.lock()
 }
 
 /// Hands each response to its waiter. When the stream ends permanently, all waiters get an error.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
 use clap::Args;
+use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
 use rcrt_executors::egress::PrivateHost;
-use serde_json::json;
 use rcrt_validate::Author;
+use serde_json::json;
 
 use super::required_secrets::KnownSecrets;
 use crate::config::Config;

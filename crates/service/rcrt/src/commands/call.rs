@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::Args;
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, CallState, ErrorCode, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
     ToolRequest, ToolResponse,
 };
-use clap::Args;
 use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, StoreError, schema_names};
 use futures::StreamExt;
+use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, StoreError, schema_names};
 
 use crate::seed::SeedSet;
 

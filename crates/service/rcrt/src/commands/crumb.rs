@@ -1,12 +1,12 @@
 //! `rcrt crumb`: reads, lists, writes and watches records.
 
 use anyhow::Context;
+use clap::{Args, Subcommand};
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher,
     NewBreadcrumb, Selector, StoreError,
 };
-use clap::{Args, Subcommand};
-use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;

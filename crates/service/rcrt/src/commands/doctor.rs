@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rcrt_breadcrumb::StoreError;
 use clap::Args;
+use rcrt_breadcrumb::StoreError;
 use rcrt_sandbox::{CgroupLocation, Level, Protection, ProtectionState, Report, Sandbox, SandboxOptions, level};
 use serde::Serialize;
 use url::Url;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use serde_json::json;
 use rcrt_store::{Imported, OnConflict};
+use serde_json::json;
 
 use crate::assembly::{DEFAULT_TENANT, DirectDatabase, check_url};
 use crate::config::Config;

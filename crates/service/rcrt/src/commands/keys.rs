@@ -1,8 +1,8 @@
 //! `rcrt keys`: key rotation while servers run.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 use rcrt_store::Rewrapped;
+use serde_json::json;
 
 use crate::assembly::{DirectDatabase, check_url};
 use crate::config::Config;

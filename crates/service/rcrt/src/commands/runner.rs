@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use clap::Args;
+use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
 use rcrt_schemas::Schemas;
 

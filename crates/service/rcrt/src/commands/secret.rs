@@ -2,8 +2,8 @@
 //! from the command line.
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumbs, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, schema_names};
 use clap::{Args, Subcommand};
+use rcrt_breadcrumb::{Breadcrumbs, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, schema_names};
 use serde_json::json;
 use uuid::Uuid;
 

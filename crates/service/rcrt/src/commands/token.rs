@@ -4,11 +4,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use rcrt_breadcrumb::{NewAgent, Profile, Role};
 use clap::{Args, Subcommand};
+use rcrt_breadcrumb::{NewAgent, Profile, Role};
 use rcrt_client::{Client, Credentials, Revoke, TokenRequest};
-use serde_json::json;
 use rcrt_server::{TokenKey, VerifiedToken};
+use serde_json::json;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 

@@ -1,11 +1,11 @@
 //! `rcrt tool`: existing tools, and files that become tools.
 
+use clap::{Args, Subcommand};
+use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
 };
-use clap::{Args, Subcommand};
 use rcrt_client::Client;
-use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use rcrt_executors::egress::PrivateHost;
-use serde_json::json;
 use rcrt_validate::Author;
+use serde_json::json;
 
 use crate::exit::Failure;
 use crate::output::{Output, Style};

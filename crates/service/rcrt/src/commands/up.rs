@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rcrt_breadcrumb::{Breadcrumb, ToolRequest};
 use clap::Args;
+use rcrt_breadcrumb::{Breadcrumb, ToolRequest};
 use rcrt_client::{Client, Credentials};
+use rcrt_validate::Author;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use url::Url;
 use uuid::Uuid;
-use rcrt_validate::Author;
 
 use super::catalog_wait;
 use crate::assembly::{

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
 use rcrt_store::SecretsKey;
+use serde::{Deserialize, Serialize};
 
 use super::files::{self, KEY_BYTES};
 use super::{KeyKind, Keyring, Keys};
@@ -27,7 +27,7 @@ impl KeyFile {
         if path.exists() {
             return Err(Failure::Refused(format!("{} already exists", path.display())).into());
         }
-        rcrt_files::put(path, format!("{}\n", serde_json::to_string(self)?).as_bytes())
+        files::put(path, format!("{}\n", serde_json::to_string(self)?).as_bytes())
             .with_context(|| format!("the keys cannot be written to {}", path.display()))
     }
 

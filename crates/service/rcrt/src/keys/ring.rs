@@ -59,7 +59,7 @@ impl Keyring {
     pub fn load(&self) -> anyhow::Result<Vec<(String, [u8; KEY_BYTES])>> {
         let mut keys = Vec::new();
         for path in std::iter::once(self.present()).chain(self.others()?) {
-            let key = match rcrt_files::read(&path) {
+            let key = match files::read(&path) {
                 Ok(key) => key,
                 // The file was deleted or renamed after the listing.
                 Err(_) if path != self.present() && !path.exists() => continue,
@@ -99,35 +99,35 @@ impl Keyring {
     /// Creates the next key, which already verifies and decrypts but is not used yet. Returns its
     /// file, for other servers of the same store.
     pub fn prepare(&self) -> anyhow::Result<PathBuf> {
-        rcrt_files::create(&self.next())?;
+        files::create(&self.next())?;
         Ok(self.next())
     }
 
     /// Makes the prepared key, or a new one, the current key. The previous one stays as an older
     /// key. Returns the id of the new one.
     pub fn rotate(&self) -> anyhow::Result<String> {
-        let old = rcrt_files::read(&self.present())?;
+        let old = files::read(&self.present())?;
         let kept = self.folder.join(format!("{}-{}.key", self.name(), self.id(&old)?));
         match std::fs::hard_link(self.present(), &kept) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 return Err(error).with_context(|| format!("the old key cannot be copied to {}", kept.display()));
             }
-            _ => rcrt_files::sync_folder(&kept)?,
+            _ => files::sync_folder(&kept)?,
         }
         let next = self.prepare()?;
-        let id = self.id(&rcrt_files::read(&next)?)?;
+        let id = self.id(&files::read(&next)?)?;
         std::fs::rename(&next, self.present())
             .with_context(|| format!("{} cannot be replaced", self.present().display()))?;
-        rcrt_files::sync_folder(&self.present())?;
+        files::sync_folder(&self.present())?;
         Ok(id)
     }
 
     /// Deletes the older keys, except those that `is_needed` and a prepared key.
     pub fn drop_older(&self, is_needed: impl Fn(&str) -> bool) -> anyhow::Result<Vec<DroppedKey>> {
-        let in_use = self.id(&rcrt_files::read(&self.present())?)?;
+        let in_use = self.id(&files::read(&self.present())?)?;
         let mut dropped = Vec::new();
         for path in self.others()?.into_iter().filter(|path| *path != self.next()) {
-            let id = self.id(&rcrt_files::read(&path)?)?;
+            let id = self.id(&files::read(&path)?)?;
             if id != in_use && is_needed(&id) {
                 continue;
             }
@@ -136,21 +136,21 @@ impl Keyring {
                 dropped.push(DroppedKey { id });
             }
         }
-        rcrt_files::sync_folder(&self.present())?;
+        files::sync_folder(&self.present())?;
         Ok(dropped)
     }
 
     /// Adds a key to a folder: as the current key if there is none, else as an older key.
     pub fn admit(data: &Path, kind: KeyKind, key: &[u8; KEY_BYTES]) -> anyhow::Result<()> {
-        let ring = Self::new(&rcrt_files::private_folder(data)?, kind);
+        let ring = Self::new(&files::private_folder(data)?, kind);
         let id = ring.id(key)?;
         if !ring.present().exists() {
-            return rcrt_files::put(&ring.present(), key);
+            return files::put(&ring.present(), key);
         }
         if ring.load()?.iter().any(|(known, _)| *known == id) {
             return Ok(());
         }
-        rcrt_files::put(&ring.folder.join(format!("{}-{id}.key", ring.name())), key)
+        files::put(&ring.folder.join(format!("{}-{id}.key", ring.name())), key)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Detects changes of the keys in a folder.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::ring::Keyring;
+use parking_lot::Mutex;
 
 /// The resolution of a folder's modification time: two changes within it can have the same time.
 const STEP: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ impl KeyWatcher {
     pub(super) fn load(&self) -> anyhow::Result<Vec<[u8; 32]>> {
         let changed_at = self.changed_at();
         let keys: Vec<[u8; 32]> = self.ring.load()?.into_iter().map(|(_, key)| key).collect();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         *seen = LoadedKeys { changed_at, keys: keys.clone() };
         Ok(keys)
     }
@@ -39,7 +39,7 @@ impl KeyWatcher {
     /// and keeps the known ones.
     pub(super) fn changed(&self) -> Option<Vec<[u8; 32]>> {
         let known = {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = self.seen.lock();
             if seen.changed_at.is_some() && seen.changed_at == self.changed_at() {
                 return None;
             }

@@ -34,7 +34,8 @@ enum SettingKind {
 }
 
 /// Characters of a result, with the same bounds as in requests.
-const CHARACTERS: SettingKind = SettingKind::Number(*rcrt_breadcrumb::RESULT_CHARS.start(), *rcrt_breadcrumb::RESULT_CHARS.end());
+const CHARACTERS: SettingKind =
+    SettingKind::Number(*rcrt_breadcrumb::RESULT_CHARS.start(), *rcrt_breadcrumb::RESULT_CHARS.end());
 
 pub const SETTINGS: &[Setting] = &[
     Setting {

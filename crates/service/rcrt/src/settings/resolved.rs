@@ -78,7 +78,7 @@ impl Resolved {
         Ok(rcrt_memory::large_result::Settings {
             max_result_chars: self.size("results.max_chars")?,
             models: models.collect::<anyhow::Result<_>>()?,
-            ..memory::large_result::Settings::default()
+            ..rcrt_memory::large_result::Settings::default()
         })
     }
 
@@ -91,7 +91,7 @@ impl Resolved {
             chunk_chars: self.size("web.chunk_size")?,
             chunk_keep: Duration::from_mins(self.number("web.chunk_ttl_minutes")?),
             results: self.large_results()?,
-            ..web::Settings::default()
+            ..rcrt_web::Settings::default()
         })
     }
 
@@ -99,7 +99,7 @@ impl Resolved {
         Ok(rcrt_schedule::Settings {
             timezone: rcrt_schedule::zone(self.text("schedule.timezone")).map_err(anyhow::Error::msg)?,
             least_distance: Duration::from_secs(self.number("schedule.min_interval_seconds")?),
-            ..schedule::Settings::default()
+            ..rcrt_schedule::Settings::default()
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The database: an external Postgres, and the embedded one.
 
+use rcrt_test_database::TestDatabase;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
-use rcrt_test_database::TestDatabase;
 
 use crate::program::{Ran, Running, rcrt};
 

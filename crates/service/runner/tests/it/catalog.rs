@@ -91,7 +91,8 @@ async fn a_large_catalog_is_split_and_a_change_rewrites_one_part() {
     }
     fixture.catalog(|catalog| catalog.tools.is_empty()).await;
     let is_surplus = |event: &rcrt_breadcrumb::Event| {
-        event.kind == rcrt_breadcrumb::EventKind::Deleted && event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
+        event.kind == rcrt_breadcrumb::EventKind::Deleted
+            && event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
     };
     fixture.events(before.len() - 1, is_surplus).await;
     assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await.len(), 1);
@@ -162,7 +163,7 @@ async fn a_catalog_change_triggers_no_tool() {
     let marker = rcrt_breadcrumb::NewBreadcrumb {
         title: "marker".into(),
         tags: vec!["marker".into()],
-        ..breadcrumb::NewBreadcrumb::default()
+        ..rcrt_breadcrumb::NewBreadcrumb::default()
     };
     fixture.create(marker).await;
     fake.until(|progress| progress.begun == 1).await;

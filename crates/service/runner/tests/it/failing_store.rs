@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream,
-    schema_names,
-};
 use futures::StreamExt;
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Found, HeldLease, Lease, NewBreadcrumb,
+    NewSecret, Records, Release, Rights, Search, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription,
+    Selectors, StoreError, SubscribeOptions, SubscriptionStream, schema_names,
+};
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
@@ -71,7 +71,7 @@ fn away() -> StoreError {
 }
 
 #[async_trait]
-impl Breadcrumbs for FailingStore {
+impl Records for FailingStore {
     async fn create(&self, record: NewBreadcrumb, key: Option<&str>) -> Result<Created, StoreError> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_RUNNER) {
             return self.store.create(record, key).await;
@@ -81,21 +81,26 @@ impl Breadcrumbs for FailingStore {
         let _permit = self.tells.acquire().await.unwrap();
         created
     }
+
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         let _permit = self.gets.acquire().await.unwrap();
         self.store.get(id).await
     }
+
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
         self.history_asked.notify_one();
         let _permit = self.histories.acquire().await.unwrap();
         self.store.history(id).await
     }
+
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         self.store.update(id, version, changes).await
     }
+
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
         self.store.delete(id, version).await
     }
+
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         match query.selector.schema_name.as_deref() {
             Some(schema_names::TOOL_ERROR) => {}
@@ -112,15 +117,20 @@ impl Breadcrumbs for FailingStore {
         self.reports_given.send_modify(|given| *given += 1);
         listed
     }
+
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.store.search(search).await
     }
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        self.store.acting_for(agent)
-    }
+}
+
+impl Rights for FailingStore {}
+
+#[async_trait]
+impl Events for FailingStore {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
+
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         let followed = self.store.subscribe(options).await?;
         if self.events_break.load(Ordering::SeqCst) {
@@ -136,31 +146,45 @@ impl Breadcrumbs for FailingStore {
         };
         Ok(followed.then(given).boxed())
     }
+}
+
+#[async_trait]
+impl Selectors for FailingStore {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.create_selector(selector).await
     }
+
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
         self.store.selectors().await
     }
+
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.update_selector(id, selector).await
     }
+
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_selector(id).await
     }
+}
+
+#[async_trait]
+impl CallQueue for FailingStore {
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.store.claim(claim).await
     }
+
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         self.starts.send_modify(|starts| *starts += 1);
         self.store.start(lease, max_attempts).await
     }
+
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
         if self.heartbeats_fail.load(Ordering::SeqCst) {
             return Err(away());
         }
         self.store.heartbeat(leases, lease_ms).await
     }
+
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         let fails = |left: u32| left.checked_sub(1);
         if self.completes_fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok() {
@@ -168,34 +192,55 @@ impl Breadcrumbs for FailingStore {
         }
         self.store.complete(lease, response).await
     }
+
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
         self.store.release(lease, release).await
     }
+
     async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
         self.store.call(request).await
     }
+
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.store.cancel(request).await
     }
+}
+
+#[async_trait]
+impl Secrets for FailingStore {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         self.store.create_secret(secret).await
     }
+
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
         self.store.secrets().await
     }
+
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         self.store.update_secret(id, changes).await
     }
+
     async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         self.store.grant_secret(id, tool_id).await
     }
+
     async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         self.store.revoke_secret(id, tool_id).await
     }
+
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_secret(id).await
     }
+
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         self.store.decrypt_secret(id, reason, for_tool).await
+    }
+}
+
+impl EgressLog for FailingStore {}
+
+impl Breadcrumbs for FailingStore {
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        self.store.acting_for(agent)
     }
 }

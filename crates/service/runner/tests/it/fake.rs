@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use rcrt_executors::{Executor, Executors, ToolCall, ToolOutput};
-use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, Event, EventNumber,
     Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest, ToolResponse, schema_names,
 };
-use futures::StreamExt;
 use rcrt_runner::{Runner, RunnerError, RunnerOptions};
-use serde_json::{Value, json};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -42,7 +42,8 @@ impl Fixture {
         let owner = store.ensure_tenant("test").await.unwrap().id;
         let mut agents = Vec::new();
         for name in ["person", "runner"] {
-            let agent = NewAgent { name: name.into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
+            let agent =
+                NewAgent { name: name.into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
             let agent = store.create_agent(owner, agent).await.unwrap().agent;
             let identity = Identity {
                 owner_id: owner,

@@ -112,7 +112,7 @@ async fn a_waiting_tool_is_not_triggered_and_bootstraps_when_ready() {
     let news = |title: &str| rcrt_breadcrumb::NewBreadcrumb {
         title: title.into(),
         tags: vec!["news".into()],
-        ..breadcrumb::NewBreadcrumb::default()
+        ..rcrt_breadcrumb::NewBreadcrumb::default()
     };
     fixture.create(news("one")).await;
     // Uses the same queue of events: all effects of the first event exist when this tool has run.

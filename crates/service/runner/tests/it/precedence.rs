@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewSecret, ResponseStatus, ToolResponse, schema_names};
 use futures::StreamExt;
+use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewSecret, ResponseStatus, ToolResponse, schema_names};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
 use rcrt_breadcrumb::{
     CallState, Created, ErrorCode, NewBreadcrumb, ResponseStatus, StoreError, ToolFailure, ToolRequest, ToolResponse,
 };
 use rcrt_conformance::Busy;
 use rcrt_executors::NeverOpened;
-use futures::FutureExt;
 use rcrt_runner::RunnerOptions;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};

@@ -63,7 +63,10 @@ async fn a_matching_record_causes_one_request_across_runners() {
 /// What a tool's code does through `context.api`.
 async fn api(call: &rcrt_executors::ToolCall, egress: &Arc<Egress>, api: ApiCall) -> Result<Value, ToolFailure> {
     let world = CallHostOps::new(egress.clone(), call).unwrap();
-    world.api(api).await.map_err(|error| ToolFailure::new(rcrt_breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
+    world
+        .api(api)
+        .await
+        .map_err(|error| ToolFailure::new(rcrt_breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
 }
 
 #[tokio::test]
@@ -106,7 +109,8 @@ async fn tools_do_not_trigger_themselves_directly_or_through_others() {
         let mut left = 2;
         fixture
             .event(|event| {
-                let is_mark = event.context.get("marked").is_some() && event.kind == rcrt_breadcrumb::EventKind::Updated;
+                let is_mark =
+                    event.context.get("marked").is_some() && event.kind == rcrt_breadcrumb::EventKind::Updated;
                 left -= i32::from(is_mark);
                 left == 0
             })
@@ -120,7 +124,7 @@ async fn tools_do_not_trigger_themselves_directly_or_through_others() {
         assert!((1..=20).contains(&count), "{tool} ran {count} times");
     }
     // A change by another agent makes a version without the chain: it triggers again.
-    let record = rcrt_breadcrumb::Breadcrumbs::get(&*fixture.person, id).await.unwrap();
+    let record = rcrt_breadcrumb::Records::get(&*fixture.person, id).await.unwrap();
     assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
     let before = triggered(&fixture, "marker").await.len();
     let runner = fixture.start(&fake);

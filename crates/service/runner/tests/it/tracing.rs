@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once};
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_executors::trace;
 use opentelemetry::trace::{SpanKind, Status, TraceId};
 use opentelemetry::{Context, Value as Attribute, global};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_executors::trace;
 use serde_json::{Value, json};
 
 use crate::fake::Fake;

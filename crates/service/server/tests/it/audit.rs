@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use rcrt_breadcrumb::Role;
 use chrono::{Days, NaiveDate, Utc};
+use rcrt_breadcrumb::Role;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
-use serde_json::{Value, json};
 use rcrt_server::{AllowedHosts, AuthMode, Server, ServerError, ServerOptions, TokenError, TokenKey};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 

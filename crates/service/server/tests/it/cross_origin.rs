@@ -1,8 +1,8 @@
 //! What a browser allows a page of another origin to do.
 
 use rcrt_breadcrumb::Role;
-use serde_json::json;
 use rcrt_server::{AllowedOrigins, AuthMode, Server, ServerError, ServerOptions};
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::harness::{Answer, World, answer, key, note};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Identity, Role, Tenancy};
 use futures::StreamExt;
+use rcrt_breadcrumb::{Identity, Role, Tenancy};
 use serde_json::{Value, json};
 
 use rcrt_server::{AuthMode, ServerLimits, StreamOptions};

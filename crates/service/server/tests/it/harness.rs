@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use rcrt_breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
-use reqwest::{Method, StatusCode, header::HeaderMap};
 use rcrt_schemas::Schemas;
-use serde_json::{Value, json};
 use rcrt_server::{AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
-use sqlx::Connection;
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use reqwest::{Method, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+use sqlx::Connection;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

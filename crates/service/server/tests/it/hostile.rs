@@ -1,8 +1,8 @@
 //! Attacks on the server that must not work.
 
-use rcrt_breadcrumb::{Identity, NewBreadcrumb, Profile, Role, Tenancy};
 use futures::{StreamExt, TryStreamExt, stream};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use rcrt_breadcrumb::{Identity, NewBreadcrumb, Profile, Role, Tenancy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

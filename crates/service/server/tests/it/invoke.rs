@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use chrono::Utc;
+use futures::{StreamExt, future::join_all};
 use rcrt_breadcrumb::{
     Breadcrumbs, Claim, ClaimRequest, ErrorCode, EventStream, Identity, LeaseStatus, Profile, Role, Tenancy,
     ToolFailure, ToolFormat, ToolRequest, ToolResponse,
 };
-use chrono::Utc;
-use futures::{StreamExt, future::join_all};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

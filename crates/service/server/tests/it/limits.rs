@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
-use serde_json::json;
 use rcrt_server::{AuthMode, Rate, ServerLimits};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

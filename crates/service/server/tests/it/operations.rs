@@ -4,11 +4,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
     Role, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
-use chrono::{DateTime, Utc};
 use rcrt_server::{AuthMode, Server, ServerOptions};
 use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use rcrt_breadcrumb::Role;
 use futures::future::join_all;
+use rcrt_breadcrumb::Role;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, World, answer, note};

@@ -1,8 +1,8 @@
 //! Requests of RCRT's clients: accepted as RCRT does with `rcrt_compat`, and refused without.
 
 use rcrt_breadcrumb::{Role, Tenancy};
-use serde_json::{Value, json};
 use rcrt_server::AuthMode;
+use serde_json::{Value, json};
 
 use crate::harness::{World, answer, note};
 

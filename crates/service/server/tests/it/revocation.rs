@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Identity, Profile, Role};
-use serde_json::{Value, json};
 use rcrt_server::AuthMode;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{

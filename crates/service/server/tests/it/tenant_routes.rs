@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_server::AuthMode;
 use reqwest::Method;
 use serde_json::{Value, json};
-use rcrt_server::AuthMode;
 use uuid::Uuid;
 
 use crate::harness::{Answer, World, answer, key, note};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Retention, StoreError};
-use uuid::Uuid;
 use rcrt_webhooks::DeliveryOptions;
+use uuid::Uuid;
 
 use crate::harness::{Delivering, Receiver, World, options, status};
 

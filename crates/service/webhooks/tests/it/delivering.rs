@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewWebhook, Role, Selector, Sensitivity, Visibility};
-use serde_json::json;
 use rcrt_webhooks::DeliveryOptions;
+use serde_json::json;
 
 use crate::harness::{Delivering, Receiver, World, options, status};
 

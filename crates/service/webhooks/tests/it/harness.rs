@@ -16,16 +16,16 @@ use rcrt_breadcrumb::{
     WebhookSecret, Webhooks,
 };
 use rcrt_executors::egress::{Egress, EgressOptions, Resolver};
-use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use rcrt_test_servers::network::{LOOPBACK, Names, serve};
+use rcrt_webhooks::{Deliverer, DeliveryOptions};
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use rcrt_webhooks::{Deliverer, DeliveryOptions};
 
 pub const HOST: &str = "receiver.test";
 

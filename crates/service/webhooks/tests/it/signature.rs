@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest, Sha256};
 use rcrt_webhooks::sign;
+use sha2::{Digest, Sha256};
 
 use crate::harness::{Delivering, Receiver, World, options, status};
 

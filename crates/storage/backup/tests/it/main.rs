@@ -10,10 +10,10 @@ use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, NewAgent, NewBreadcrumb, NewSecret, Profile, Role, StoreError,
     Tenancy,
 };
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{SecretsKey, Store, StoreOptions, backup_facts, count_events_on, empty_for_restore};
-use tempfile::TempDir;
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
+use tempfile::TempDir;
 use tokio::sync::watch;
 
 struct World {
@@ -219,7 +219,8 @@ async fn no_file_is_overwritten_and_a_failure_leaves_none() {
     assert!(matches!(again, BackupError::Exists { .. }), "{again}");
 
     let server = TestDatabase::server().await;
-    let nowhere = Database { url: server.url(rcrt_postgres::SUPERUSER, "no_such_database"), ..at(&world.database).await };
+    let nowhere =
+        Database { url: server.url(rcrt_postgres::SUPERUSER, "no_such_database"), ..at(&world.database).await };
     let elsewhere = folder.path().join("other");
     let failed = rcrt_backup::write(&nowhere, &manifest, &elsewhere, &key(1)).await.unwrap_err();
     assert!(matches!(&failed, BackupError::Failed { output, .. } if output.contains("no_such_database")), "{failed}");

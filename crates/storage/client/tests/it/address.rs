@@ -1,6 +1,6 @@
 //! Addresses without an RCRT server.
 
-use rcrt_breadcrumb::{Breadcrumbs, StoreError};
+use rcrt_breadcrumb::{Secrets, StoreError};
 use rcrt_client::{Client, Credentials};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStatus, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest,
-    HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode,
-    SecretChanges, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violation, Violations,
-    Webhooks,
-};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, AgentStatus, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, CallQueue,
+    ClaimRequest, HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Records, Release, Role,
+    Search, SearchMode, SecretChanges, Secrets, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage,
+    TokenRevocation, Violation, Violations, Webhooks,
+};
 use rcrt_client::{Client, Credentials};
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
 use rcrt_store::Store;

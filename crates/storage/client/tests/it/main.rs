@@ -11,5 +11,5 @@ mod tokens;
 mod tools;
 
 mod conformance {
-    ::conformance::suite!(crate::harness::ClientHarness::start);
+    ::rcrt_conformance::suite!(crate::harness::ClientHarness::start);
 }

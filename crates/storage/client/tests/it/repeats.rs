@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, CallState, ClaimRequest, Lease, NewSecret, Release, StoreError,
-    ToolRequest,
+    BreadcrumbChanges, BreadcrumbQuery, CallQueue, CallState, ClaimRequest, Lease, NewSecret, Records, Release,
+    Secrets, StoreError, ToolRequest,
 };
 use rcrt_client::{Client, Credentials};
 use serde_json::json;

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rcrt_breadcrumb::{Breadcrumbs, EventNumber, EventStream, Role, StoreError};
+use futures::StreamExt;
+use rcrt_breadcrumb::{Breadcrumbs, EventNumber, EventStream, Events, Role, StoreError};
 use rcrt_client::{Client, Credentials};
 use rcrt_conformance::Harness;
-use futures::StreamExt;
 use rcrt_server::TokenKey;
 
 use crate::harness::{ClientHarness, note};

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use rcrt_breadcrumb::{Breadcrumbs, NewAgent, Role, StoreError};
+use rcrt_breadcrumb::{Events, NewAgent, Role, Secrets, StoreError};
 use rcrt_client::{Client, Credentials, TokenRequest};
 use rcrt_conformance::Harness;
 use rcrt_server::TokenKey;
@@ -58,7 +58,11 @@ async fn agents_are_created_listed_and_deleted_over_http() {
     let client = harness.client_at(harness.address, &curator);
     assert_eq!(client.health().await.unwrap().status, "ok");
     let made = client
-        .create_agent(NewAgent { name: "new".into(), roles: vec![Role::Emitter], profile: rcrt_breadcrumb::Profile::Main })
+        .create_agent(NewAgent {
+            name: "new".into(),
+            roles: vec![Role::Emitter],
+            profile: rcrt_breadcrumb::Profile::Main,
+        })
         .await
         .unwrap();
     assert_eq!(client.agents().await.unwrap().len(), 2);

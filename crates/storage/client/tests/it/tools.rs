@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rcrt_breadcrumb::{
-    Annotations, BreadcrumbQuery, Breadcrumbs, Catalog, CatalogEntry, NewAgent, Profile, Registration, Role,
-    StoreError, ToolFormat, ToolSource, Waiting,
+    Annotations, BreadcrumbQuery, Catalog, CatalogEntry, Events, NewAgent, Profile, Registration, Role, StoreError,
+    ToolFormat, ToolSource, Waiting,
 };
 use rcrt_client::{Client, Credentials, Invocation, Invoked, TokenRequest};
 use rcrt_conformance::{

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
-use tokio::sync::OnceCell;
 use rcrt_wheel::Wheel;
+use tokio::sync::OnceCell;
 
 use self::model::Model;
 use self::model_thread::ModelThread;

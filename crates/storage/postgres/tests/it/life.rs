@@ -59,8 +59,9 @@ async fn data_survives_a_restart() {
     postgres.stop().await;
 
     let steps = Mutex::new(Vec::new());
-    let postgres =
-        rcrt_postgres::start(options(folder.path()), &|step| steps.lock().unwrap().push(step.to_owned())).await.unwrap();
+    let postgres = rcrt_postgres::start(options(folder.path()), &|step| steps.lock().unwrap().push(step.to_owned()))
+        .await
+        .unwrap();
     let row = sqlx::query("SELECT word FROM kept").fetch_one(&mut connect(&postgres).await).await.unwrap();
     assert_eq!(row.get::<String, _>("word"), "Grüße");
     assert_eq!(*steps.lock().unwrap(), Vec::<String>::new(), "nothing is prepared a second time");

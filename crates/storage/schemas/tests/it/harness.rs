@@ -1,16 +1,17 @@
 //! The layer over a store with its own database, and helpers that build definitions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy};
 use rcrt_conformance::harness::object;
 use rcrt_conformance::{Agent, Harness};
 use rcrt_schemas::Schemas;
-use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 pub struct LayerHarness {
@@ -31,7 +32,8 @@ impl LayerHarness {
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
-        let schemas = Schemas::over(store.clone());
+        // Tests hold checks for as long as they need, however slow the machine is.
+        let schemas = Schemas::with_check_timeout(store.clone(), Duration::from_secs(600));
         Self { database, store, schemas }
     }
 

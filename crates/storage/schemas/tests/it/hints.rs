@@ -1,8 +1,8 @@
 //! Hints on any record: they never panic, never exceed their limits, and never show excluded
 //! fields.
 
-use rcrt_breadcrumb::BreadcrumbView;
 use proptest::prelude::*;
+use rcrt_breadcrumb::BreadcrumbView;
 use rcrt_schemas::hints::{Hints, MAX_VIEW_BYTES};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

@@ -13,5 +13,5 @@ mod validation;
 mod views;
 
 mod conformance {
-    ::conformance::suite!(crate::harness::LayerHarness::start);
+    ::rcrt_conformance::suite!(crate::harness::LayerHarness::start);
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles};
 use sqlx::PgConnection;
 use uuid::Uuid;
 

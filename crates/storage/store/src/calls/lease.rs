@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations};
+use rcrt_breadcrumb::{
+    CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations,
+};
 use uuid::Uuid;
 
 use super::deadlines::NOT_RUN;

@@ -1,8 +1,9 @@
 //! The runners in this process that take calls while their requests are written.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{LocalRunner, LocalRunnerGuard};
 use uuid::Uuid;
 
@@ -23,7 +24,7 @@ pub(crate) struct LocalRunners {
 impl LocalRunners {
     fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, Vec<Runner>>> {
         // Nothing here panics while it holds the lock.
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tenants.lock()
     }
 
     /// The first reservation of a runner, and whose that runner is.

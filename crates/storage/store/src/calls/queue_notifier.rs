@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ pub(crate) struct QueueWaiter(AtomicU64);
 
 impl QueueNotifier {
     fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, watch::Sender<u64>>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tenants.lock()
     }
 
     pub(crate) fn queued(&self, owner_id: Uuid) {

@@ -1,10 +1,10 @@
 //! What the queue stores of a request, and the state of a request.
 
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     Call, CallState, Lease, NewBreadcrumb, Profile, Profiles, Reservation, StoreError, ToolFailure, ToolRequest,
     schema_names,
 };
-use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! Responses that the store writes itself, when no runner can.
 
-use rcrt_breadcrumb::{CallState, ToolFailure, ToolResponse, Visibility};
 use chrono::Utc;
+use rcrt_breadcrumb::{CallState, ToolFailure, ToolResponse, Visibility};
 use serde_json::{Map, json};
 use uuid::Uuid;
 

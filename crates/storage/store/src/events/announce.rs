@@ -4,9 +4,10 @@
 //! process. A third field, `selectors`, means that an agent's selectors changed.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Connection, PgConnection};
 use tokio::sync::Notify;
@@ -51,7 +52,7 @@ impl Announcer {
     }
 
     fn tell(&self, owner_id: Uuid, what: Topic) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert((owner_id, what));
+        self.pending.lock().insert((owner_id, what));
         self.ring.notify_one();
     }
 
@@ -74,7 +75,7 @@ impl Announcer {
     }
 
     fn take(&self) -> Vec<String> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         let name = self.name;
         let text = |(owner_id, what)| match what {
             Topic::Events => format!("{owner_id} {name}"),

@@ -1,12 +1,13 @@
 //! One reader per tenant with live subscribers. It hands each new event to all of them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Event, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{Event, StoreError};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -276,5 +277,5 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

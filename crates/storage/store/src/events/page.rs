@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rcrt_breadcrumb::{Event, EventKind, EventNumber};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Event, EventKind, EventNumber};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -250,7 +250,9 @@ pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
 pub(super) async fn current_snapshot(tx: &mut TenantTransaction) -> Result<Snapshot> {
     let text: String = sqlx::query_scalar("SELECT event_snapshot()").fetch_one(tx.connection()).await?;
     Snapshot::parse(&text).ok_or_else(|| {
-        Failure::Store(rcrt_breadcrumb::StoreError::Internal(format!("the database returned the invalid snapshot {text:?}")))
+        Failure::Store(rcrt_breadcrumb::StoreError::Internal(format!(
+            "the database returned the invalid snapshot {text:?}"
+        )))
     })
 }
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{EventNumber, StoreError, SubscriptionItem, SubscriptionStream, Violations};
 use futures::StreamExt;
 use futures::stream;
+use rcrt_breadcrumb::{EventNumber, StoreError, SubscriptionItem, SubscriptionStream, Violations};
 
 use super::feed::{FeedReceiver, Feeds};
 use super::filter::EventFilter;

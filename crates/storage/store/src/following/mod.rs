@@ -17,8 +17,8 @@ mod watch;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::EventKind;
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::EventKind;
 use uuid::Uuid;
 
 pub(crate) use self::run::run;

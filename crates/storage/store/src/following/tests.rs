@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy};
+use rcrt_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use rcrt_test_database::TestDatabase;
 use tokio::sync::watch;
 
 use super::step::StepOutcome;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError, Violations, schema_names};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
 use super::{get, unknown};

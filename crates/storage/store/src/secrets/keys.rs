@@ -1,10 +1,11 @@
 //! The key-encryption keys: the newest encrypts, all of them decrypt.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::encryption;
 use crate::SecretsKey;
+use parking_lot::RwLock;
 
 /// Returns the keys, the newest first, when they have changed since the last time; `None`
 /// otherwise.
@@ -42,7 +43,7 @@ impl SecretsKeys {
     }
 
     pub(crate) fn present(&self) -> Arc<KeyRing> {
-        self.0.ring.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.ring.read().clone()
     }
 
     /// The current keys, after a query of the source.
@@ -50,7 +51,7 @@ impl SecretsKeys {
         let mut keys = self.0.source.as_ref().and_then(|source| source()).unwrap_or_default().into_iter();
         if let Some(newest) = keys.next() {
             let ring = Arc::new(KeyRing::new(newest, keys.collect()));
-            *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+            *self.0.ring.write() = ring;
         }
         self.present()
     }

@@ -8,8 +8,8 @@ mod grants;
 mod keys;
 mod rewrapping;
 
-use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError};
 use uuid::Uuid;
 
 pub(crate) use self::changing::{create, delete, update};

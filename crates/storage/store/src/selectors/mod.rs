@@ -4,8 +4,8 @@
 mod matching;
 mod open;
 
-use rcrt_breadcrumb::{MAX_SELECTORS, Selector, SelectorSubscription, StoreError, Violations};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{MAX_SELECTORS, Selector, SelectorSubscription, StoreError, Violations};
 use sqlx::types::Json;
 use uuid::Uuid;
 

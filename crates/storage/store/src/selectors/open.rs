@@ -6,9 +6,10 @@
 //! the notification.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{Matcher, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
@@ -147,5 +148,5 @@ async fn look(store: &Arc<Inner>, within: Duration) -> Result<()> {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

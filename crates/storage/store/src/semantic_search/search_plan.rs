@@ -1,8 +1,9 @@
 //! How one search runs: its mode, and the vector of the query.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{EmbedError, EmbedPriority, EmbeddingModel, Search, SearchMode, StoreError, Violations};
 use tokio::time::timeout;
 
@@ -34,11 +35,11 @@ type Remembered = (HashMap<String, Arc<[f32]>>, VecDeque<String>);
 
 impl QueryVectorCache {
     fn get(&self, question: &str) -> Option<Arc<[f32]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(question).cloned()
+        self.0.lock().0.get(question).cloned()
     }
 
     fn keep(&self, question: &str, vector: Arc<[f32]>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let (vectors, order) = &mut *known;
         if vectors.insert(question.to_owned(), vector).is_none() {
             order.push_back(question.to_owned());

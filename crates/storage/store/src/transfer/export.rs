@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use rcrt_breadcrumb::{Breadcrumb, schema_names::TOOL_RUNNER};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt as _;
+use rcrt_breadcrumb::{Breadcrumb, schema_names::TOOL_RUNNER};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! The format of a line: an object with one member, whose name is the kind.
 
-use rcrt_breadcrumb::{Breadcrumb, Sensitivity, Visibility};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Breadcrumb, Sensitivity, Visibility};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;

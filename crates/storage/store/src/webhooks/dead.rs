@@ -1,7 +1,7 @@
 //! Webhook deliveries that were given up.
 
-use rcrt_breadcrumb::{DeadLetter, StoreError};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{DeadLetter, StoreError};
 use serde_json::Value;
 use sqlx::types::Json;
 use uuid::Uuid;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, Event, Retention, Settlement, StoreError};
 use chrono::{TimeDelta, Utc};
+use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, Event, Retention, Settlement, StoreError};
 use serde_json::Map;
 use sqlx::types::Json;
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! Creates, lists, pauses and deletes webhooks.
 
-use rcrt_breadcrumb::{MAX_WEBHOOKS, NewWebhook, Selector, StoreError, Violations, WebhookInfo, WebhookState};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{MAX_WEBHOOKS, NewWebhook, Selector, StoreError, Violations, WebhookInfo, WebhookState};
 use sqlx::types::Json;
 use uuid::Uuid;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use rcrt_breadcrumb::{Profile, TtlType};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Profile, TtlType};
 use sqlx::PgConnection;
 use uuid::Uuid;
 

@@ -4,8 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use futures::FutureExt;
+use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use serde_json::Map;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! A record before its write, with everything that can be computed without the database.
 
-use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
 use uuid::Uuid;
 
 use crate::calls::NewCall;

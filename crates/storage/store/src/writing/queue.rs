@@ -1,9 +1,10 @@
 //! The queued writes, and which batch goes next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::StoreError;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -54,7 +55,7 @@ struct Tenant {
 impl WriteQueue {
     fn locked(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Queues the write. Returns whether another writer must be started. Fails if the tenant's

@@ -1,8 +1,8 @@
 //! Asks the runners in this process about a call before its request is written, and notifies the
 //! one that reserved it.
 
-use rcrt_breadcrumb::{Admission, LocalRunner, Profiles, SpeculativeResponse, UncommittedCall, Visibility};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Admission, LocalRunner, Profiles, SpeculativeResponse, UncommittedCall, Visibility};
 use uuid::Uuid;
 
 use super::prepared::PreparedRecord;

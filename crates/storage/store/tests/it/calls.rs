@@ -1,9 +1,9 @@
 //! Lost runners and expired requests, without waiting for the time to pass.
 
+use chrono::{TimeDelta, Utc};
 use rcrt_breadcrumb::{
     BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, StoreError, ToolRequest, ToolResponse,
 };
-use chrono::{TimeDelta, Utc};
 use rcrt_conformance::harness::{answer_to, claim_of, request};
 use rcrt_conformance::{Agent, Harness};
 use serde_json::json;

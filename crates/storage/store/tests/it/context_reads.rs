@@ -9,9 +9,9 @@ use rcrt_breadcrumb::{
 };
 use rcrt_conformance::harness::{claim_of, note, request};
 use rcrt_conformance::{Agent, Harness};
+use rcrt_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use rcrt_test_database::TestDatabase;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 

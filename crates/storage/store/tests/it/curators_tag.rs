@@ -1,8 +1,8 @@
 //! The tag `author:curator` in rows that were written before the store reserved it.
 
-use sqlx::{Connection, PgConnection};
 use rcrt_store::MIGRATOR;
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 /// The newest migration before the one that removes forged tags.

@@ -1,7 +1,7 @@
 //! How long the egress log is stored. Its content and queries are tested over HTTP.
 
-use rcrt_breadcrumb::{EgressOutcome, EgressQuery, EgressRecord};
 use chrono::{TimeDelta, Utc};
+use rcrt_breadcrumb::{EgressOutcome, EgressQuery, EgressRecord};
 use rcrt_conformance::Harness;
 
 use crate::harness::StoreHarness;

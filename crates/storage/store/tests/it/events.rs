@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use futures::{FutureExt, StreamExt};
 use rcrt_breadcrumb::{BreadcrumbChanges, EventNumber, Selector, StoreError, SubscribeOptions, SubscriptionItem};
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{next, note, noted};
-use futures::{FutureExt, StreamExt};
 use serde_json::json;
 use sqlx::{Connection, Row};
 

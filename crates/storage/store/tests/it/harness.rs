@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, Profile, Role, Tenancy};
 use rcrt_conformance::{Agent, Harness};
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 pub struct StoreHarness {

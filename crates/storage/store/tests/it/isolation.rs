@@ -312,7 +312,8 @@ async fn an_old_version_is_visible_by_its_own_visibility() {
         ..BreadcrumbChanges::default()
     };
     author.update(id, 1, secret).await.unwrap();
-    let open = BreadcrumbChanges { sensitivity: Some(rcrt_breadcrumb::Sensitivity::Low), ..BreadcrumbChanges::default() };
+    let open =
+        BreadcrumbChanges { sensitivity: Some(rcrt_breadcrumb::Sensitivity::Low), ..BreadcrumbChanges::default() };
     author.update(id, 2, open).await.unwrap();
     author.update(id, 3, BreadcrumbChanges::default()).await.unwrap();
     let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();

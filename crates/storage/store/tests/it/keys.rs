@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use rcrt_breadcrumb::{NewSecret, SecretChanges};
 use rcrt_conformance::Harness;
-use sqlx::Connection;
 use rcrt_store::{SecretsKey, SecretsKeys, Store, StoreOptions, rewrap_secrets, secrets_by_key};
 use rcrt_test_database::TestDatabase;
+use sqlx::Connection;
 
 use crate::harness::StoreHarness;
 

@@ -29,5 +29,5 @@ mod upgrading;
 mod writing;
 
 mod conformance {
-    ::conformance::suite!(crate::harness::StoreHarness::start);
+    ::rcrt_conformance::suite!(crate::harness::StoreHarness::start);
 }

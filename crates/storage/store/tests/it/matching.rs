@@ -1,10 +1,10 @@
 //! Selectors that take long to match, and what waits for them. The tests block matches with
 //! signals, never with time.
 
+use futures::{FutureExt, StreamExt};
 use rcrt_breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, Selector, SubscribeOptions, SubscriptionItem};
 use rcrt_conformance::harness::object;
 use rcrt_conformance::{Busy, Harness};
-use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use crate::harness::StoreHarness;

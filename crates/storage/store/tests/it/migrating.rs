@@ -4,11 +4,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rcrt_store::{OpenError, migrate};
+use rcrt_test_database::TestDatabase;
 use sqlx::migrate::{Migrate, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqlSafeStr};
-use rcrt_store::{OpenError, migrate};
-use rcrt_test_database::TestDatabase;
 use tokio::sync::Notify;
 
 /// Migrations with these texts, as the build creates them from files.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::Tenancy;
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{OpenError, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 
 fn options(url: &str) -> StoreOptions {
     StoreOptions::new(url, SecretsKey::from_bytes([1; 32]))

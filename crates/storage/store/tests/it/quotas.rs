@@ -1,14 +1,14 @@
 //! How much a tenant can store.
 
+use futures::future::join_all;
 use rcrt_breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, Created, NewBreadcrumb, Role, StoreError, Tenancy,
     TenantQuotas, ToolResponse,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, note, noted, request};
 use rcrt_conformance::{Agent, Harness};
-use futures::future::join_all;
-use serde_json::json;
 use rcrt_store::{SecretsKey, Store, StoreOptions};
+use serde_json::json;
 
 use crate::harness::StoreHarness;
 

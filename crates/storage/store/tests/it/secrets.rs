@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, SecretChanges, StoreError, TtlType, schema_names};
 use chrono::Utc;
+use rcrt_breadcrumb::{
+    BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, SecretChanges, StoreError, TtlType, schema_names,
+};
 use rcrt_conformance::harness::{fields, note};
 use rcrt_conformance::{Agent, Harness};
-use sqlx::{Connection, PgConnection};
 use rcrt_store::MIGRATOR;
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::harness::{StoreHarness, open};

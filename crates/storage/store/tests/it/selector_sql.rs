@@ -1,12 +1,12 @@
 //! A selector has the same meaning in the database and in [`Matcher`].
 
-use rcrt_breadcrumb::{BreadcrumbQuery, ContextMatch, ContextPath, Fuel, MatchOp, Matcher, NewBreadcrumb, Selector};
-use rcrt_conformance::harness::object;
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use rcrt_breadcrumb::{BreadcrumbQuery, ContextMatch, ContextPath, Fuel, MatchOp, Matcher, NewBreadcrumb, Selector};
+use rcrt_conformance::harness::object;
 use serde_json::{Map, Value, json};
 
 use crate::harness::StoreHarness;

@@ -1,7 +1,7 @@
 //! Revoked tokens and used tickets, until they expire.
 
-use rcrt_breadcrumb::{Tenancy, TokenRevocation, WhichTokens};
 use chrono::{TimeDelta, Utc};
+use rcrt_breadcrumb::{Tenancy, TokenRevocation, WhichTokens};
 use rcrt_conformance::Harness;
 use rcrt_store::Store;
 use uuid::Uuid;

@@ -3,11 +3,11 @@
 use std::io::Cursor;
 use std::time::Duration;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Sensitivity, Tenancy};
 use rcrt_conformance::{Agent, Harness};
-use futures::StreamExt;
-use serde_json::{Value, json};
 use rcrt_store::{Export, Imported, OnConflict, TransferError, export_records, import_lines};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::StoreHarness;

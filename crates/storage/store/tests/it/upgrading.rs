@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rcrt_breadcrumb::{BreadcrumbQuery, ClaimRequest, NewSecret};
 use rcrt_conformance::Harness;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
 use rcrt_store::{MIGRATOR, migrate};
 use rcrt_test_database::TestDatabase;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
 use tokio::sync::watch;
 use uuid::Uuid;
 

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 
+use futures::FutureExt;
+use futures::future::join_all;
 use rcrt_breadcrumb::{CallState, EventNumber, Lease, NewBreadcrumb, StoreError};
 use rcrt_conformance::harness::{answer_to, claim_of, next, note, request};
 use rcrt_conformance::{Agent, Harness};
-use futures::FutureExt;
-use futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rcrt_load::Due;
 use proptest::prelude::*;
+use rcrt_load::Due;
 
 proptest! {
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rcrt_load::Histogram;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use rcrt_load::Histogram;
 
 /// Whether a reported duration is within a thousandth of the true one.
 fn is_close(found: Duration, truth: Duration) -> bool {

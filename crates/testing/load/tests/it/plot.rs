@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rcrt_load::Histogram;
-use rcrt_load::plot::{Axis, Bars, Lines, PlotError, percentiles};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use rcrt_load::Histogram;
+use rcrt_load::plot::{Axis, Bars, Lines, PlotError, percentiles};
 
 /// Whether a text is a complete picture without invalid numbers.
 fn is_sound(svg: &str) -> bool {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rcrt_load::Record;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use rcrt_load::Record;
 
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use sqlx::{Connection, PgConnection};
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 
 /// The work of another process can only be polled.
 const POLL: Duration = Duration::from_millis(5);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
 use rcrt_files::Settings;
+use rcrt_test_tenant::{Tenant, seeded};
+use rcrt_validate::Schema;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use rcrt_test_tenant::{Tenant, seeded};
 use tokio_util::sync::CancellationToken;
-use rcrt_validate::Schema;
 
 pub struct Desk {
     tenant: Tenant,

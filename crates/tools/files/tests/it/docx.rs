@@ -1,7 +1,7 @@
 //! Word documents as Markdown.
 
-use serde_json::json;
 use rcrt_test_tenant::golden;
+use serde_json::json;
 
 use crate::desk::Desk;
 use crate::word::{archive, document, item, paragraph, part, relations, root_relations, styled, table};

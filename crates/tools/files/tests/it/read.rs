@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use rcrt_breadcrumb::ErrorCode::{ExecutionFailed, InvalidArguments};
-use serde_json::json;
 use rcrt_test_tenant::golden;
+use serde_json::json;
 
 use crate::desk::{Desk, refused};
 

@@ -1,8 +1,8 @@
 //! `list_skills`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
 use chrono::SecondsFormat;
+use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

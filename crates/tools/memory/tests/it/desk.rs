@@ -6,10 +6,10 @@ use rcrt_breadcrumb::{ErrorCode, Profiles, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
 use rcrt_memory::large_result::{Settings, Shortened, shorten};
 use rcrt_memory::{EntryKey, Namespace, WorkingMemory};
-use serde_json::{Map, Value};
 use rcrt_test_tenant::{Tenant, seeded};
-use tokio_util::sync::CancellationToken;
 use rcrt_validate::Schema;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 pub struct Desk {
     pub tenant: Tenant,

@@ -1,8 +1,8 @@
 //! Saving, getting and deleting.
 
 use rcrt_breadcrumb::{BreadcrumbQuery, ErrorCode, TtlType, schema_names::MEMORY_ENTRY};
-use serde_json::{Value, json};
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, key, refused, steady};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rcrt_breadcrumb::{ErrorCode, NewBreadcrumb};
-use serde_json::json;
 use rcrt_test_tenant::golden;
+use serde_json::json;
 
 use crate::desk::{Desk, refused, steady};
 

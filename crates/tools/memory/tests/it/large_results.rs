@@ -2,8 +2,8 @@
 
 use rcrt_breadcrumb::{BreadcrumbQuery, TtlType, schema_names::MEMORY_ENTRY};
 use rcrt_memory::large_result::{MIN_CHUNK_CHARS, Settings, shorten};
-use serde_json::{Map, Value, json};
 use rcrt_test_tenant::golden;
+use serde_json::{Map, Value, json};
 
 use crate::desk::{Desk, steady};
 

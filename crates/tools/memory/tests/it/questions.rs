@@ -1,8 +1,8 @@
 //! `result_search` and `result_jsonpath`.
 
 use rcrt_breadcrumb::ErrorCode;
-use serde_json::{Value, json};
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, refused, steady};
 use crate::large_results::{handbook, people};

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::ToolCall;
 use rcrt_jail::command::Jail;
@@ -94,7 +95,7 @@ impl Environments {
     }
 
     fn install_lock(&self, key: &str) -> Arc<InstallLock> {
-        let mut install_locks = self.install_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut install_locks = self.install_locks.lock();
         install_locks.retain(|_, install_lock| install_lock.strong_count() > 0);
         let install_lock = install_locks.get(key).and_then(Weak::upgrade).unwrap_or_default();
         install_locks.insert(key.to_owned(), Arc::downgrade(&install_lock));
@@ -104,7 +105,8 @@ impl Environments {
     /// Programs in it are run, so no other user may be able to change it.
     async fn check_folder(&self) -> Result<(), ToolFailure> {
         let folder = self.folder.clone();
-        let checked = tokio::task::spawn_blocking(move || rcrt_wheel::make_private(&folder).map_err(std::io::Error::other));
+        let checked =
+            tokio::task::spawn_blocking(move || rcrt_wheel::make_private(&folder).map_err(std::io::Error::other));
         let checked = checked.await.map_err(std::io::Error::other).flatten();
         checked.map(drop).map_err(|error| cannot(&error))
     }
@@ -119,7 +121,7 @@ impl Environments {
 
     /// The sets that calls in this process use or install.
     fn in_use(&self) -> Vec<String> {
-        let install_locks = self.install_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let install_locks = self.install_locks.lock();
         install_locks
             .iter()
             .filter(|(_, install_lock)| install_lock.strong_count() > 0)

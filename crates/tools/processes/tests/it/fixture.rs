@@ -8,9 +8,9 @@ use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Helper, Jail, PATH};
 use rcrt_processes::{DiskBounds, Settings};
+use rcrt_test_tenant::Tenant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use rcrt_test_tenant::Tenant;
 use tokio_util::sync::CancellationToken;
 
 /// Skips a test if this machine does not support the jail. The tools then wait, which other tests

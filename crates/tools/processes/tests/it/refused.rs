@@ -4,8 +4,8 @@ use rcrt_breadcrumb::ErrorCode;
 use rcrt_executors::{BuiltinExecutor, Executor};
 use rcrt_jail::command::{Helper, Jail};
 use rcrt_processes::{DiskBounds, Settings};
-use serde_json::json;
 use rcrt_test_tenant::Tenant;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{failed, helper, needs_the_jail};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{Event, EventKind, schema_names};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Event, EventKind, schema_names};
 use uuid::Uuid;
 
 use crate::Settings;

@@ -8,8 +8,8 @@
 //! A scheduler that finds a fire begun and not done, after a while, does 2 and 3. The key makes it
 //! the same record.
 
-use rcrt_breadcrumb::{BreadcrumbQuery, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
+use rcrt_breadcrumb::{BreadcrumbQuery, StoreError};
 use uuid::Uuid;
 
 use super::Scheduler;

@@ -13,10 +13,10 @@ mod step;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumbs, StoreError};
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use futures::stream;
+use rcrt_breadcrumb::{Breadcrumbs, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

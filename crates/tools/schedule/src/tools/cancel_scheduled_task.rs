@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{BreadcrumbChanges, Breadcrumbs, StoreError, ToolFailure, nearest_names};
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{BreadcrumbChanges, Breadcrumbs, StoreError, ToolFailure, nearest_names};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

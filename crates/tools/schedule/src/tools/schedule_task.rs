@@ -8,10 +8,10 @@ use rcrt_breadcrumb::{
     TtlType, Violations, nearest_names, schema_names,
 };
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_validate::Schema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use rcrt_validate::Schema;
 
 use super::render::{current_time, distance, missed_policy, next_fires};
 use super::{TRIES, contended, failed, invalid, invalid_as_told, read_input, refused, with_nearest};
@@ -97,7 +97,7 @@ impl NativeTool for ScheduleTask {
 impl ScheduleTask {
     /// The requested schedule, or why it is invalid.
     fn wanted(&self, wanted: Wanted, call: &ToolCall) -> Result<(Schedule, Recurrence), ToolFailure> {
-        rcrt_schedule::check_name(&wanted.name).map_err(|why| invalid("name", why))?;
+        schedule::check_name(&wanted.name).map_err(|why| invalid("name", why))?;
         let length = wanted.description.chars().count();
         if wanted.description.trim().is_empty() || length > MAX_DESCRIPTION {
             let message = format!("has {length} characters; 1 to {MAX_DESCRIPTION} are allowed");
@@ -295,7 +295,7 @@ async fn rewrite(
 }
 
 fn tags(call: &ToolCall, schedule: &Schedule) -> Vec<String> {
-    let own = [rcrt_schedule::TAG.to_owned(), name_tag(&schedule.name)];
+    let own = [schedule::TAG.to_owned(), name_tag(&schedule.name)];
     call.request.workspace.iter().cloned().chain(call.profiles.tags()).chain(own).collect()
 }
 

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbQuery, Breadcrumbs, Catalog, EventStream, Registration, Selector, ToolFailure, schema_names,
 };
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
-use futures::StreamExt;
 use rcrt_schedule::{Schedule, Scheduler, Settings};
-use serde_json::{Value, json};
 use rcrt_test_tenant::Tenant;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

@@ -1,7 +1,7 @@
 //! Schedulers that die during a fire: before and after each of its three writes.
 
-use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
 use chrono::TimeDelta;
+use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
 use rcrt_schedule::{Status, fire_tag};
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use rcrt_breadcrumb::{ErrorCode, schema_names};
 use rcrt_schedule::Status;
-use serde_json::json;
 use rcrt_test_tenant::golden;
+use serde_json::json;
 
 use crate::book::Book;
 

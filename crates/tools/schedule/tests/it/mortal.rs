@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Found, HeldLease, Lease, NewBreadcrumb,
+    NewSecret, Records, Release, Rights, Search, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription,
+    Selectors, StoreError, SubscribeOptions, SubscriptionStream,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -98,22 +99,27 @@ impl Mortal {
 }
 
 #[async_trait]
-impl Breadcrumbs for Mortal {
+impl Records for Mortal {
     async fn create(&self, record: NewBreadcrumb, key: Option<&str>) -> Result<Created, StoreError> {
         self.write(self.store.create(record, key)).await
     }
+
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         self.write(self.store.update(id, version, changes)).await
     }
+
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         self.store.get(id).await
     }
+
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
         self.store.history(id).await
     }
+
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
         self.store.delete(id, version).await
     }
+
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         if !query.selector.context_match.is_empty() && self.refuses_lists.load(Ordering::SeqCst) {
             self.list_refused.notify_one();
@@ -121,70 +127,110 @@ impl Breadcrumbs for Mortal {
         }
         self.store.list(query).await
     }
+
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.store.search(search).await
     }
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        self.store.acting_for(agent)
-    }
+}
+
+impl Rights for Mortal {}
+
+#[async_trait]
+impl Events for Mortal {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
+
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         self.store.subscribe(options).await
     }
+}
+
+#[async_trait]
+impl Selectors for Mortal {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.create_selector(selector).await
     }
+
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
         self.store.selectors().await
     }
+
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.update_selector(id, selector).await
     }
+
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_selector(id).await
     }
+}
+
+#[async_trait]
+impl CallQueue for Mortal {
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.store.claim(claim).await
     }
+
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         self.store.start(lease, max_attempts).await
     }
+
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
         self.store.heartbeat(leases, lease_ms).await
     }
+
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         self.store.complete(lease, response).await
     }
+
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
         self.store.release(lease, release).await
     }
+
     async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
         self.store.call(request).await
     }
+
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.store.cancel(request).await
     }
+}
+
+#[async_trait]
+impl Secrets for Mortal {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         self.store.create_secret(secret).await
     }
+
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
         self.store.secrets().await
     }
+
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         self.store.update_secret(id, changes).await
     }
+
     async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         self.store.grant_secret(id, tool_id).await
     }
+
     async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         self.store.revoke_secret(id, tool_id).await
     }
+
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_secret(id).await
     }
+
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         self.store.decrypt_secret(id, reason, for_tool).await
+    }
+}
+
+impl EgressLog for Mortal {}
+
+impl Breadcrumbs for Mortal {
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        self.store.acting_for(agent)
     }
 }

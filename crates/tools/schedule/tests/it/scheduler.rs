@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, Profile, schema_names};
 use chrono::TimeDelta;
+use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, Profile, schema_names};
 use rcrt_schedule::{Status, name_tag};
-use serde_json::{Value, json};
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::book::Book;

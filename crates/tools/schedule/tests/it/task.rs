@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Annotations, ErrorCode, Profile, Registration, ToolSource, schema_names};
-use serde_json::{Value, json};
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::book::Book;

@@ -5,8 +5,8 @@ use axum::http::{StatusCode, header};
 use axum::response::Html;
 use axum::routing::get;
 use rcrt_breadcrumb::ErrorCode;
-use serde_json::json;
 use rcrt_test_servers::network::serve;
+use serde_json::json;
 
 use crate::web::Web;
 

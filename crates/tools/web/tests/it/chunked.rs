@@ -7,8 +7,8 @@ use axum::response::Html;
 use axum::routing::get;
 use rcrt_breadcrumb::{BreadcrumbQuery, ErrorCode, TtlType, schema_names::MEMORY_ENTRY};
 use rcrt_executors::{BuiltinExecutor, Executor};
-use serde_json::{Value, json};
 use rcrt_test_servers::network::serve;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::web::Web;

@@ -5,9 +5,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
 use rcrt_breadcrumb::ErrorCode;
-use serde_json::{Value, json};
 use rcrt_test_servers::network::serve;
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 
 use crate::web::Web;
 

@@ -9,9 +9,9 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use rcrt_breadcrumb::ErrorCode;
-use serde_json::{Value, json};
 use rcrt_test_servers::tls;
 use rcrt_test_tenant::golden;
+use serde_json::{Value, json};
 
 use crate::web::Web;
 

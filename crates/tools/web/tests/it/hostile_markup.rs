@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
-use serde_json::json;
 use rcrt_test_servers::network::serve;
+use serde_json::json;
 
 use crate::web::Web;
 

@@ -3,9 +3,9 @@
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
-use serde_json::json;
 use rcrt_test_servers::network::serve;
 use rcrt_test_tenant::golden;
+use serde_json::json;
 
 use crate::web::Web;
 

@@ -11,12 +11,12 @@ use axum::routing::get;
 use axum::{Json, Router};
 use rcrt_breadcrumb::ErrorCode;
 use rcrt_executors::Executor;
-use serde_json::{Value, json};
 use rcrt_test_servers::network::serve;
 use rcrt_test_servers::tls;
 use rcrt_test_tenant::{golden, seeded};
-use url::Url;
 use rcrt_web::SearchChoice;
+use serde_json::{Value, json};
+use url::Url;
 
 use crate::web::Web;
 

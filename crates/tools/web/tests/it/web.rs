@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rcrt_breadcrumb::{AccessList, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, HeldSecret, ToolCall, ToolOutput, Vault};
-use serde_json::Value;
 use rcrt_test_servers::network::Network;
 use rcrt_test_servers::tls;
 use rcrt_test_tenant::{Tenant, seeded};
-use tokio_util::sync::CancellationToken;
 use rcrt_web::Settings;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 pub struct Web {
     pub network: Network,

@@ -8,9 +8,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD};
-use rcrt_executors::HeldSecret;
 use futures::TryStreamExt;
 use proptest::prelude::*;
+use rcrt_executors::HeldSecret;
 use rcrt_sandbox::{FetchRequest, FetchResponse, Redirect};
 use tokio::io::AsyncWriteExt;
 

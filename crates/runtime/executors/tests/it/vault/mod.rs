@@ -13,10 +13,10 @@ use axum::extract::Request;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use futures::{StreamExt, stream};
 use rcrt_breadcrumb::HostEntry;
 use rcrt_executors::egress::{Connections, EgressContext, NetRules};
 use rcrt_executors::{HeldSecret, Vault};
-use futures::{StreamExt, stream};
 use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 
 use rcrt_test_servers::network::{Network, TestEgress, get, serve};

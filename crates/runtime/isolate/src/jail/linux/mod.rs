@@ -6,16 +6,16 @@ mod seccomp;
 
 use std::os::unix::net::UnixStream;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::Pid;
 use rcrt_jail::walls::namespaces::Namespaces;
 use rcrt_jail::walls::{
     capabilities, core_dumps, descriptors, empty_root, keeper, landlock, no_new_privileges, ordinary_user,
     parent_death, priority,
 };
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::Pid;
-use rustix::thread::CapabilitySet;
 use rcrt_sandbox::level::names;
 use rcrt_sandbox::protocol::{Frame, Protection, write_frame};
+use rustix::thread::CapabilitySet;
 
 pub use own_memory::{OwnMemory, OwnProcFolder};
 pub use seccomp::seal;

@@ -1,18 +1,53 @@
 //! ARCHITECTURE.md: the table of crates names each crate once, and the crates that it uses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use super::{Page, spans, top};
 
-/// The manifests of the workspace's crates, by the crate's name.
+/// Each group uses only itself and the groups before it. `testing` can use all.
+const GROUPS: [&str; 6] = ["core", "storage", "runtime", "tools", "service", "testing"];
+
+/// The folders of the crates, by the folder's name, which is the crate's name without its prefix.
+pub fn crates() -> BTreeMap<String, PathBuf> {
+    let folders = GROUPS.iter().flat_map(|group| std::fs::read_dir(top().join("crates").join(group)).unwrap());
+    folders.map(|entry| entry.unwrap()).map(|entry| (entry.file_name().into_string().unwrap(), entry.path())).collect()
+}
+
+/// The manifests of the workspace's crates.
 fn manifests() -> BTreeMap<String, toml::Table> {
-    let folders = std::fs::read_dir(top().join("crates")).unwrap().map(|entry| entry.unwrap().path());
-    let read = |folder: std::path::PathBuf| {
+    let read = |(name, folder): (String, PathBuf)| {
         let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let manifest: toml::Table = text.parse().unwrap();
-        (manifest["package"]["name"].as_str().unwrap().to_owned(), manifest)
+        assert_eq!(short_name(manifest["package"]["name"].as_str().unwrap()), name, "the prefix of {name}");
+        (name, manifest)
     };
-    folders.chain([top().join("bench")]).map(read).collect()
+    crates().into_iter().chain([("bench".to_owned(), top().join("bench"))]).map(read).collect()
+}
+
+/// The name of one of our crates as the documents say it.
+fn short_name(package: &str) -> String {
+    package.strip_prefix("rcrt-").unwrap_or(package).replace('-', "_")
+}
+
+/// The crates of ours that this crate uses.
+fn uses(manifest: &toml::Table) -> BTreeSet<String> {
+    let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+    let names = dependencies.into_iter().flat_map(toml::Table::keys);
+    names.filter(|name| name.starts_with("rcrt-")).map(|name| short_name(name)).collect()
+}
+
+#[test]
+fn a_group_uses_no_later_group() {
+    let group_of = |name: &str| {
+        let folder = crates().remove(name);
+        folder.and_then(|folder| GROUPS.iter().position(|group| folder.parent().unwrap().ends_with(group)))
+    };
+    for (name, manifest) in manifests() {
+        let own = group_of(&name).unwrap_or(GROUPS.len());
+        let later: Vec<String> = uses(&manifest).into_iter().filter(|used| group_of(used).unwrap() > own).collect();
+        assert!(later.is_empty(), "{name} uses {later:?} of a later group");
+    }
 }
 
 #[test]
@@ -31,9 +66,7 @@ fn the_table_of_crates_names_each_once_with_what_it_uses() {
     let in_table: BTreeSet<&str> = listed.keys().map(String::as_str).collect();
     assert_eq!(in_table, ours, "the crates of the table, and those of crates/ and bench/");
     for (name, manifest) in &manifests {
-        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
-        let real = dependencies.into_iter().flat_map(toml::Table::keys).filter(|crate_| ours.contains(crate_.as_str()));
-        let mut real: BTreeSet<String> = real.cloned().collect();
+        let mut real = uses(manifest);
         if listed[name].contains("all") {
             assert!(real.len() > 20, "{name} uses {real:?}");
             continue;

@@ -1,6 +1,6 @@
 //! Compares the documents with the code: paths, links, commands, options, settings and defaults.
 
-mod crates;
+pub mod crates;
 mod operations;
 mod paths;
 mod width;

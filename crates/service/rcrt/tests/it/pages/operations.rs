@@ -110,7 +110,7 @@ fn each_documented_metric_exists() {
     let (for_operators, others): (Vec<Page>, Vec<Page>) =
         Page::all().into_iter().partition(|page| page.path == "README.md" || page.path.starts_with("docs/"));
     let named = |pages: &[Page]| pages.iter().flat_map(Page::spans).filter(is_metric).collect::<BTreeSet<String>>();
-    let described = Page::read("crates/service/server/src/metrics.rs").text;
+    let described = Page::read("crates/service/server/src/http/metrics.rs").text;
     for name in named(&others) {
         assert!(described.contains(&format!("\"{name}\"")), "there is no metric {name}");
     }

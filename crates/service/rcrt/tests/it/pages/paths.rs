@@ -1,8 +1,9 @@
 //! Paths in the documents, and links.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::crates::crates;
 use super::{Page, spans, top};
 
 /// The names of the folders at the top of the repository and of the crates, from which paths can
@@ -15,8 +16,14 @@ fn folders() -> BTreeSet<String> {
     };
     let mut folders = names(&top());
     folders.retain(|name| !matches!(name.as_str(), ".git" | "target"));
-    folders.extend(names(&top().join("crates")));
+    folders.extend(crates().into_keys());
     folders.into_iter().collect()
+}
+
+/// The crate's folder in place of its name.
+fn in_crate(path: &str) -> Option<PathBuf> {
+    let (name, rest) = path.split_once('/')?;
+    Some(crates().get(name)?.join(rest))
 }
 
 /// Collects the paths of all files of the repository.
@@ -51,7 +58,7 @@ fn each_named_path_exists() {
             let is_source = [".rs", ".ts", ".js", ".py", ".sql", ".sh", ".md"].iter().any(|end| path.ends_with(end));
             let beside = top().join(&page.path).with_file_name("").join(path).exists();
             let exists = if folders.contains(parts[0]) {
-                top().join(path).exists() || top().join("crates").join(path).exists() || beside
+                top().join(path).exists() || in_crate(path).is_some_and(|path| path.exists()) || beside
             } else if is_source {
                 // Relative to the module that the text is about.
                 all.iter().any(|file| file.ends_with(&format!("/{path}")))

@@ -153,7 +153,8 @@ fn each_named_variable_is_read() {
     let program = Program::read();
     let of_options: BTreeSet<&String> = program.0.values().flat_map(|help| &help.variables).collect();
     // Sources of the variables without an option, in the program or the tests.
-    let others = ["crates/storage/wheel/src", "crates/storage/postgres/src", "crates/service/rcrt/src", "tests/hostile"];
+    let others =
+        ["crates/storage/wheel/src", "crates/storage/postgres/src", "crates/service/rcrt/src", "tests/hostile"];
     let mut code = String::new();
     for folder in others {
         read_all(&top().join(folder), &mut code);

@@ -5,8 +5,8 @@ use rcrt_breadcrumb::{
     BreadcrumbChanges, NewBreadcrumb, Search, SearchMode, Selector, Sensitivity, StoreError, schema_names,
 };
 use rcrt_conformance::harness::object;
-use serde_json::json;
 use rcrt_store::{EmbeddingOptions, EmbeddingState};
+use serde_json::json;
 
 use super::fake::Fake;
 use super::{World, note, options, titles};

@@ -8,10 +8,12 @@ mod quality;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumbs, Embedder, Found, Identity, NewAgent, NewBreadcrumb, Profile, Role, Search, Tenancy};
-use sqlx::{Connection, PgConnection};
+use rcrt_breadcrumb::{
+    Breadcrumbs, Embedder, Found, Identity, NewAgent, NewBreadcrumb, Profile, Role, Search, Tenancy,
+};
 use rcrt_store::{EmbeddingOptions, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
 
 /// A store with an embedder, and one agent in a tenant.
 struct World {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{Embedder, NewBreadcrumb, Search, SearchMode, Selector};
 use rcrt_conformance::harness::object;
 use rcrt_embedding::Local;
+use rcrt_store::EmbeddingOptions;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use rcrt_store::EmbeddingOptions;
 
 use super::{World, note, options, titles};
 

@@ -2,8 +2,8 @@
 //! descriptors. The list was found by tracing the engine; an entry cannot reach anything that the
 //! process does not have already.
 
-use rcrt_jail::walls::seccomp::rules::{Argument, Rules, always, when};
 use nix::libc;
+use rcrt_jail::walls::seccomp::rules::{Argument, Rules, always, when};
 
 const ALWAYS: &[i64] = &[
     // The socket and other open descriptors. More cannot be opened.

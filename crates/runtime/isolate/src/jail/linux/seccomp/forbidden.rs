@@ -1,8 +1,8 @@
 //! System calls that the engine and its libraries never make. A process that makes one has been
 //! taken over and is killed. Each of them would be refused even if it were not listed here.
 
-use rcrt_jail::walls::seccomp::rules::{Argument, Rules, always, when};
 use nix::libc;
+use rcrt_jail::walls::seccomp::rules::{Argument, Rules, always, when};
 
 const ALWAYS: &[i64] = &[
     // The network.

@@ -7,9 +7,9 @@
 mod allowed;
 mod forbidden;
 
+use nix::libc;
 use rcrt_jail::walls::Outcome;
 use rcrt_jail::walls::seccomp::{SeccompAction, install};
-use nix::libc;
 
 /// For the process that runs tool code, including threads that start later.
 pub fn apply() -> Outcome {

@@ -1,0 +1,58 @@
+//! The trait [`CallQueue`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::{
+    Call, Claim, ClaimRequest, HeldLease, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb, Release, StoreError,
+};
+
+/// The queue of calls.
+#[async_trait]
+pub trait CallQueue: Send + Sync + 'static {
+    /// Waits until a call is queued through this process, so that a runner in the same process need
+    /// not wait for the event. The first wait on a value returns at once; each later one returns
+    /// when a call was queued after the previous wait.
+    ///
+    /// This is a hint, sent right after the commit. Another runner may already have claimed the
+    /// call. A call that is queued by another process, or returned to the queue, sends no hint. If
+    /// the store cannot send hints, this never returns.
+    async fn call_queued(&self) {
+        std::future::pending::<()>().await;
+    }
+
+    /// Registers a runner in this process. The store asks it about each request of the tenant that
+    /// is written through this process. A call that the runner accepts never waits in the queue. A
+    /// store that cannot do this never asks.
+    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
+        LocalRunnerGuard::unregistered(runner)
+    }
+
+    /// Claims up to `limit` queued calls for a runner, oldest first.
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError>;
+
+    /// Marks a claimed call as running. From then on, the call is repeated only if attempts are
+    /// left: `max_attempts` is the tool's limit.
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError>;
+
+    /// Extends leases so that they last `lease_ms` from now. Returns the status of each lease, in
+    /// the order given.
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError>;
+
+    /// Writes the response and finishes the call, in one transaction. Returns the id of the
+    /// response record.
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError>;
+
+    /// Returns a call to the queue.
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError>;
+
+    /// Returns the state of a request's call.
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError>;
+
+    /// Cancels a request. A queued call gets the response `Cancelled` at once. If the call is
+    /// claimed or running, its runner is notified through the request's record, where
+    /// `context.cancel_requested` becomes true. Cancelling a finished call changes nothing.
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError>;
+}

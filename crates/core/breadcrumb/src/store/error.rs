@@ -1,0 +1,60 @@
+//! Why a store did not do what was asked.
+
+use uuid::Uuid;
+
+use crate::{EventNumber, Violations};
+
+/// Why an operation failed. After an error, nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Also returned for what belongs to another tenant or is not visible to the agent.
+    #[error("no {what} with id {id}")]
+    NotFound { what: &'static str, id: Uuid },
+    #[error("the record is at version {actual}, not at {expected}; read it again and repeat the change")]
+    VersionConflict { expected: i64, actual: i64 },
+    #[error("{0}")]
+    Invalid(Violations),
+    #[error("this Idempotency-Key was used before with another body")]
+    IdempotencyMismatch,
+    /// The lease expired or was taken over, or the call is finished. Stop working on it.
+    #[error("the lease on request {request} is lost")]
+    LeaseLost { request: Uuid },
+    /// The token is missing, expired or forged.
+    #[error("{0}")]
+    Unauthorized(String),
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("the input is too large: at most {limit} bytes are accepted")]
+    TooLarge { limit: usize },
+    /// The next events are no longer stored. From number `first` on, none is missing.
+    #[error("events were missed, because events are stored for some days only; continue from number {first}")]
+    EventsMissed { first: EventNumber },
+    /// The tenant's quota is used up. `quota` is `records` or `bytes`.
+    #[error(
+        "the tenant's quota of {limit} {quota} is used up ({used} are stored); delete what is not needed, or ask the operator \
+         for more. Old versions and deleted records count towards bytes for a while"
+    )]
+    QuotaExceeded { quota: String, limit: u64, used: u64 },
+    /// The database is out of disk space.
+    #[error("the store is out of disk space; nothing was written")]
+    Full,
+    /// The database or the server cannot be reached. A retry can help.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(String),
+    /// A bug or an unexpected failure. The text is for the log, not for callers.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl StoreError {
+    /// Whether the same operation can succeed later without a change.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full)
+    }
+}
+
+impl From<Violations> for StoreError {
+    fn from(violations: Violations) -> Self {
+        Self::Invalid(violations)
+    }
+}

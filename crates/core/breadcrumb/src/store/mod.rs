@@ -1,0 +1,41 @@
+//! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own, so
+//! that code names the parts that it uses.
+
+mod call_queue;
+mod egress_log;
+mod error;
+mod events;
+mod records;
+mod rights;
+mod secrets;
+mod selectors;
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+pub use call_queue::CallQueue;
+pub use egress_log::EgressLog;
+pub use error::StoreError;
+pub use events::Events;
+pub use records::{ChangeCheck, Records};
+pub use rights::Rights;
+pub use secrets::Secrets;
+pub use selectors::Selectors;
+
+/// One tenant's store as one agent sees it: records, calls, events and secrets, and records of
+/// other tenants that are shared with the agent.
+///
+/// - What the agent cannot see is [`StoreError::NotFound`].
+/// - Every method is atomic and cancel safe. If its future is dropped, the operation happened
+///   completely or not at all.
+pub trait Breadcrumbs: Records + Rights + Events + Selectors + CallQueue + Secrets + EgressLog {
+    /// Returns the same store for work that a runner does on behalf of `agent`. It has the runner's
+    /// rights to write, limited to the records that the agent can see. Requests and private records
+    /// that are created through it belong to the agent.
+    ///
+    /// [`StoreError::Forbidden`] for every caller that is not a runner.
+    fn acting_for(&self, _agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Err(rights::no_rights())
+    }
+}

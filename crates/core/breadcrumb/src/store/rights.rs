@@ -1,0 +1,36 @@
+//! The trait [`Rights`].
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::{AclChange, AclEntry, StoreError};
+
+/// Grants that open records to other agents and tenants.
+#[async_trait]
+pub trait Rights: Send + Sync + 'static {
+    /// Lists the grants on one record or on all records, newest first. A curator sees all grants of
+    /// the tenant. Other agents see the grants on records that they created.
+    async fn grants(&self, _record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        Err(no_rights())
+    }
+
+    /// Opens a record of the tenant to an agent or to a whole tenant, and returns the grant's id.
+    /// Each grantee has one grant per record; further actions are added to it.
+    ///
+    /// Curators and the agent that created the record can do this. For a `tool.response.v1`, only
+    /// curators can. Others get [`StoreError::Forbidden`].
+    async fn grant(&self, _change: &AclChange) -> Result<Uuid, StoreError> {
+        Err(no_rights())
+    }
+
+    /// Revokes actions. Returns how many grants changed: 0 or 1. Open event streams stop sending
+    /// events of the record within two seconds.
+    async fn revoke(&self, _change: &AclChange) -> Result<u64, StoreError> {
+        Err(no_rights())
+    }
+}
+
+/// The error of a store that has no grants.
+pub(super) fn no_rights() -> StoreError {
+    StoreError::Internal("this store has no grants".into())
+}

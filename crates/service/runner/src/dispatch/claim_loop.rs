@@ -1,0 +1,117 @@
+//! Claims calls while there are free slots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::ClaimRequest;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::dispatch::calls::Calls;
+use crate::dispatch::claim_pacing::ClaimPacer;
+use crate::dispatch::local_dispatch::{Backlog, LocalAdmission, LocalDispatcher};
+
+/// How long a claim in progress can still take when the runner stops. The calls that it claimed are
+/// released.
+const LAST_CLAIM: Duration = Duration::from_secs(2);
+
+pub(crate) struct ClaimLoop {
+    pub calls: Arc<Calls>,
+    pub pacer: ClaimPacer,
+    pub poll: Duration,
+    pub drain: Duration,
+}
+
+impl ClaimLoop {
+    /// Claims until stopped, then waits for the running calls.
+    pub async fn run(mut self, stop: &CancellationToken) {
+        let _owned = self.calls.dropped.clone().drop_guard();
+        let local_admission = LocalAdmission::new(self.calls.clone());
+        let registration =
+            self.calls.call_runner.store.register_local_runner(Arc::new(LocalDispatcher(local_admission.clone())));
+        self.claim_until(stop, &local_admission).await;
+        drop(registration);
+        self.calls.finish(self.drain).await;
+    }
+
+    async fn claim_until(&mut self, stop: &CancellationToken, local_admission: &LocalAdmission) {
+        let calls = self.calls.clone();
+        let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
+        let mut backoff = Backoff::default();
+        // `may_wait`: the queue may hold calls that were not claimed yet. `is_behind`: it may hold
+        // calls that found no slot.
+        let (mut may_wait, mut is_behind) = (true, false);
+        let mut poll = Instant::now();
+        while !stop.is_cancelled() {
+            let mut next = hints.next(poll);
+            if may_wait && let Some(claim) = self.claim() {
+                if let Some(pause) = self.pacer.pause(&claim) {
+                    next = next.min(pause);
+                } else {
+                    poll = Instant::now() + self.poll;
+                    let asked = Instant::now();
+                    let claimed = tokio::select! {
+                        claimed = store.claim(&claim) => claimed,
+                        () = async { stop.cancelled().await; sleep(LAST_CLAIM).await } => break,
+                    };
+                    match claimed {
+                        Ok(claims) => {
+                            backoff.reset();
+                            let is_full = claims.len() >= claim.limit as usize;
+                            // Fewer calls than requested means that the queue is empty. A new call
+                            // then gives a hint.
+                            may_wait = is_full;
+                            is_behind = is_full || !claim.except_tools.is_empty();
+                            self.pacer.answered(&claim, claims.len(), asked.elapsed());
+                            let left_out = claim.except_tools.into_iter().collect();
+                            local_admission.learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
+                            for claim in claims {
+                                calls.claimed(claim, asked);
+                            }
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "claiming failed");
+                            tokio::select! {
+                                () = backoff.wait() => {}
+                                () = stop.cancelled() => {}
+                            }
+                        }
+                    }
+                    continue;
+                }
+            } else if may_wait {
+                // Queued calls wait for a slot; new calls must not take the next one.
+                local_admission.learn(Backlog::Any);
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = hints.now.notified() => may_wait = true,
+                () = store.call_queued() => may_wait = true,
+                () = calls.ended.notified() => {}
+                () = slots.freed.notified() => may_wait |= is_behind,
+                () = sleep_until(next) => {
+                    if next >= poll {
+                        poll = Instant::now() + self.poll;
+                    }
+                    may_wait = true;
+                }
+            }
+        }
+    }
+
+    /// `None` if no call can be taken now.
+    fn claim(&self) -> Option<ClaimRequest> {
+        let calls = &self.calls;
+        if calls.is_writing_too_many_responses() {
+            return None;
+        }
+        let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.left_to_others())?;
+        Some(ClaimRequest {
+            runner_id: calls.call_runner.options.runner_id,
+            limit: spec.limit,
+            lease_ms: calls.call_runner.options.lease_ms(),
+            except_tools: spec.except_tools,
+        })
+    }
+}

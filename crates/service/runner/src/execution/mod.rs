@@ -1,0 +1,14 @@
+//! One call: from its claim to its response.
+
+pub(crate) mod call;
+pub(crate) mod deadline;
+pub(crate) mod on_behalf_of;
+pub(crate) mod progress_writer;
+pub(crate) mod request_event;
+pub(crate) mod response_writer;
+pub(crate) mod running;
+pub(crate) mod secrets;
+pub(crate) mod speculative_call;
+pub(crate) mod speculative_run;
+pub(crate) mod stages;
+pub(crate) mod telemetry;

@@ -1,0 +1,173 @@
+//! A run that computes before the store knows of it: while its request is being committed, or
+//! before its start is written. It cannot have side effects yet. A run that reaches its first side
+//! effect is dropped, and starts again once its request is committed. So a run never waits for the
+//! store while its time is counted, and holds no slot meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use rcrt_breadcrumb::{ErrorCode, Limits, ToolRequest};
+use rcrt_executors::{EffectGate, EffectGateOpener, ToolCall, ToolOutput};
+use serde_json::Value;
+
+use crate::execution::deadline::Deadline;
+use crate::execution::progress_writer::ProgressWriter;
+use crate::execution::running::Run;
+use crate::registry::tool::Tool;
+
+/// The maximum input that is kept for a run that starts again; calls with more wait for the store.
+const MOST_INPUT: usize = 64 * 1024;
+/// A result up to this size is never too long for the caller, unless the caller or the operator
+/// said so.
+pub(crate) const SMALL_RESULT: usize = 2048;
+
+/// A call that is ready to be run, or runs.
+pub(crate) struct Prepared {
+    pub tool: Arc<Tool>,
+    pub progress_writer: ProgressWriter,
+    call: ToolCall,
+    begun: Option<Begun>,
+}
+
+struct Begun {
+    run: Run,
+    effect_gate: EffectGateOpener,
+}
+
+impl Prepared {
+    /// `call` has a closed effect gate, whatever it says.
+    pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter) -> Self {
+        Self { tool, progress_writer, call, begun: None }
+    }
+
+    /// Begins it, if it supports speculation. `deadline`: the request's, or a little earlier.
+    pub fn begin_speculatively(&mut self, deadline: Option<&Deadline>) {
+        if self.begun.is_none() && self.tool.may_speculate() && takes_at_most(MOST_INPUT, &self.call.input) {
+            let mut call = self.call.clone();
+            call.deadline = deadline.map(|deadline| deadline.at);
+            self.begun = Some(begin(&self.tool, call));
+        }
+    }
+
+    /// Goes on with what was begun, until it has ended. Returns where there is nothing (more) to wait for. It may be dropped
+    /// and asked again.
+    pub async fn compute(&mut self) {
+        let Some(begun) = &mut self.begun else { return };
+        let wants_more = tokio::select! {
+            biased;
+            // First: it may have ended without waiting for what it wants to do.
+            () = begun.effect_gate.wanted() => true,
+            () = begun.run.go_on() => begun.effect_gate.wanted().now_or_never().is_some(),
+        };
+        if wants_more {
+            self.tool.mark_as_acting();
+        }
+        // What ran out of time may have been slow by no fault of its own, and the request's time begins with its writing.
+        if wants_more || begun.run.failure() == Some(ErrorCode::Timeout) {
+            self.forget_run();
+        }
+    }
+
+    /// Whether it is running.
+    pub fn is_computing(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| !begun.run.has_ended())
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.run.has_ended())
+    }
+
+    /// Whether it has succeeded with a valid result that goes unchanged into its response: then
+    /// nothing has happened, and nothing is left but the response.
+    pub fn has_small_result(&self) -> bool {
+        let result = self.begun.as_ref().and_then(|begun| begun.run.result());
+        let schema = &self.tool.output;
+        result.is_some_and(|result| {
+            takes_at_most(SMALL_RESULT, result) && schema.is_quick(result) && schema.check(result).is_empty()
+        })
+    }
+
+    /// What the tool may take, less what its input's check took.
+    pub fn timeout_ms(&self) -> u64 {
+        self.call.limits.timeout_ms
+    }
+
+    pub fn request(&self) -> &ToolRequest {
+        &self.call.request
+    }
+
+    /// What came of it, and how long it took.
+    pub fn ended(&self) -> Option<(&ToolOutput, Duration)> {
+        self.begun.as_ref().and_then(|begun| begun.run.ended())
+    }
+
+    /// It starts again when the gate opens; its earlier progress is discarded.
+    pub fn forget_run(&mut self) {
+        self.begun = None;
+        self.progress_writer.forget();
+    }
+
+    pub fn into_input(self) -> Value {
+        self.call.input
+    }
+
+    /// From here on the call may do what its tool may do. `deadline`: the request's.
+    pub fn open_effect_gate(self, deadline: Option<&Deadline>) -> (Arc<Tool>, Limits, ProgressWriter, Run) {
+        let Self { tool, progress_writer, mut call, begun } = self;
+        if let Some(deadline) = deadline {
+            deadline.shorten(&mut call.limits);
+            call.deadline = Some(deadline.at);
+        }
+        let limits = call.limits;
+        let Begun { run, effect_gate } = begun.unwrap_or_else(|| begin(&tool, call));
+        effect_gate.open();
+        (tool, limits, progress_writer, run)
+    }
+}
+
+fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> Begun {
+    let (effect_gate, waits) = EffectGate::closed();
+    call.effect_gate = waits;
+    Begun { run: Run::begin(tool.clone(), call), effect_gate }
+}
+
+/// Whether the value takes so many bytes, about.
+pub(crate) fn takes_at_most(bytes: usize, value: &Value) -> bool {
+    fn fits(value: &Value, left: &mut usize) -> bool {
+        let takes = match value {
+            Value::String(text) => text.len() + 4,
+            Value::Object(fields) => 4 + fields.keys().map(|key| key.len() + 4).sum::<usize>(),
+            _ => 8,
+        };
+        let Some(rest) = left.checked_sub(takes) else { return false };
+        *left = rest;
+        match value {
+            Value::Array(items) => items.iter().all(|item| fits(item, left)),
+            Value::Object(fields) => fields.values().all(|field| fits(field, left)),
+            _ => true,
+        }
+    }
+    let mut left = bytes;
+    fits(value, &mut left)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_value_takes_is_known_about() {
+        for (value, most) in [
+            (json!(null), 8),
+            (json!("x".repeat(100)), 104),
+            (json!({"key": "x".repeat(100)}), 4 + 7 + 104),
+            (json!([[[1, 2], 3]]), 6 * 8),
+        ] {
+            assert!(takes_at_most(most, &value), "{value}");
+            assert!(!takes_at_most(most - 1, &value), "{value}");
+        }
+    }
+}

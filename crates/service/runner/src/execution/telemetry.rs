@@ -1,0 +1,167 @@
+//! Telemetry of invocations: a span for each attempt with its stages, and metrics of their number
+//! and duration by tool and status.
+
+use std::collections::HashSet;
+use std::sync::{LazyLock, Once};
+use std::time::{Duration, SystemTime};
+
+use opentelemetry::metrics::{Counter, Histogram};
+use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt};
+use opentelemetry::{Context, KeyValue, global};
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
+use rcrt_executors::trace;
+use uuid::Uuid;
+
+use crate::execution::stages::Stages;
+use crate::registry::tool::Tool;
+
+const INVOCATIONS: &str = "rcrt_tool_invocations_total";
+const DURATION: &str = "rcrt_tool_invoke_duration_seconds";
+
+/// Label for names of unknown tools: callers must not be able to create labels.
+pub(crate) const UNKNOWN_TOOL: &str = "(unknown)";
+
+/// Label for the tools beyond the first [`MOST_NAMES`], so that the number of series is bounded.
+const OTHER_TOOLS: &str = "(other)";
+/// How many tools have their own label in one process.
+const MOST_NAMES: usize = 200;
+
+/// The tools that have their own label.
+static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// OpenTelemetry's GenAI names.
+const OPERATION: &str = "gen_ai.operation.name";
+const EXECUTE_TOOL: &str = "execute_tool";
+const TOOL_NAME: &str = "gen_ai.tool.name";
+
+pub(crate) fn describe() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        metrics::describe_counter!(INVOCATIONS, "Tool requests with a response, by tool and status");
+        metrics::describe_histogram!(
+            DURATION,
+            metrics::Unit::Seconds,
+            "Execution time of tool requests with a response"
+        );
+    });
+}
+
+/// One attempt to run one call, as a span in its caller's trace. It ends when its last clone is
+/// dropped.
+pub(crate) struct Invocation {
+    context: Context,
+}
+
+impl Invocation {
+    /// Starts the span at the time when the call was queued.
+    pub fn begin(owner_id: Uuid, attempt: u32, request: &ToolRequest, stages: &Stages) -> Self {
+        let (queue, waiting) = stages.before();
+        let claimed = SystemTime::now();
+        let asked = claimed.checked_sub(waiting).unwrap_or(claimed);
+        let queued = asked.checked_sub(queue).unwrap_or(asked);
+        let mut attributes = vec![
+            KeyValue::new(OPERATION, EXECUTE_TOOL),
+            KeyValue::new(TOOL_NAME, request.tool.clone()),
+            KeyValue::new("gen_ai.tool.call.id", request.request_id.clone()),
+            KeyValue::new("gen_ai.tool.type", "function"),
+            KeyValue::new("rcrt.request", request.id.to_string()),
+            KeyValue::new("rcrt.owner", owner_id.to_string()),
+            KeyValue::new("rcrt.attempt", i64::from(attempt)),
+        ];
+        attributes.extend(request.session.clone().map(|session| KeyValue::new("gen_ai.conversation.id", session)));
+        attributes.extend(request.agent_id.map(|agent| KeyValue::new("gen_ai.agent.id", agent.to_string())));
+        let span = SpanBuilder::from_name(format!("{EXECUTE_TOOL} {}", request.tool))
+            .with_kind(SpanKind::Internal)
+            .with_start_time(queued)
+            .with_attributes(attributes);
+        let context = trace::begin(&trace::caller(request.traceparent.as_deref()), span);
+        for (stage, began, ended) in [("queue", queued, asked), ("claim", asked, claimed)] {
+            let over = trace::begin(&context, SpanBuilder::from_name(stage).with_start_time(began));
+            over.span().end_with_timestamp(ended);
+        }
+        Self { context }
+    }
+
+    /// A stage that begins now and ends when the context is dropped. Work in the context belongs to
+    /// it.
+    pub fn stage(&self, name: &'static str) -> Context {
+        trace::begin(&self.context, SpanBuilder::from_name(name))
+    }
+
+    /// Records a run that took this long and finishes now.
+    pub fn ran(&self, took: Duration) {
+        let ended = SystemTime::now();
+        let began = ended.checked_sub(took).unwrap_or(ended);
+        let run = trace::begin(&self.context, SpanBuilder::from_name("run").with_start_time(began));
+        run.span().end_with_timestamp(ended);
+    }
+
+    pub fn runs(&self, tool: &Tool) {
+        self.context.span().set_attributes([
+            KeyValue::new("rcrt.tool.source", tool.source().to_string()),
+            KeyValue::new("rcrt.tool.id", tool.id.to_string()),
+            KeyValue::new("rcrt.tool.version", tool.version),
+        ]);
+    }
+
+    pub fn failed(&self, code: ErrorCode) {
+        trace::failed(&self.context, code.to_string());
+    }
+
+    /// The id that the caller can look up, 32 hex digits.
+    pub fn trace_id(&self) -> Option<String> {
+        trace::traceparent(&self.context).map(|place| format!("{:032x}", place.trace_id))
+    }
+}
+
+/// The same metrics for OTLP; they record nothing if it is off.
+struct Measures {
+    invocations: Counter<u64>,
+    duration: Histogram<f64>,
+}
+
+static MEASURES: LazyLock<Measures> = LazyLock::new(|| {
+    let meter = global::meter(trace::SCOPE);
+    let invocations = meter.u64_counter("rcrt.tool.invocations").with_unit("{invocation}");
+    let duration = meter.f64_histogram("rcrt.tool.invoke.duration").with_unit("s");
+    Measures {
+        invocations: invocations.with_description("Tool requests with a response").build(),
+        duration: duration.with_description("Execution time of tool requests with a response").build(),
+    }
+});
+
+fn label<'t>(names: &Mutex<HashSet<String>>, tool: &'t str) -> &'t str {
+    let mut names = names.lock();
+    if names.contains(tool) || names.len() < MOST_NAMES && names.insert(tool.to_owned()) { tool } else { OTHER_TOOLS }
+}
+
+/// Counts one response. `tool`: the name of a known tool, or `None`.
+pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
+    let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&NAMES, tool)).to_owned();
+    let status = if status == ResponseStatus::Success { "success" } else { "error" };
+    let labels = [("tool", tool.clone()), ("status", status.to_owned())];
+    metrics::counter!(INVOCATIONS, &labels).increment(1);
+    metrics::histogram!(DURATION, &labels).record(elapsed.as_secs_f64());
+    let attributes =
+        [KeyValue::new(OPERATION, EXECUTE_TOOL), KeyValue::new(TOOL_NAME, tool), KeyValue::new("rcrt.status", status)];
+    MEASURES.invocations.add(1, &attributes);
+    MEASURES.duration.record(elapsed.as_secs_f64(), &attributes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_beyond_the_limit_share_one_label() {
+        let names = Mutex::default();
+        for number in 0..MOST_NAMES {
+            let tool = format!("tool-{number}");
+            assert_eq!(label(&names, &tool), tool);
+        }
+        assert_eq!(label(&names, "one-more"), OTHER_TOOLS);
+        assert_eq!(label(&names, "another"), OTHER_TOOLS);
+        assert_eq!(label(&names, "tool-7"), "tool-7");
+    }
+}

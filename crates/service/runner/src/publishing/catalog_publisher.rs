@@ -1,0 +1,254 @@
+//! Keeps the `tool.catalog.v1` records up to date with the tools as this runner sees them. Several
+//! runners act as one agent and update the same records. Each writes only what changed in its own
+//! view, so two runners with different views (one has a program that the other lacks) do not
+//! overwrite each other forever. An unchanged part is written again only if it was deleted.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::{
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, CatalogEntry, NewBreadcrumb, Selector, StoreError,
+    schema_names::TOOL_CATALOG,
+};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::with_retries;
+use crate::dispatch::peer_runners::PeerRunners;
+use crate::publishing::catalog_part::{PublishedPart, create, delete, update};
+use crate::publishing::rcrt_catalog;
+use crate::registry::Registry;
+
+/// After a change, the publisher waits this long for more changes …
+const QUIET: Duration = Duration::from_millis(100);
+/// … but not longer than this in total.
+const LONGEST: Duration = Duration::from_secs(1);
+/// The pause after the catalog could not be written.
+const AGAIN: Duration = Duration::from_secs(10);
+/// The maximum number of attempts while other runners change the catalog.
+const MAX_TRIES: usize = 10;
+
+pub(crate) struct CatalogPublisher {
+    store: Arc<dyn Breadcrumbs>,
+    registry: Arc<Registry>,
+    peers: Arc<PeerRunners>,
+    lost: Notify,
+    rcrt_compat: bool,
+}
+
+/// The catalog as it was last written, part by part.
+struct PublishedCatalog {
+    names: Vec<BTreeSet<String>>,
+    parts: Vec<PublishedPart>,
+}
+
+impl CatalogPublisher {
+    pub fn new(
+        store: Arc<dyn Breadcrumbs>,
+        registry: Arc<Registry>,
+        peers: Arc<PeerRunners>,
+        rcrt_compat: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { store, registry, peers, lost: Notify::new(), rcrt_compat })
+    }
+
+    /// A part was deleted, by another runner that has fewer tools or by a person.
+    pub fn look_for_parts(&self) {
+        self.lost.notify_one();
+    }
+
+    pub async fn run(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&self) {
+        // Otherwise the first catalog would lack what only other runners serve.
+        self.peers.listed().await;
+        let mut changes = self.registry.changes.subscribe();
+        let mut written: Option<PublishedCatalog> = None;
+        let mut may_be_stale = !self.rcrt_compat;
+        let mut counted = Vec::new();
+        loop {
+            changes.mark_unchanged();
+            let counts = self.registry.counts_by_profile();
+            if counts != counted {
+                for (profile, open, closed) in &counts {
+                    tracing::info!(%profile, open, closed, "the catalog offers tools");
+                }
+                counted = counts;
+            }
+            written = match self.synchronize(written.take()).await {
+                Ok(written) => Some(written),
+                Err(error) => {
+                    tracing::warn!(%error, "the catalog of tools cannot be written");
+                    sleep(AGAIN).await;
+                    continue;
+                }
+            };
+            if may_be_stale {
+                match rcrt_catalog::remove(&*self.store).await {
+                    Ok(()) => may_be_stale = false,
+                    Err(error) => tracing::warn!(%error, "the catalog in RCRT's format cannot be removed"),
+                }
+            }
+            tokio::select! {
+                more = changes.changed() => if more.is_err() {
+                    return;
+                },
+                () = self.lost.notified() => written = None,
+            }
+            let latest = Instant::now() + LONGEST;
+            while timeout_at(latest.min(Instant::now() + QUIET), changes.changed()).await.is_ok() {}
+        }
+    }
+
+    /// Writes what changed since the last time. Writes everything if that is unknown, or if parts
+    /// must be split.
+    async fn synchronize(&self, written: Option<PublishedCatalog>) -> Result<PublishedCatalog, StoreError> {
+        let written = self.synchronize_parts(written).await?;
+        // After our own catalog, so that a failure here does not delay it.
+        if self.rcrt_compat {
+            rcrt_catalog::synchronize(&*self.store, &self.peers.offered()).await?;
+        }
+        Ok(written)
+    }
+
+    async fn synchronize_parts(&self, written: Option<PublishedCatalog>) -> Result<PublishedCatalog, StoreError> {
+        let changed = self.registry.take_changed();
+        if let Some(written) = written
+            && let Some(written) = self.write_changed(written, &changed).await?
+        {
+            return Ok(written);
+        }
+        for _ in 0..MAX_TRIES {
+            if let Some(written) = self.write_all().await? {
+                return Ok(written);
+            }
+        }
+        Err(StoreError::Internal("other runners kept changing the catalog".into()))
+    }
+
+    /// `None` if everything must be written again.
+    async fn write_changed(
+        &self,
+        mut written: PublishedCatalog,
+        changed: &HashSet<String>,
+    ) -> Result<Option<PublishedCatalog>, StoreError> {
+        let mut entries: BTreeMap<usize, Vec<CatalogEntry>> = BTreeMap::new();
+        for name in changed {
+            let number = Catalog::part_of(name, written.parts.len());
+            if self.peers.entry(name).is_some() {
+                written.names[number].insert(name.clone());
+            } else {
+                written.names[number].remove(name);
+            }
+            entries.entry(number).or_default();
+        }
+        if written.names.iter().map(BTreeSet::len).sum::<usize>() < written.parts.len() {
+            // Most parts are empty, so fewer may be enough.
+            return Ok(None);
+        }
+        for (number, mut entries) in entries {
+            entries.extend(written.names[number].iter().filter_map(|name| self.peers.entry(name)));
+            let Some(part) = Catalog::part(number, &entries) else { return Ok(None) };
+            if !written.parts[number].update_to(&*self.store, &part).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(written))
+    }
+
+    /// Writes what differs from the store's records. `None` if another runner interfered: try
+    /// again.
+    async fn write_all(&self) -> Result<Option<PublishedCatalog>, StoreError> {
+        let mut existing: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
+        let mut surplus = Vec::new();
+        for row in self.list().await? {
+            // A record without a part's tag belongs to another program.
+            if let Some(tag) = Catalog::part_tag(&row.tags) {
+                existing.entry(tag.to_owned()).or_default().push(row);
+            }
+        }
+        let names = self.registry.names();
+        let catalog = self.catalog(&names);
+        let parts = catalog.records_beside(existing.len());
+        let mut kept = Vec::new();
+        for part in &parts {
+            let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| existing.remove(tag)).unwrap_or_default();
+            // Duplicates come from runners that started at the same time. All runners keep the same
+            // one.
+            rows.sort_by_key(|row| row.id);
+            let mut rows = rows.into_iter();
+            match rows.next() {
+                // Another runner may have created a different part meanwhile, so it is read again.
+                None => create(&*self.store, part).await?,
+                Some(row) => kept.extend(self.update(&row, part).await?),
+            }
+            surplus.extend(rows.map(|row| row.id));
+        }
+        surplus.extend(existing.into_values().flatten().map(|row| row.id));
+        // Deleted last, so that each tool is in some part at all times.
+        for id in surplus {
+            delete(&*self.store, id).await?;
+        }
+        if kept.len() < parts.len() {
+            return Ok(None);
+        }
+        tracing::debug!(tools = catalog.tools.len(), waiting = catalog.waiting.len(), "the catalog is written");
+        let mut by_part = vec![BTreeSet::new(); parts.len()];
+        for name in names {
+            by_part[Catalog::part_of(&name, parts.len())].insert(name);
+        }
+        Ok(Some(PublishedCatalog { names: by_part, parts: kept }))
+    }
+
+    fn catalog(&self, names: &[String]) -> Catalog {
+        let (mut tools, mut waiting) = (Vec::new(), Vec::new());
+        for entry in names.iter().filter_map(|name| self.peers.entry(name)) {
+            match entry {
+                CatalogEntry::Offered(tool) => tools.push(tool),
+                CatalogEntry::Waiting(tool) => waiting.push(tool),
+            }
+        }
+        Catalog::new(tools, waiting)
+    }
+
+    async fn list(&self) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        let selector = Selector {
+            all_tags: vec![Catalog::TAG.into()],
+            schema_name: Some(TOOL_CATALOG.into()),
+            ..Selector::default()
+        };
+        let mut query = BreadcrumbQuery { selector, limit: Catalog::PARTS_AT_ONCE, offset: 0, include_context: true };
+        let mut rows = Vec::new();
+        loop {
+            let page = with_retries("read the catalog of tools", || self.store.list(&query)).await?;
+            let is_last = page.len() < query.limit as usize;
+            rows.extend(page);
+            if is_last {
+                return Ok(rows);
+            }
+            query.offset += query.limit;
+        }
+    }
+
+    async fn update(
+        &self,
+        existing: &BreadcrumbListItem,
+        part: &NewBreadcrumb,
+    ) -> Result<Option<PublishedPart>, StoreError> {
+        if existing.context.as_ref() == Some(&part.context) && existing.tags == part.tags {
+            return Ok(Some(PublishedPart {
+                id: existing.id,
+                version: existing.version,
+                fingerprint: part.fingerprint(),
+            }));
+        }
+        update(&*self.store, existing.id, existing.version, part).await
+    }
+}

@@ -1,0 +1,6 @@
+//! The catalog records that this runner keeps up to date.
+
+pub(crate) mod catalog_part;
+pub(crate) mod catalog_publisher;
+pub(crate) mod previous_catalog;
+pub(crate) mod rcrt_catalog;

@@ -1,0 +1,159 @@
+//! Finds the tool of a request and decides whether its caller's profiles allow the call, or says
+//! why not.
+
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{ErrorCode, Profile, Profiles, ToolFailure, schema_names::TOOL_ERROR};
+use serde_json::json;
+
+use crate::backoff::with_retries;
+use crate::dispatch::peer_runners::PeerRunners;
+use crate::registry::readiness::Readiness;
+use crate::registry::tool::{Candidate, Problem, Tool};
+use crate::registry::tool_loader::ToolLoader;
+use crate::registry::{Found, Registry};
+
+/// The maximum number of records of one name that a call validates.
+const MAX_CLAIMANTS: usize = 100;
+
+pub(crate) struct ToolAccess {
+    pub registry: Arc<Registry>,
+    pub loading: Arc<ToolLoader>,
+    pub readiness: Arc<Readiness>,
+    pub peers: Arc<PeerRunners>,
+}
+
+/// Why a call does not run here.
+pub(crate) enum Refusal {
+    /// The call failed. `tool`: the tool of this name, if there is one, for the metrics.
+    Failed { tool: Option<Arc<Candidate>>, failure: ToolFailure },
+    /// Another runner has the settings for it.
+    ServedByPeer,
+}
+
+impl Refusal {
+    pub fn failed(failure: ToolFailure) -> Self {
+        Self::Failed { tool: None, failure }
+    }
+}
+
+impl ToolAccess {
+    pub async fn find(&self, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
+        if let Some(profile) = profiles.closing_name(name) {
+            return Err(Refusal::Failed { tool: self.registry.offered(name), failure: closed(profile, name) });
+        }
+        let found = self.find_validated(name, profiles).await;
+        let candidate = match &found {
+            Found::Tool(tool) => Some(&tool.candidate),
+            Found::Waiting(tool) => Some(tool),
+            _ => None,
+        };
+        if let Some(tool) = candidate
+            && let Some(profile) = profiles.closing(name, &tool.source())
+        {
+            return Err(Refusal::Failed { tool: Some(tool.clone()), failure: closed(profile, name) });
+        }
+        match found {
+            Found::Tool(tool) if tool.executor.waits_for(&tool.definition).is_empty() => Ok(tool),
+            Found::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
+            Found::Waiting(tool) => self.ready(tool, name, profiles).await,
+            Found::Broken(problem) => Err(Refusal::failed(broken(name, &problem))),
+            Found::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
+            Found::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
+        }
+    }
+
+    /// The `tool.v1` that this tool replaced, for use when this tool lacks a secret.
+    pub async fn replaced_tool(&self, tool: &Tool, profiles: &Profiles) -> Option<Arc<Tool>> {
+        let missing = self.readiness.recheck(&tool.candidate).await;
+        if missing.is_empty() || !tool.definition.is_code() {
+            return None;
+        }
+        self.find(tool.name(), profiles).await.ok().filter(|found| found.id != tool.id)
+    }
+
+    /// The tool, if it can run without further checks.
+    pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+        if !self.loading.is_listed() {
+            return None;
+        }
+        let tool = self.registry.working_as(name)?;
+        let is_open = profiles.closing(name, &tool.source()).is_none();
+        (is_open && tool.executor.waits_for(&tool.definition).is_empty()).then_some(tool)
+    }
+
+    /// The owner of the name, after validation.
+    async fn find_validated(&self, name: &str, profiles: &Profiles) -> Found {
+        let find = || {
+            self.registry.find(name, |name, source| match source {
+                Some(source) => profiles.closing(name, source).is_none(),
+                None => profiles.closing_name(name).is_none(),
+            })
+        };
+        let mut found = find();
+        // The tool may have just been written: the request can overtake its event. While the list
+        // of all tools is being read, an older claimant of the name may still be unread.
+        let may_change = match &found {
+            Found::Unknown { .. } | Found::Broken(_) => true,
+            _ => !self.loading.is_listed(),
+        };
+        if may_change {
+            if let Err(error) = with_retries("look for a tool", || self.loading.look_for(name)).await {
+                tracing::warn!(%error, "the store cannot be searched for a tool");
+            }
+            found = find();
+        }
+        if matches!(found, Found::Unknown { .. }) && !self.loading.is_listed() {
+            // Similar names can be suggested only when all names are known.
+            self.loading.listed().await;
+            found = find();
+        }
+        for _ in 0..MAX_CLAIMANTS {
+            let Found::Unvalidated(id) = found else { break };
+            self.loading.validate_now(id).await;
+            found = find();
+        }
+        found
+    }
+
+    /// Checks the tool's requirements again: they may have been met, or lost, since the last check.
+    async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
+        let missing = self.readiness.recheck(&tool).await;
+        // If it lacks something, the tool that it replaced may serve.
+        if let Found::Tool(found) = self.find_validated(name, profiles).await
+            && (missing.is_empty() || found.id != tool.id)
+            && profiles.closing(name, &found.source()).is_none()
+        {
+            return Ok(found);
+        }
+        if missing.is_of_this_runner() && self.peers.serves(name).await {
+            return Err(Refusal::ServedByPeer);
+        }
+        let failure = if missing.is_empty() { undecided(name) } else { missing.failure(&tool) };
+        Err(Refusal::Failed { tool: Some(tool), failure })
+    }
+}
+
+fn closed(profile: Profile, name: &str) -> ToolFailure {
+    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
+        .with_details(json!({"profile": profile, "tool": name}))
+}
+
+/// The tool changed during the check.
+fn undecided(name: &str) -> ToolFailure {
+    let message = format!("the tool {name:?} is being changed; try again");
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
+}
+
+fn broken(name: &str, problem: &Problem) -> ToolFailure {
+    let message = format!("no version of the tool {name:?} works: {} (see its {TOOL_ERROR})", problem.sentence());
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"errors": problem.errors}))
+}
+
+fn unknown(name: &str, nearest: &[String]) -> ToolFailure {
+    let mut message = format!("there is no tool {name:?}");
+    if !nearest.is_empty() {
+        message = format!("{message}; did you mean {}?", nearest.join(" or "));
+    }
+    ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(json!({"nearest": nearest}))
+}

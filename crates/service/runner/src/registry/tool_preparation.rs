@@ -1,0 +1,148 @@
+//! Turns a tool's record into a tool that can run, or into a problem for its author.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rcrt_breadcrumb::{
+    Breadcrumb, CURATORS_TOOL_TAG, Matcher, Profiles, ToolDefinition, ToolFailure, Violations, schema_names,
+};
+use rcrt_executors::Executors;
+use rcrt_executors::egress::PrivateHost;
+use rcrt_validate::{Author, Budget, Schema};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
+use crate::registry::tool_validation::validate_tool;
+
+/// How long an executor may take to prepare one version.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct ToolPreparer {
+    pub executors: Arc<Executors>,
+    pub system_authors: HashSet<Uuid>,
+    pub allowed_private: Arc<[PrivateHost]>,
+    pub rcrt_compat: bool,
+    /// The memory budget for the schemas of all tools together.
+    pub schemas: Budget,
+}
+
+/// The approximate maximum size of the compiled schemas of a runner's tools, in bytes.
+pub(crate) const SCHEMA_BYTES: u64 = 512 * 1024 * 1024;
+
+/// One version of a tool's record.
+pub(crate) struct Version<'r> {
+    pub record: &'r Breadcrumb,
+    pub number: i64,
+    pub context: &'r Map<String, Value>,
+    pub tags: &'r [String],
+    pub author: Option<Uuid>,
+}
+
+impl<'r> Version<'r> {
+    pub fn newest(record: &'r Breadcrumb) -> Self {
+        let Breadcrumb { version, context, tags, updated_by, .. } = record;
+        Self { record, number: *version, context, tags, author: *updated_by }
+    }
+}
+
+/// Whether records of this schema are tools.
+pub(crate) fn is_tool(schema_name: Option<&str>) -> bool {
+    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+}
+
+impl ToolPreparer {
+    /// Reads the version without validating it.
+    pub fn candidate(&self, version: &Version<'_>) -> Result<Candidate, Problem> {
+        let record = version.record;
+        let definition = ToolDefinition::read(
+            record.schema_name.as_deref().unwrap_or_default(),
+            version.context,
+            record.description.as_deref(),
+            record.semantic_version.as_deref(),
+        )
+        .map_err(|violations| of_violations(&violations))?;
+        let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
+        let mut profiles = Profiles::default();
+        profiles.add_tags(version.tags);
+        Ok(Candidate {
+            id: record.id,
+            owner_id: record.owner_id,
+            version: version.number,
+            created_at: record.created_at,
+            named_since: match version.number {
+                1 => OnceLock::from(NamedSince::both(record.created_at)),
+                _ => OnceLock::new(),
+            },
+            workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
+            profiles,
+            subscriptions: definition.subscriptions.iter().map(Matcher::from).collect(),
+            definition: Arc::new(definition),
+            executor,
+            author: version.author,
+            is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
+            // The store checks the tag on this schema only. On another schema any author could set
+            // it.
+            is_curators: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
+                && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
+        })
+    }
+
+    /// Validates the version: by the validators, by compiling its schemas, and by its executor.
+    pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
+        let candidate = Arc::new(self.candidate(version)?);
+        let author = if candidate.is_system { Author::System } else { Author::User };
+        let (definition, allowed_private) = (candidate.definition.clone(), self.allowed_private.clone());
+        let (input, output) =
+            checked(definition, author, allowed_private, version.record.owner_id, self.schemas.clone()).await?;
+        load(&candidate, version.record.owner_id).await?;
+        Ok(Tool::new(candidate, input, output, self.rcrt_compat))
+    }
+}
+
+/// Validation parses code and compiles schemas, so it runs outside of the async runtime, in the
+/// tenant's fair share.
+async fn checked(
+    definition: Arc<ToolDefinition>,
+    author: Author,
+    allowed_private: Arc<[PrivateHost]>,
+    owner_id: Uuid,
+    schemas: Budget,
+) -> Result<(Schema, Schema), Problem> {
+    let check = move || {
+        let report = validate_tool(&definition, author, &allowed_private);
+        if !report.errors.is_empty() {
+            return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
+        }
+        let compile = |field: &str, schema: &Value| {
+            Schema::compile_within(schema, &schemas).map_err(|error| Problem::new(field, error.to_string()))
+        };
+        let input = compile("input_schema", &definition.input_schema)?;
+        Ok((input, compile("output_schema", &definition.output_schema)?))
+    };
+    rcrt_compute::pool()
+        .run(owner_id, check)
+        .await
+        .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
+}
+
+async fn load(tool: &Candidate, owner_id: Uuid) -> Result<(), Problem> {
+    let loading = tool.executor.load(&tool.definition, owner_id, tool.id, tool.version);
+    match tokio::time::timeout(PATIENCE, loading).await {
+        Ok(loaded) => loaded.map_err(of_failure),
+        Err(_) => Err(Problem::new("", format!("the tool was not ready after {} s", PATIENCE.as_secs()))),
+    }
+}
+
+fn of_violations(violations: &Violations) -> Problem {
+    Problem { errors: violations.0.iter().map(|violation| json!(violation)).collect() }
+}
+
+/// An executor that can locate the errors lists them in its details.
+fn of_failure(failure: ToolFailure) -> Problem {
+    match failure.details.as_ref().and_then(|details| details.get("errors")?.as_array()) {
+        Some(errors) if !errors.is_empty() => Problem { errors: errors.clone() },
+        _ => Problem::new("", failure.message),
+    }
+}

@@ -1,0 +1,263 @@
+//! Who can call a route. The route table gives every route an [`Access`] and there is no other way
+//! to add one, so a handler without a check cannot exist. A handler learns the caller only through
+//! [`Caller`].
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use chrono::DateTime;
+use rcrt_breadcrumb::{Breadcrumbs, Identity, Role};
+use uuid::Uuid;
+
+use crate::AuthMode;
+use crate::ServerState;
+use crate::auth::token::{TokenError, TokenId, VerifiedTicket, VerifiedToken};
+use crate::http::connections::ConnectionPermit;
+use crate::http::guarded_body;
+use crate::http::headers::one_header;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::rate_limit::{Peer, RateClass};
+
+/// The agent on whose behalf a runner acts.
+const ACTING_FOR: &str = "x-acting-for";
+
+/// Who can call a route.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    /// Every caller, without a token. Such requests have their own rate limit per address, so that
+    /// callers that try tokens cannot block health checks from the same address.
+    Anyone,
+    /// Every caller, within the rate limit of unauthenticated callers: for routes where guessing is
+    /// possible or that are expensive.
+    Unauthenticated,
+    /// Holders of a token with one of these roles. Curators are always allowed and are not listed.
+    Roles(&'static [Role]),
+    /// The same, but a ticket (`?ticket=`) can replace the token: browsers cannot set a header for
+    /// an event stream. With `rcrt_compat` the token itself is accepted too (`?token=`,
+    /// `?access_token=`).
+    RolesOrTicket(&'static [Role]),
+}
+
+impl Access {
+    /// The allowed roles, including curator. Empty if no token is needed.
+    pub fn roles(self) -> Vec<Role> {
+        match self {
+            Self::Anyone | Self::Unauthenticated => Vec::new(),
+            Self::Roles(roles) | Self::RolesOrTicket(roles) => {
+                std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
+            }
+        }
+    }
+}
+
+impl Access {
+    /// The rate limit that applies. Runners have their own, so that other requests of their agent
+    /// cannot block them.
+    fn rate_class(self) -> RateClass {
+        match self {
+            Self::Roles([Role::Runner]) => RateClass::Runner,
+            Self::RolesOrTicket(_) => RateClass::Stream,
+            Self::Anyone | Self::Unauthenticated | Self::Roles(_) => RateClass::Ordinary,
+        }
+    }
+}
+
+/// The authenticated caller, and the records of its tenant.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub store: Arc<dyn Breadcrumbs>,
+    /// The caller's token. For a ticket, the token with which it was requested.
+    pub token: TokenId,
+    /// When that token expires, in seconds since 1970.
+    pub expires_at: u64,
+    /// Whether it can act on other tenants.
+    pub is_operator: bool,
+}
+
+impl Caller {
+    /// A runner names the agent on whose behalf it acts in a header, and then sees what that agent
+    /// can see.
+    fn acting_for(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
+        if let Some(text) = one_header(headers, ACTING_FOR)? {
+            let agent = Uuid::try_parse(text)
+                .map_err(|_| Problem::invalid(ACTING_FOR, "must be the id of an agent of the tenant, a UUID"))?;
+            if !self.identity.has(Role::Runner) {
+                return Err(Problem::forbidden("only a runner can act on behalf of another agent"));
+            }
+            self.store = self.store.acting_for(agent)?;
+        }
+        Ok(self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            tracing::error!("a route without authentication reads its caller");
+            Problem::internal()
+        })
+    }
+}
+
+/// The middleware in front of every route.
+pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied();
+    if let Access::Anyone | Access::Unauthenticated = access {
+        let taken = match access {
+            Access::Anyone => state.rate_limiter.take_probe(peer),
+            _ => state.rate_limiter.take_unauthenticated(peer),
+        };
+        return match taken {
+            Ok(()) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        };
+    }
+    let rate_class = access.rate_class();
+    // Runners finish their calls. New work goes to another server.
+    if state.draining.is_cancelled() && rate_class != RateClass::Runner {
+        return Problem::draining().into_response();
+    }
+    let admitted = match credential(&state, access, &request) {
+        Ok(Credential::Token(token)) => authenticate_token(&state, access, &token).await,
+        Ok(Credential::Ticket(ticket)) => authenticate_ticket(&state, access, &ticket).await,
+        Err(problem) => Err(problem),
+    };
+    let caller = match admitted {
+        Ok(caller) => caller,
+        Err(problem) if problem.is_unauthorized() => {
+            return state.rate_limiter.take_unauthenticated(peer).err().unwrap_or(problem).into_response();
+        }
+        Err(problem) => return problem.into_response(),
+    };
+    let limit_status = match state.rate_limiter.take(&caller.identity, rate_class) {
+        Ok(limit_status) => limit_status,
+        Err(problem) => return problem.into_response(),
+    };
+    let counted = match rate_class {
+        // Other requests of the tenant must not block its runners.
+        RateClass::Runner => None,
+        RateClass::Ordinary | RateClass::Stream => match state.concurrency_limit.acquire(caller.identity.owner_id) {
+            Ok(counted) => Some(counted),
+            Err(problem) => return problem.into_response(),
+        },
+    };
+    let at_work = request.extensions_mut().remove::<Arc<ConnectionPermit>>().map(|permit| permit.begin_request());
+    match caller.acting_for(request.headers()) {
+        Ok(caller) => request.extensions_mut().insert(caller),
+        Err(problem) => return problem.into_response(),
+    };
+    let mut response = next.run(request).await;
+    if let Some(limit_status) = limit_status {
+        limit_status.write_to(response.headers_mut());
+    }
+    guarded_body::attach(response, (counted, at_work))
+}
+
+async fn authenticate_token(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
+    let proven = state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
+    authorize(state, access, proven).await
+}
+
+/// Redeems a ticket, which is valid once.
+async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
+    const ANOTHER: &str = "get another from POST /events/ticket";
+    let refused = |error| match error {
+        TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {ANOTHER}")),
+        TokenError::Forged => Problem::unauthorized(format!("the ticket was not issued by this server; {ANOTHER}")),
+    };
+    let VerifiedTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
+    let caller = authorize(state, access, token).await?;
+    let until = i64::try_from(expires_at).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    if !state.tenancy.use_ticket(caller.identity.owner_id, id, until.unwrap_or_default()).await? {
+        return Err(Problem::unauthorized(format!("the ticket was already used; {ANOTHER}")));
+    }
+    Ok(caller)
+}
+
+async fn authorize(state: &ServerState, access: Access, proven: VerifiedToken) -> Result<Caller, Problem> {
+    let VerifiedToken { mut identity, id: token, expires_at, is_operator } = proven;
+    identity.roles = current_roles(state, &identity, token).await?;
+    let allowed = access.roles();
+    if !identity.roles.iter().any(|role| allowed.contains(role)) {
+        return Err(Problem::forbidden(format!("this requires one of the roles: {}", role_names(&allowed))));
+    }
+    let store = state.tenancy.acting_as(identity.clone());
+    let is_operator = is_operator || state.auth == AuthMode::Open;
+    Ok(Caller { identity, store, token, expires_at, is_operator })
+}
+
+/// Whether this is an operator's token, which gives access to the data of all tenants.
+pub async fn is_operator_token(state: &ServerState, token: &str) -> bool {
+    authenticate_token(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
+}
+
+/// The roles of the token that the agent still has. In open mode the agent need not exist.
+pub async fn current_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
+    let standing = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
+    if standing.has_revoked(token.jti, token.issued_at) {
+        return Err(Problem::unauthorized("the token was revoked"));
+    }
+    if state.auth == AuthMode::Open {
+        if !state.agent_cache.has_tenant(identity.owner_id).await? {
+            return Err(Problem::unauthorized("the tenant of this token no longer exists"));
+        }
+        return Ok(identity.roles.clone());
+    }
+    let Some(present) = &standing.agent else {
+        return Err(Problem::unauthorized("the agent of this token no longer exists"));
+    };
+    Ok(identity.roles.iter().copied().filter(|role| present.roles.contains(role)).collect())
+}
+
+enum Credential {
+    Token(String),
+    Ticket(String),
+}
+
+/// The token of an `Authorization` header.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
+        return Err(Problem::unauthorized("the Authorization header must be: Bearer <token>"));
+    }
+    Ok(Some(token.trim()))
+}
+
+fn credential(state: &ServerState, access: Access, request: &Request) -> Result<Credential, Problem> {
+    let bearer = bearer(request.headers())?;
+    let in_query = matches!(access, Access::RolesOrTicket(_));
+    if !in_query {
+        let bearer = bearer.ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>"));
+        return Ok(Credential::Token(bearer?.to_owned()));
+    }
+    let mut query = Query::parse(request.uri().query());
+    let (token, access_token) = (query.take("token")?, query.take("access_token")?);
+    let token = token.or(access_token);
+    if token.is_some() && !state.rcrt_compat {
+        return Err(Problem::unauthorized(
+            "a token is not accepted in a URL, because logs contain URLs: get a one-time ticket from POST /events/ticket \
+             and send ?ticket=<ticket>, or send the header Authorization: Bearer <token>",
+        ));
+    }
+    if let Some(token) = bearer.map(str::to_owned).or(token) {
+        return Ok(Credential::Token(token));
+    }
+    let missing =
+        "send the header Authorization: Bearer <token>, or ?ticket=<ticket> with a ticket from POST /events/ticket";
+    Ok(Credential::Ticket(query.take("ticket")?.ok_or_else(|| Problem::token_missing(missing))?))
+}
+
+pub fn role_names(roles: &[Role]) -> String {
+    roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,116 @@
+//! Caches for a few seconds which agents exist and which of their tokens are revoked. A token is
+//! invalid without its agent, but a query for each request would double the database's work.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{AgentStatus, StoreError, Tenancy};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+const REMEMBERED_FOR: Duration = Duration::from_secs(3);
+const MOST: usize = 4096;
+
+/// Tenant and agent.
+type AgentId = (Uuid, Uuid);
+
+struct CachedAgent {
+    at: Instant,
+    standing: Arc<AgentStatus>,
+}
+
+/// A bounded cache of agents.
+pub struct AgentCache {
+    tenancy: Arc<dyn Tenancy>,
+    seen: Mutex<HashMap<AgentId, CachedAgent>>,
+    /// When a tenant was looked up, and whether it existed.
+    tenants: Mutex<HashMap<Uuid, (Instant, bool)>>,
+    /// Counts the entries that were removed because this server changed them.
+    changes: watch::Sender<u64>,
+}
+
+impl AgentCache {
+    pub fn new(tenancy: Arc<dyn Tenancy>) -> Self {
+        Self { tenancy, seen: Mutex::default(), tenants: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+
+    /// The agent's status, at most three seconds old.
+    pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
+        if let Some(standing) = self.remembered(owner_id, agent_id) {
+            return Ok(standing);
+        }
+        let (asked, changes) = (Instant::now(), *self.changes.borrow());
+        let standing = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
+        let mut seen = self.seen.lock();
+        if seen.len() >= MOST {
+            seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
+        }
+        // If this server changed an agent during the query, the result may be stale and is not
+        // cached.
+        if seen.len() < MOST && changes == *self.changes.borrow() {
+            seen.insert((owner_id, agent_id), CachedAgent { at: asked, standing: standing.clone() });
+        }
+        Ok(standing)
+    }
+
+    /// Whether the tenant exists, or did at most three seconds ago.
+    pub async fn has_tenant(&self, id: Uuid) -> Result<bool, StoreError> {
+        let seen = self.tenants.lock().get(&id).copied();
+        if let Some((at, is_there)) = seen
+            && at.elapsed() < REMEMBERED_FOR
+        {
+            return Ok(is_there);
+        }
+        let (asked, changes) = (Instant::now(), *self.changes.borrow());
+        let is_there = self.tenancy.tenant(id).await?.is_some();
+        let mut tenants = self.tenants.lock();
+        tenants.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+        if tenants.len() < MOST && changes == *self.changes.borrow() {
+            tenants.insert(id, (asked, is_there));
+        }
+        Ok(is_there)
+    }
+
+    /// Removes the agent's entry, because the agent was changed or deleted, or tokens of it were
+    /// revoked.
+    pub fn forget(&self, owner_id: Uuid, agent_id: Uuid) {
+        self.change(|| {
+            self.seen.lock().remove(&(owner_id, agent_id));
+        });
+    }
+
+    /// Removes the entries of a tenant and all its agents.
+    pub fn forget_tenant(&self, id: Uuid) {
+        self.change(|| {
+            self.seen.lock().retain(|(owner_id, _), _| *owner_id != id);
+            self.tenants.lock().remove(&id);
+        });
+    }
+
+    /// Counts before and after the removal: a query that began earlier is not cached, and a
+    /// subscriber that is notified finds the entry removed.
+    fn change(&self, forget: impl FnOnce()) {
+        self.changes.send_if_modified(|changes| {
+            *changes += 1;
+            false
+        });
+        forget();
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes whenever this server changed an agent or a tenant.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// `None` if there is no recent entry.
+    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
+        let seen = self.seen.lock();
+        let seen = seen.get(&(owner_id, agent_id))?;
+        (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.standing.clone())
+    }
+}

@@ -1,0 +1,156 @@
+//! Revoked tokens. This server applies a revocation at once, other servers within seconds. Open
+//! streams of a revoked token close.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Identity, Role, StoreError, TokenRevocation, Violations, WhichTokens};
+use serde::{Deserialize, Serialize};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::AuthMode;
+use crate::ServerState;
+use crate::auth::access::Caller;
+use crate::auth::token::TokenError;
+use crate::auth::tokens::MAX_TTL_SEC;
+use crate::http::json_body::JsonBody;
+use crate::http::problem::Problem;
+use crate::routes::replies::NoStore;
+
+/// How often this server checks for revocations by other servers.
+const ASKED_EVERY: Duration = Duration::from_secs(2);
+
+/// Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of
+/// them, the token of this request.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeTokens {
+    /// The token itself.
+    token: Option<String>,
+    /// The id of the token, its claim `jti`.
+    jti: Option<Uuid>,
+    /// The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of
+    /// other agents.
+    agent_id: Option<Uuid>,
+    /// `true`: all tokens of the agent that were issued before now.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What was revoked.
+#[derive(Serialize, ToSchema)]
+pub struct RevokedTokens {
+    ok: bool,
+    agent_id: Uuid,
+    /// The one token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<Uuid>,
+    /// All tokens that were issued before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_before: Option<DateTime<Utc>>,
+}
+
+/// Revoke tokens
+///
+/// At once on this server, within seconds on others. Event streams that were opened with such a
+/// token close. An agent can revoke its own tokens, a curator those of any agent of the tenant. The
+/// agent's key stays valid; to invalidate it, delete the agent.
+#[utoipa::path(post, path = "/auth/revoke", tag = "auth", operation_id = "revoke_tokens",
+    request_body = RevokeTokens, responses((status = 200, body = RevokedTokens)))]
+pub async fn revoke(
+    State(state): State<ServerState>,
+    caller: Caller,
+    JsonBody(request): JsonBody<RevokeTokens>,
+) -> Result<NoStore<RevokedTokens>, Problem> {
+    let revocation = revocation(&state, &caller, request)?;
+    let Identity { owner_id, agent_id: by, .. } = caller.identity;
+    // In open mode the agent need not exist.
+    if state.auth == AuthMode::Keys && state.tenancy.agent(owner_id, revocation.agent_id).await?.is_none() {
+        return Err(StoreError::NotFound { what: "agent", id: revocation.agent_id }.into());
+    }
+    if revocation.agent_id != by && !caller.identity.has(Role::Curator) {
+        return Err(Problem::forbidden("only a curator can revoke the tokens of another agent"));
+    }
+    state.tenancy.revoke_tokens(owner_id, by, revocation.clone()).await?;
+    state.agent_cache.forget(owner_id, revocation.agent_id);
+    let (jti, issued_before) = match revocation.which {
+        WhichTokens::One { jti, .. } => (Some(jti), None),
+        WhichTokens::IssuedBefore(before) => (None, Some(before)),
+    };
+    Ok(NoStore(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
+}
+
+fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
+    let RevokeTokens { token, jti, agent_id, all } = request;
+    let named = usize::from(token.is_some()) + usize::from(jti.is_some()) + usize::from(all);
+    let mut found = Violations::default();
+    if named > 1 {
+        found.add("", "name one of token, jti and all");
+    }
+    if agent_id.is_some() && (token.is_some() || named == 0) {
+        found.add("agent_id", "can only be combined with jti or all; a token names its own agent");
+    }
+    found.into_result()?;
+    let agent = agent_id.unwrap_or(caller.identity.agent_id);
+    if all {
+        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::IssuedBefore(Utc::now()) });
+    }
+    if let Some(jti) = jti {
+        // The token's expiry is not known, but no token is valid for longer.
+        let until = Utc::now() + Duration::from_secs(MAX_TTL_SEC);
+        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::One { jti, until } });
+    }
+    let Some(token) = token else {
+        let which = WhichTokens::One { jti: caller.token.jti, until: moment(caller.expires_at) };
+        return Ok(TokenRevocation { agent_id: agent, which });
+    };
+    let proven = state.token_key.verify(&token).map_err(|error| match error {
+        TokenError::Expired => Problem::invalid("token", "has already expired"),
+        TokenError::Forged => Problem::invalid("token", "was not issued by this server"),
+    })?;
+    if proven.identity.owner_id != caller.identity.owner_id {
+        return Err(Problem::invalid("token", "is not a token of this tenant"));
+    }
+    let which = WhichTokens::One { jti: proven.id.jti, until: moment(proven.expires_at) };
+    Ok(TokenRevocation { agent_id: proven.identity.agent_id, which })
+}
+
+/// A time from seconds since 1970. A value outside the calendar becomes a time far in the future.
+fn moment(seconds: u64) -> DateTime<Utc> {
+    let moment = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    moment.unwrap_or_else(|| Utc::now() + Duration::from_hours(100 * 366 * 24))
+}
+
+/// Applies the revocations of other servers, until `stop`.
+pub async fn follow(state: ServerState, stop: CancellationToken) {
+    let mut ticks = interval(ASKED_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let asked = tokio::select! {
+            () = stop.cancelled() => return,
+            asked = state.tenancy.freshly_revoked() => asked,
+        };
+        match asked {
+            Ok(agents) => {
+                is_failing = false;
+                for (owner_id, agent_id) in agents {
+                    state.agent_cache.forget(owner_id, agent_id);
+                }
+            }
+            Err(error) if !is_failing => {
+                tracing::warn!(%error, "revoked tokens cannot be read; will retry");
+                is_failing = true;
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A request's JSON body, limited in size and time. A refusal names the position and the field that
+//! are invalid.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use rcrt_breadcrumb::{MAX_RECORD_BYTES, Violations};
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::http::problem::Problem;
+use crate::routes::rcrt_compat;
+
+/// The most bytes of a body: the largest record, and room for the fields around its context.
+pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
+
+/// The most bytes of a body that this server accepts. An extension of each request.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimit(pub usize);
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_mins(1);
+
+/// A body read as JSON.
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let is_rcrt = rcrt_compat::is_on(request.extensions());
+        let body = whole(request).await?;
+        if is_rcrt { rcrt_compat::parse(&body) } else { parse(&body) }.map(Self)
+    }
+}
+
+/// Returns the body's bytes if its media type is JSON and it is not too large.
+pub async fn whole(request: Request) -> Result<Bytes, Problem> {
+    check_media_type(request.headers())?;
+    let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|bytes: usize| bytes > most) {
+        return Err(Problem::too_large(most));
+    }
+    tokio::time::timeout(BODY_TIME, read(request.into_body(), most)).await.map_err(|_| Problem::timeout())?
+}
+
+async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
+    let mut body = body.into_data_stream();
+    // Most bodies arrive in one part, which is returned without a copy.
+    let (mut first, mut read) = (Bytes::new(), BytesMut::new());
+    while let Some(part) = body.next().await {
+        let part = part.map_err(|_| Problem::invalid("", "the body ended before it was complete"))?;
+        if first.len() + read.len() + part.len() > most {
+            return Err(Problem::too_large(most));
+        }
+        if first.is_empty() && read.is_empty() {
+            first = part;
+        } else {
+            read.extend_from_slice(&std::mem::take(&mut first));
+            read.extend_from_slice(&part);
+        }
+    }
+    Ok(if read.is_empty() { first } else { read.freeze() })
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    if let Some(coding) = headers.get(header::CONTENT_ENCODING)
+        && coding != "identity"
+    {
+        return Err(Problem::unsupported_media_type("the body must not be compressed (Content-Encoding)"));
+    }
+    if headers.get_all(header::CONTENT_TYPE).iter().nth(1).is_some() {
+        return Err(Problem::unsupported_media_type("the body must be application/json; Content-Type is repeated"));
+    }
+    let given = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    let seen = given.map_or_else(|| "none is given".to_owned(), |given| format!("{given:.100} is given"));
+    Err(Problem::unsupported_media_type(format!("the body must be application/json; {seen}")))
+}
+
+/// Reads exactly one JSON object. (Serde would also accept an array as the fields of an object.)
+pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        serde_json::from_slice::<IgnoredAny>(text).map_err(|error| problem("", &error))?;
+        return Err(Problem::invalid("", "the body must be a JSON object"));
+    }
+    // Tracking the path costs as much as reading itself, so it is done only after an error.
+    if let Ok(value) = serde_json::from_slice(text) {
+        return Ok(value);
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| field_problem(&error))?;
+    reader.end().map_err(|error| problem("", &error))?;
+    Ok(value)
+}
+
+/// What is wrong, with the path of the invalid field.
+pub fn field_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let field = error.path().to_string();
+    problem(if field == "." { "" } else { &field }, error.inner())
+}
+
+fn problem(path: &str, error: &serde_json::Error) -> Problem {
+    let full = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let message = full.strip_suffix(&place).unwrap_or(&full);
+    if !error.is_data() {
+        return Problem::malformed_json(format!("the body is not valid JSON: {full}"), error.line(), error.column());
+    }
+    let (field, message) = named_field(path, message);
+    Violations::one(field, message).into()
+}
+
+/// Reads one JSON object that is not a body. An error is a field and a message.
+pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, String)> {
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return Err((String::new(), "must be a JSON object".into()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let full = error.inner().to_string();
+        let message = full.split(" at line ").next().unwrap_or(&full);
+        named_field(if path == "." { "" } else { &path }, message)
+    })?;
+    reader.end().map_err(|_| (String::new(), "must be one JSON object, with nothing after it".to_owned()))?;
+    Ok(value)
+}
+
+/// Extracts a field's name from serde's message, so that the violation names the field itself.
+fn named_field(path: &str, message: &str) -> (String, String) {
+    let quoted = |start: &str| -> Option<(String, String)> {
+        let (name, rest) = message.strip_prefix(start)?.split_once('`')?;
+        Some((name.to_owned(), rest.trim_start_matches([',', ' ']).to_owned()))
+    };
+    let under = |name: &str| match path {
+        "" => name.to_owned(),
+        // An unknown field is already the last step of the path.
+        _ if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
+        _ => format!("{path}.{name}"),
+    };
+    if let Some((name, _)) = quoted("missing field `") {
+        return (under(&name), "is required".to_owned());
+    }
+    if let Some((name, rest)) = quoted("unknown field `") {
+        return (under(&name), format!("is not a known field; {rest}"));
+    }
+    (path.to_owned(), message.to_owned())
+}

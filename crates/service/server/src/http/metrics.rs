@@ -1,0 +1,143 @@
+//! Metrics for Prometheus. Every crate counts through the `metrics` facade; this module collects
+//! them.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rcrt_breadcrumb::TenantCount;
+use sha2::{Digest, Sha256};
+
+const SECONDS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 900.0];
+
+/// One recorder per process, however many servers it runs. `None` if another recorder was installed
+/// before.
+static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|error| tracing::warn!(%error, "another metrics recorder is installed; /metrics stays empty"))
+        .ok()?;
+    describe_counter!("rcrt_http_requests_total", "Requests by method, path and status");
+    describe_histogram!("rcrt_http_request_duration_seconds", Unit::Seconds, "Time until the response began");
+    describe_counter!("rcrt_schema_violations_total", "Records that do not match their definition, by outcome");
+    describe_counter!("rcrt_quota_refusals_total", "Writes refused because a tenant's quota is used up, by quota");
+    describe_counter!(
+        "rcrt_matches_refused_total",
+        "Events that were not matched with selectors because that costs too much, by location"
+    );
+    describe_gauge!("rcrt_event_streams", "Event streams that are open");
+    describe_counter!("rcrt_webhook_attempts_total", "Attempts to deliver an event to a webhook, by outcome");
+    describe_histogram!("rcrt_webhook_attempt_duration_seconds", Unit::Seconds, "Duration of an attempt");
+    describe_gauge!("rcrt_webhook_attempts_under_way", "Attempts to deliver that are in progress");
+    describe_gauge!("rcrt_embeddings_waiting", "Records whose text is not yet embedded, in all tenants");
+    describe_gauge!("rcrt_embedding_walks", "Tenants whose older records are being queued for embedding");
+    Some(handle)
+});
+
+/// Installs the recorder, unless that has already happened.
+pub fn install() {
+    LazyLock::force(&RECORDER);
+}
+
+/// The reader of the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Sees all metrics.
+    Operator,
+    /// Sees metrics that name nothing of a tenant.
+    Anyone,
+}
+
+/// Metrics that name nothing of a tenant. All others are for the operator only.
+const FOR_ANYONE: [&str; 4] =
+    ["rcrt_http_requests_total", "rcrt_http_request_duration_seconds", "rcrt_event_streams", "rcrt_embeddings_waiting"];
+
+/// The metrics in Prometheus' text format.
+pub fn render(audience: Audience, tenants: &[TenantCount]) -> String {
+    let all = RECORDER.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+    match audience {
+        Audience::Operator => all + &of_tenants(tenants),
+        Audience::Anyone => {
+            let shown = all.lines().filter(|line| is_for_anyone(line)).flat_map(|line| [line, "\n"]);
+            shown.chain(["# The operator's token shows more: docs/operations.md.\n"]).collect()
+        }
+    }
+}
+
+/// Not collected by the recorder, which never removes a series: those of a deleted tenant would
+/// stay.
+fn of_tenants(tenants: &[TenantCount]) -> String {
+    let records: fn(&TenantCount) -> u64 = |tenant| tenant.records;
+    let gauges = [("rcrt_tenant_records", "Records", records), ("rcrt_tenant_bytes", "Bytes", |tenant| tenant.bytes)];
+    let mut text = String::new();
+    for (name, what, value) in gauges.iter().filter(|_| !tenants.is_empty()) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "# HELP {name} {what} that a tenant with a quota stores, at the last count");
+        let _ = writeln!(text, "# TYPE {name} gauge");
+        for tenant in tenants {
+            let _ = writeln!(text, "{name}{{tenant=\"{}\"}} {}", tenant.id, value(tenant));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn is_for_anyone(line: &str) -> bool {
+    let line = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
+    let name = line.split(['{', ' ']).next().unwrap_or_default();
+    let of = |suffix| name.strip_suffix(suffix).unwrap_or(name);
+    FOR_ANYONE.iter().any(|known| [name, of("_bucket"), of("_sum"), of("_count")].contains(known))
+}
+
+/// A token that gives access to the metrics of all tenants and nothing else. Only its hash is
+/// stored.
+pub struct MetricsToken([u8; 32]);
+
+impl MetricsToken {
+    pub fn new(token: &str) -> Self {
+        Self(hash(token))
+    }
+
+    pub fn is(&self, token: &str) -> bool {
+        // Hashes are compared, so timing reveals nothing about the token.
+        self.0 == hash(token)
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// Folds samples into their buckets. Call it every few seconds, otherwise memory grows until the
+/// next scrape.
+pub fn fold() {
+    if let Some(recorder) = &*RECORDER {
+        recorder.run_upkeep();
+    }
+}
+
+pub fn count_request(method: &str, path: &str, status: u16, took: Duration) {
+    // Only methods and paths of the route table, so that a caller cannot create series.
+    let labels = [("method", method.to_owned()), ("path", path.to_owned()), ("status", status.to_string())];
+    counter!("rcrt_http_requests_total", &labels).increment(1);
+    histogram!("rcrt_http_request_duration_seconds", &labels[..2]).record(took);
+}
+
+/// Counts an event stream as open until it is dropped.
+pub struct OpenStream(());
+
+impl OpenStream {
+    pub fn new() -> Self {
+        gauge!("rcrt_event_streams").increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        gauge!("rcrt_event_streams").decrement(1.0);
+    }
+}

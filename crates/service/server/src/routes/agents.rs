@@ -1,0 +1,121 @@
+//! Agents of the caller's tenant, and their keys.
+
+use axum::{Json, extract::State, http::StatusCode};
+use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Violations};
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::ServerState;
+use crate::auth::access::Caller;
+use crate::http::json_body::JsonBody;
+use crate::http::path_id::PathId;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::routes::replies::Done;
+use crate::routes::replies::NoStore;
+
+/// Create an agent
+///
+/// The key is shown only once; the store has only a hash.
+#[utoipa::path(post, path = "/agents", tag = "agents", operation_id = "create_agent",
+    request_body = NewAgent, responses((status = 201, body = NewAgentKey)))]
+pub async fn create(
+    State(state): State<ServerState>,
+    caller: Caller,
+    JsonBody(agent): JsonBody<NewAgent>,
+) -> Result<(StatusCode, NoStore<NewAgentKey>), Problem> {
+    let mut found = Violations::default();
+    if agent.name.trim().is_empty() || agent.name.chars().count() > 200 || agent.name.contains('\0') {
+        found.add("name", "must have 1 to 200 characters, and no NUL");
+    }
+    if agent.roles.is_empty() {
+        found.add("roles", "must name at least one of curator, emitter, subscriber, runner");
+    }
+    found.into_result()?;
+    let own = caller.identity.profile;
+    if own != Profile::Main && agent.profile != own {
+        // Otherwise an agent could create another one without its own limits.
+        let why = format!("a token of the profile {own} can only create agents of that profile; name it in profile");
+        return Err(Problem::forbidden(why));
+    }
+    let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
+    Ok((StatusCode::CREATED, NoStore(made)))
+}
+
+/// The result of a registration.
+#[derive(Serialize, ToSchema)]
+pub struct Registered {
+    ok: bool,
+    /// Whether the agent is new.
+    created: bool,
+    /// The key of a new agent, shown only once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_key: Option<String>,
+}
+
+/// Register an agent
+///
+/// Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
+/// roles, and if given the name, of an existing one. A removed role is removed from the agent's
+/// tokens at once. An added role is in tokens that are issued later.
+#[utoipa::path(post, path = "/agents/{id}", tag = "agents", operation_id = "register_agent",
+    params(("id" = Uuid, Path)), request_body = AgentRegistration, responses((status = 200, body = Registered)))]
+pub async fn put(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody(agent): JsonBody<AgentRegistration>,
+) -> Result<NoStore<Registered>, Problem> {
+    let Identity { owner_id, profile: own, .. } = caller.identity;
+    if own != Profile::Main {
+        let present = state.tenancy.agent(owner_id, id).await?;
+        let its = present.map_or_else(|| agent.profile.unwrap_or_default(), |present| present.profile);
+        if its != own {
+            let why = format!("a token of the profile {own} can only create and change agents of that profile");
+            return Err(Problem::forbidden(why));
+        }
+    }
+    let (_, agent_key) = state.tenancy.put_agent(owner_id, id, agent).await?;
+    state.agent_cache.forget(owner_id, id);
+    Ok(NoStore(Registered { ok: true, created: agent_key.is_some(), agent_key }))
+}
+
+/// List agents
+#[utoipa::path(get, path = "/agents", tag = "agents", operation_id = "list_agents",
+    responses((status = 200, body = Vec<AgentInfo>)))]
+pub async fn list(
+    State(state): State<ServerState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<Vec<AgentInfo>>, Problem> {
+    query.finish(&[])?;
+    Ok(Json(state.tenancy.agents(caller.identity.owner_id).await?))
+}
+
+/// Read an agent
+#[utoipa::path(get, path = "/agents/{id}", tag = "agents", operation_id = "get_agent",
+    params(("id" = Uuid, Path)), responses((status = 200, body = AgentInfo)))]
+pub async fn get(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<Json<AgentInfo>, Problem> {
+    let agent = state.tenancy.agent(caller.identity.owner_id, id).await?;
+    Ok(Json(agent.ok_or(rcrt_breadcrumb::StoreError::NotFound { what: "agent", id })?))
+}
+
+/// Delete an agent
+///
+/// Its key and its tokens become invalid.
+#[utoipa::path(delete, path = "/agents/{id}", tag = "agents", operation_id = "delete_agent",
+    params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
+pub async fn delete(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<Json<Done>, Problem> {
+    state.tenancy.delete_agent(caller.identity.owner_id, id).await?;
+    state.agent_cache.forget(caller.identity.owner_id, id);
+    Ok(Done::JSON)
+}

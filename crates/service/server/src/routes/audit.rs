@@ -1,0 +1,86 @@
+//! The egress log: written by runners, read by curators.
+
+use axum::Json;
+use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, Violations};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::auth::access::Caller;
+use crate::http::json_body::JsonBody;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::routes::replies::Done;
+
+/// Entries of a page if the caller sets no limit.
+const PAGE: u32 = 100;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EgressRecords {
+    /// At most 1000.
+    #[schema(min_items = 1)]
+    entries: Vec<EgressRecord>,
+}
+
+/// A page of the egress log.
+#[derive(Serialize, ToSchema)]
+pub struct EgressPage {
+    /// The newest first.
+    entries: Vec<EgressEntry>,
+    /// The value of `before` for the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<i64>,
+}
+
+/// Read the egress log
+///
+/// The requests of tools and webhooks of the tenant to other servers, and the refused ones: hosts,
+/// sizes and times, but no paths, headers or bodies. Entries appear some seconds after the request.
+#[utoipa::path(get, path = "/audit/egress", tag = "audit", operation_id = "egress_log",
+    params(
+        ("tool" = Option<String>, Query, description = "The tool's name; `webhooks` for deliveries"),
+        ("host" = Option<String>, Query, description = "The host, as written in the log"),
+        ("agent_id" = Option<Uuid>, Query, description = "The agent that requested the call"),
+        ("call" = Option<Uuid>, Query, description = "The id of the call's request"),
+        ("outcome" = Option<String>, Query, description = "`answered`, `refused` or `failed`"),
+        ("since" = Option<String>, Query, description = "Started at this time or later (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "Started before this time (RFC 3339)"),
+        ("before" = Option<i64>, Query, description = "The `next` of the previous page"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
+    ),
+    responses((status = 200, body = EgressPage)))]
+pub async fn egress(caller: Caller, mut query: Query) -> Result<Json<EgressPage>, Problem> {
+    let asked = EgressQuery {
+        tool: query.take_text("tool"),
+        host: query.take_text("host"),
+        agent_id: query.take_optional("agent_id", "the id of an agent, a UUID"),
+        call: query.take_optional("call", "the id of a request's record, a UUID"),
+        outcome: query.take_optional::<EgressOutcome>("outcome", "answered, refused or failed"),
+        since: query.take_optional::<DateTime<Utc>>("since", "a time such as 2026-01-31T12:00:00Z"),
+        until: query.take_optional::<DateTime<Utc>>("until", "a time such as 2026-01-31T12:00:00Z"),
+        before: query.take_optional("before", "the `next` of a page"),
+        limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
+    };
+    query.finish(&["tool", "host", "agent_id", "call", "outcome", "since", "until", "before", "limit"])?;
+    let entries = caller.store.egress_log(&asked).await?;
+    let is_full = entries.len() == asked.limit as usize;
+    let next = entries.last().filter(|_| is_full).map(|entry| entry.id);
+    Ok(Json(EgressPage { entries, next }))
+}
+
+/// Add to the egress log
+///
+/// For runners that work over HTTP.
+#[utoipa::path(post, path = "/audit/egress", tag = "audit", operation_id = "log_egress",
+    request_body = EgressRecords, responses((status = 200, body = Done)))]
+pub async fn log_egress(
+    caller: Caller,
+    JsonBody(EgressRecords { entries }): JsonBody<EgressRecords>,
+) -> Result<Json<Done>, Problem> {
+    if entries.is_empty() {
+        return Err(Violations::one("entries", "must have at least one entry").into());
+    }
+    caller.store.log_egress(entries).await?;
+    Ok(Done::JSON)
+}

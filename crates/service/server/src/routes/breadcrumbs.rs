@@ -1,0 +1,368 @@
+//! Records: create, read, update, delete, list, search.
+
+use axum::{
+    Extension, Json,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
+    ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Search, SearchMode, Selector, StoreError, Violations,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::auth::access::Caller;
+use crate::http::headers::idempotency_key;
+use crate::http::path_id::PathId;
+use crate::http::precondition::{IfMatch, etag, if_match};
+use crate::http::problem::Problem;
+use crate::http::query::{AppliedLimit, Query};
+use crate::http::traceparent;
+use crate::routes::config_secrets::ConfigSecrets;
+use crate::routes::rcrt_compat::{CompatBody, RcrtCompat};
+use crate::routes::replies::Done;
+
+/// How often an update without a version is retried after a conflict before it is refused.
+const MOST_OVERTAKEN: usize = 5;
+
+/// Says that the response repeats the one to an earlier create with the same `Idempotency-Key`.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Write a record
+///
+/// A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`,
+/// the same key with the same body gets the first response again (and the header
+/// `Idempotency-Replayed: true`) for 24 hours. The header `traceparent` (W3C Trace Context) is
+/// copied into the context of a request that has none of its own.
+#[utoipa::path(
+    post, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "create_breadcrumb",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
+        ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
+    ),
+    request_body = NewBreadcrumb,
+    responses((status = 201, description = "Written", body = Created, headers(
+        ("Location" = String, description = "The record's path"),
+        ("ETag" = String, description = "The record's version"),
+        ("Idempotency-Replayed" = String, description = "`true` when this response is a repetition"),
+    )))
+)]
+pub async fn create(
+    caller: Caller,
+    compat: Option<Extension<RcrtCompat>>,
+    headers: HeaderMap,
+    CompatBody(mut record): CompatBody<NewBreadcrumb>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?;
+    traceparent::carry(&headers, &mut record);
+    let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    let created = caller.store.create(record, key).await?;
+    if let Some(chosen) = chosen {
+        chosen.grant(&*caller.store).await;
+    }
+    let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
+    let replayed = created.replayed;
+    let mut answer =
+        (StatusCode::CREATED, [(header::LOCATION, location), (header::ETAG, etag(created.version))], Json(created))
+            .into_response();
+    if replayed {
+        answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(answer)
+}
+
+/// Read a record
+///
+/// The short view, without owner, audit and TTL fields. If the record expires by the number of its
+/// reads (`ttl_type` usage or hybrid), this counts as one, as the full view does. Lists, searches,
+/// events and the history do not count.
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "get_breadcrumb",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = BreadcrumbView, headers(("ETag" = String, description = "The record's version"))))
+)]
+pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    let view = caller.store.view(id).await?;
+    Ok(([(header::ETAG, etag(view.version))], Json(view)).into_response())
+}
+
+/// Read a record with all fields
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}/full", tag = "breadcrumbs", operation_id = "get_full_breadcrumb",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Breadcrumb, headers(("ETag" = String, description = "The record's version"))))
+)]
+pub async fn full(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    Ok(versioned(caller.store.get(id).await?))
+}
+
+/// Read all versions of a record
+///
+/// Newest first, including the current one.
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}/history", tag = "breadcrumbs", operation_id = "get_history",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Vec<BreadcrumbVersion>))
+)]
+pub async fn history(
+    caller: Caller,
+    PathId(id): PathId,
+    query: Query,
+) -> Result<Json<Vec<BreadcrumbVersion>>, Problem> {
+    query.finish(&[])?;
+    Ok(Json(caller.store.history(id).await?))
+}
+
+/// Change a record
+///
+/// An absent field keeps its value; the context is replaced as a whole. `If-Match` must name the
+/// version that you read. An outdated version is refused (412) and nothing is changed.
+#[utoipa::path(
+    patch, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "update_breadcrumb",
+    params(
+        ("id" = Uuid, Path),
+        ("If-Match" = String, Header, pattern = "^(W/)?\"?[0-9]{1,18}\"?$", description = "The version that you read, such as \"3\"")
+    ),
+    request_body = BreadcrumbChanges,
+    responses((status = 200, description = "The changed record", body = Changed,
+        headers(("ETag" = String, description = "The record's new version"))))
+)]
+pub async fn update(
+    caller: Caller,
+    PathId(id): PathId,
+    compat: Option<Extension<RcrtCompat>>,
+    headers: HeaderMap,
+    CompatBody(changes): CompatBody<BreadcrumbChanges>,
+) -> Result<Response, Problem> {
+    let version = match if_match(&headers)? {
+        IfMatch::Version(version) => Some(version),
+        // RCRT overwrites any version.
+        IfMatch::Absent if compat.is_some() => None,
+        IfMatch::Absent => return Err(Problem::precondition_required()),
+        IfMatch::Any => {
+            return Err(Problem::invalid("If-Match", "must name the version that you read, not *"));
+        }
+    };
+    let record = match version {
+        Some(version) => caller.store.update(id, version, changes).await?,
+        None => overwrite(&*caller.store, id, changes).await?,
+    };
+    let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    if let Some(chosen) = chosen {
+        chosen.grant(&*caller.store).await;
+    }
+    Ok(([(header::ETAG, etag(record.version))], Json(Changed { ok: true, record })).into_response())
+}
+
+/// The response to an update.
+#[derive(Serialize, ToSchema)]
+pub struct Changed {
+    /// `true`: RCRT's clients check it.
+    ok: bool,
+    #[serde(flatten)]
+    record: Breadcrumb,
+}
+
+/// Updates the current version, and retries if it was changed meanwhile. No record is at version 0,
+/// so the first try returns the current version in its error, without a read that would count.
+async fn overwrite(store: &dyn Breadcrumbs, id: Uuid, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+    let mut version = 0;
+    for _ in 0..MOST_OVERTAKEN {
+        match store.update(id, version, changes.clone()).await {
+            Err(StoreError::VersionConflict { actual, .. }) => version = actual,
+            done => return done,
+        }
+    }
+    store.update(id, version, changes).await
+}
+
+/// Delete a record
+///
+/// With `If-Match`, only if it is at that version. A request that is queued or running is also
+/// cancelled.
+#[utoipa::path(
+    delete, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "delete_breadcrumb",
+    params(
+        ("id" = Uuid, Path),
+        ("If-Match" = Option<String>, Header, pattern = "^((W/)?\"?[0-9]{1,18}\"?|\\*)$", description = "The version that you read, such as \"3\"")
+    ),
+    responses((status = 200, body = Done))
+)]
+pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> Result<Json<Done>, Problem> {
+    let version = match if_match(&headers)? {
+        IfMatch::Version(version) => Some(version),
+        IfMatch::Absent | IfMatch::Any => None,
+    };
+    caller.store.delete(id, version).await?;
+    Ok(Done::JSON)
+}
+
+/// List records
+///
+/// Latest change first. Without a `limit`, as many as one page holds, because RCRT's clients expect
+/// all. `offset` gets the next page.
+#[utoipa::path(
+    get, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "list_breadcrumbs",
+    params(
+        ("tag" = Option<Vec<String>>, Query,
+            description = "The record has this tag; repeat it to require several tags. `all_tags` means the same"),
+        ("any_tag" = Option<Vec<String>>, Query,
+            description = "The record has at least one of these tags. `any_tags` means the same"),
+        ("schema_name" = Option<String>, Query),
+        ("context_match" = Option<String>, Query,
+            description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 1000 when absent. More than 1000 means 1000, and the header `Limit-Applied` says so"),
+        ("nn" = Option<u32>, Query, minimum = 1, description = "The same as `limit`"),
+        ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
+        ("include_context" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
+        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
+    )))
+)]
+pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem> {
+    let selector = selector(&mut query);
+    let most = query.take_limit(&["limit", "nn"], MAX_PAGE);
+    let wanted = BreadcrumbQuery {
+        limit: most.map_or(MAX_PAGE, |most| most.applied),
+        offset: query.take_as("offset", "a number from 0", 0),
+        include_context: query.take_as("include_context", "true or false", false),
+        selector,
+    };
+    query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "nn", "offset", "include_context"])?;
+    wanted.check().map_err(as_parameters)?;
+    Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
+}
+
+/// The limit that was applied, if the caller asked for more.
+pub const LIMIT_APPLIED: HeaderName = HeaderName::from_static("limit-applied");
+
+fn with_limit(mut answer: Response, most: Option<AppliedLimit>) -> Response {
+    if let Some(most) = most.filter(|most| most.is_bounded) {
+        answer.headers_mut().insert(LIMIT_APPLIED, HeaderValue::from(most.applied));
+    }
+    answer
+}
+
+/// How the search was done.
+pub const SEARCH_MODE: HeaderName = HeaderName::from_static("search-mode");
+/// Why only the text search was done.
+pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback");
+
+/// Search records by text and by meaning
+///
+/// Best match first, each with its `score`. `hybrid` combines a full-text search over title,
+/// description, tags and context with the records nearest in meaning (reciprocal rank fusion). It
+/// is the default if search by meaning is enabled, otherwise `text` is. The header `Search-Mode`
+/// says how the search was done. `Search-Fallback` says why only text was searched if the model did
+/// not respond in time.
+#[utoipa::path(
+    get, path = "/breadcrumbs/search", tag = "breadcrumbs", operation_id = "search_breadcrumbs",
+    params(
+        ("q" = Option<String>, Query, min_length = 1, max_length = 1000, pattern = "\\S",
+            description = "Words or a question, 1 to 1000 characters; required without `qvec`"),
+        ("qvec" = Option<String>, Query,
+            description = "A vector of the store's model, used instead of the one for `q`: a JSON array of numbers, or numbers separated by commas"),
+        ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` searches by meaning only"),
+        ("nn" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 10 when absent. More than 100 means 100, and the header `Limit-Applied` says so"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The same as `nn`"),
+        ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
+        ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
+        ("schema_name" = Option<String>, Query),
+        ("context_match" = Option<String>, Query, description = "Conditions on the context, a JSON array"),
+        ("include_context" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
+        ("Search-Mode" = String, description = "text, vector or hybrid"),
+        ("Search-Fallback" = String, description = "Why only the text search was done"),
+        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
+    )))
+)]
+pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {
+    let most = query.take_limit(&["nn", "limit"], MAX_FOUND);
+    let wanted = Search {
+        selector: selector(&mut query),
+        q: query.take_text("q"),
+        qvec: vector(&mut query),
+        mode: mode(&mut query),
+        nn: most.map_or(Search::default().nn, |most| most.applied),
+        include_context: query.take_as("include_context", "true or false", false),
+    };
+    query.finish(&[
+        "q",
+        "qvec",
+        "mode",
+        "nn",
+        "limit",
+        "tag",
+        "any_tag",
+        "schema_name",
+        "context_match",
+        "include_context",
+    ])?;
+    wanted.check().map_err(as_parameters)?;
+    let found = caller.store.search(&wanted).await?;
+    let mut answer = ([(SEARCH_MODE, found.mode.as_str())], Json(found.items)).into_response();
+    if let Some(reason) = found.fallback.and_then(|reason| HeaderValue::try_from(reason).ok()) {
+        answer.headers_mut().insert(SEARCH_FALLBACK, reason);
+    }
+    Ok(with_limit(answer, most))
+}
+
+fn vector(query: &mut Query) -> Option<Vec<f32>> {
+    let text = query.take_text("qvec")?;
+    let text = text.trim();
+    let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let numbers: Result<Vec<f32>, _> = inside.split(',').map(|number| number.trim().parse()).collect();
+    if numbers.is_err() {
+        query.wrong("qvec", "must be a JSON array of numbers, or numbers separated by commas");
+    }
+    numbers.ok()
+}
+
+fn mode(query: &mut Query) -> Option<SearchMode> {
+    let text = query.take_text("mode")?;
+    let mode = text.parse();
+    if mode.is_err() {
+        query.wrong("mode", "must be text, vector or hybrid");
+    }
+    mode.ok()
+}
+
+fn selector(query: &mut Query) -> Selector {
+    let context_match = query.take_text("context_match").map_or_else(Vec::new, |text| {
+        serde_json::from_str::<Vec<ContextMatch>>(&text).unwrap_or_else(|error| {
+            query.wrong("context_match", format!("must be a JSON array of {{path, op, value}}: {error}"));
+            Vec::new()
+        })
+    });
+    Selector {
+        all_tags: either(query, "tag", "all_tags"),
+        any_tags: either(query, "any_tag", "any_tags"),
+        schema_name: query.take_text("schema_name"),
+        context_match,
+    }
+}
+
+/// RCRT's clients also send a selector's own field names.
+fn either(query: &mut Query, name: &str, selectors: &str) -> Vec<String> {
+    let mut tags = query.take_all(name);
+    tags.extend(query.take_all(selectors));
+    tags
+}
+
+/// A selector's fields have other names in a query.
+fn as_parameters(mut found: Violations) -> Violations {
+    for violation in &mut found.0 {
+        violation.field = violation.field.replace("all_tags", "tag").replace("any_tags", "any_tag");
+    }
+    found
+}
+
+fn versioned(record: Breadcrumb) -> Response {
+    ([(header::ETAG, etag(record.version))], Json(record)).into_response()
+}

@@ -1,0 +1,225 @@
+//! A call in one round trip: writes an ordinary request and waits for its response.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use rcrt_breadcrumb::{
+    Breadcrumbs, Catalog, Created, Identity, NewBreadcrumb, Role, StoreError, ToolRequest, ToolResponse, Violations,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::ServerState;
+use crate::auth::access::Caller;
+use crate::http::headers::idempotency_key;
+use crate::http::json_body::JsonBody;
+use crate::http::path_tool::PathTool;
+use crate::http::prefer::{PREFERENCE_APPLIED, Preferences};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::traceparent;
+use crate::response_waiters::Listener;
+use crate::routes::breadcrumbs::REPLAYED;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// The input of the tool; `{}` when absent.
+    #[serde(default = "nothing")]
+    #[schema(value_type = Object)]
+    input: Value,
+    /// The workspace of the request and its response: the tag `workspace:…`, or the name after the
+    /// colon.
+    workspace: Option<String>,
+    /// The conversation. A large result is stored in its working memory, in chunks.
+    session: Option<String>,
+    /// The model that will read the response. It decides how long a result can be.
+    model: Option<String>,
+    /// How many characters of a result the caller accepts at once.
+    max_result_chars: Option<u64>,
+    /// Milliseconds from now until the request gets the response `Timeout`.
+    deadline_ms: Option<u64>,
+    /// The caller's own id for the request; the response has the tag `request:<requestId>`.
+    #[serde(rename = "requestId")]
+    request_id: Option<String>,
+}
+
+fn nothing() -> Value {
+    Value::Object(Map::new())
+}
+
+/// The request is written, and its response will follow.
+#[derive(Serialize, ToSchema)]
+pub struct Accepted {
+    /// The request's record.
+    request: Uuid,
+    /// The response will have the tag `request:<request_id>`.
+    request_id: String,
+    /// `POST` to this path cancels the call.
+    #[schema(example = "/calls/01a201fa-109b-73c0-a375-6505dc506815/cancel")]
+    cancel: String,
+}
+
+/// Call a tool and wait for its response
+///
+/// Writes a `tool.request.v1` and waits for the `tool.response.v1`. The body is the context of that
+/// record, with status 200 also if the tool failed (`status` says so). `Prefer: wait=<seconds>`
+/// sets how long to wait (30 when absent, at most 60). With `Prefer: respond-async` the server does
+/// not wait. If the time is up or the server is about to stop, the status is 202. The request is
+/// then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
+/// `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
+#[utoipa::path(
+    post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
+    params(
+        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S", description = "The tool's name, or its name in a format of GET /tools"),
+        ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
+        ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
+    ),
+    request_body = Invocation,
+    responses(
+        (status = 200, description = "Answered", body = ToolResponse, headers(
+            ("Preference-Applied" = String, description = "The preferences that were applied"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request already existed"),
+        )),
+        (status = 202, description = "No response yet", body = Accepted, headers(
+            ("Location" = String, description = "The path of the request's state"),
+            ("Preference-Applied" = String, description = "The preferences that were applied"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request already existed"),
+        )),
+    )
+)]
+pub async fn invoke(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathTool(name): PathTool,
+    headers: HeaderMap,
+    query: Query,
+    JsonBody(invocation): JsonBody<Invocation>,
+) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    let key = idempotency_key(&headers)?;
+    let preferences = Preferences::read(&headers);
+    let own_id = invocation.request_id.clone();
+    let mut record = invocation.record(&resolve_tool_name(&caller, name).await?);
+    traceparent::carry(&headers, &mut record);
+    record.check().map_err(as_fields)?;
+
+    let wait = preferences.wait();
+    // Before the request is written, so that its response cannot be missed.
+    let listener = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
+    let created = caller.store.create(record, key).await?;
+    let request_id = own_id.unwrap_or_else(|| created.id.to_string());
+    let answer = match listener {
+        None => None,
+        Some(listener) => tokio::select! {
+            () = state.shutdown.cancelled() => None,
+            answer = timeout(wait, state.answer(&caller, listener, &created, &request_id)) => answer.ok().flatten(),
+        },
+    };
+    let mut response = match answer {
+        Some(context) => Json(context).into_response(),
+        None => accepted(&created, request_id)?,
+    };
+    if let Some(applied) = preferences.applied() {
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+    if created.replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> {
+    let location = HeaderValue::try_from(format!("/calls/{}", created.id)).map_err(|_| Problem::internal())?;
+    let cancel = format!("/calls/{}/cancel", created.id);
+    let body = Json(Accepted { request: created.id, request_id, cancel });
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response())
+}
+
+impl ServerState {
+    /// The tenant's store with the rights of a runner, which sees all responses: one stream serves
+    /// all waiters.
+    fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
+        self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
+    }
+
+    async fn listen(&self, caller: &Caller) -> Result<Listener, StoreError> {
+        self.response_waiters.listen(caller.identity.owner_id, &self.tenant_store(caller)).await
+    }
+
+    /// `None` if the store fails: the request is written in any case.
+    async fn answer(
+        &self,
+        caller: &Caller,
+        listener: Listener,
+        created: &Created,
+        request_id: &str,
+    ) -> Option<Map<String, Value>> {
+        let answer = self
+            .response_waiters
+            .answer(listener, caller.identity.owner_id, &self.tenant_store(caller), created, request_id)
+            .await;
+        let log_error =
+            |error: &_| tracing::warn!(request = %created.id, %error, "waiting for a caller's response failed");
+        answer.inspect_err(log_error).ok()
+    }
+}
+
+impl Invocation {
+    fn record(self, tool: &str) -> NewBreadcrumb {
+        let workspace = self.workspace.map(|name| match name.strip_prefix("workspace:") {
+            Some(_) => name,
+            None => format!("workspace:{name}"),
+        });
+        let mut record = ToolRequest::record(tool, self.input, self.request_id.as_deref(), workspace.as_deref());
+        let fields: [(&str, Option<Value>); 4] = [
+            ("session", self.session.map(Value::from)),
+            ("model", self.model.map(Value::from)),
+            ("max_result_chars", self.max_result_chars.map(Value::from)),
+            ("deadline_ms", self.deadline_ms.map(Value::from)),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                record.context.insert(field.into(), value);
+            }
+        }
+        record
+    }
+}
+
+/// Returns the tool's own name. A name that a format made ends with 8 hexadecimal digits; only such
+/// a name needs the catalog.
+async fn resolve_tool_name(caller: &Caller, name: String) -> Result<String, Problem> {
+    let is_made = name
+        .rsplit_once('_')
+        .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
+    if !is_made {
+        return Ok(name);
+    }
+    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    Ok(catalog.find_by_any_name(&name).map_or(name, |tool| tool.name.clone()))
+}
+
+/// Renames the fields of a violation from the record's names to those of the body.
+fn as_fields(mut found: Violations) -> Violations {
+    for violation in &mut found.0 {
+        let field = violation.field.as_str();
+        violation.field = if field == "context.tool" {
+            "name".into()
+        } else if field.starts_with("tags[") {
+            "workspace".into()
+        } else {
+            field.strip_prefix("context.").unwrap_or(field).to_owned()
+        };
+    }
+    found
+}

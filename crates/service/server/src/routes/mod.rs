@@ -1,0 +1,168 @@
+//! The route table: every path of the server, and who can call it. A route enters the server and
+//! its OpenAPI document only through this table, and an entry without an [`Access`] does not
+//! compile.
+
+pub(crate) mod acl;
+pub(crate) mod agents;
+pub(crate) mod audit;
+pub(crate) mod breadcrumbs;
+pub(crate) mod calls;
+pub(crate) mod config_secrets;
+pub(crate) mod dead_letters;
+pub(crate) mod events;
+pub(crate) mod hygiene;
+pub(crate) mod invoke;
+pub(crate) mod operations;
+pub(crate) mod rcrt_compat;
+pub(crate) mod replies;
+pub(crate) mod secret_grants;
+pub(crate) mod secrets;
+pub(crate) mod selectors;
+pub(crate) mod tenants;
+pub(crate) mod tool_schemas;
+pub(crate) mod tools;
+pub(crate) mod webhooks;
+
+use axum::{
+    Router,
+    extract::Request,
+    middleware,
+    response::{IntoResponse, Response},
+};
+use rcrt_breadcrumb::Role::{self, Emitter, Runner, Subscriber};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
+};
+
+use crate::ServerState;
+use crate::auth::access::{self, Access};
+use crate::auth::revocation;
+use crate::auth::tokens;
+use crate::http::problem::Problem;
+use crate::openapi;
+
+/// One operation.
+pub struct Entry {
+    pub access: Access,
+    pub route: UtoipaMethodRouter<ServerState>,
+}
+
+const READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner]);
+/// A runner writes on behalf of the tools that it runs.
+const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
+const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
+const RUNNERS: Access = Access::Roles(&[Runner]);
+const CURATORS: Access = Access::Roles(&[]);
+
+fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
+    Entry { access, route }
+}
+
+/// Every operation of the server.
+pub fn table() -> Vec<Entry> {
+    vec![
+        entry(Access::Unauthenticated, routes!(tokens::token)),
+        entry(READERS, routes!(revocation::revoke)),
+        // Records
+        entry(WRITERS, routes!(breadcrumbs::create)),
+        entry(READERS, routes!(breadcrumbs::list)),
+        entry(READERS, routes!(breadcrumbs::search)),
+        entry(READERS, routes!(breadcrumbs::get)),
+        entry(READERS, routes!(breadcrumbs::full)),
+        entry(READERS, routes!(breadcrumbs::history)),
+        entry(WRITERS, routes!(breadcrumbs::update)),
+        entry(WRITERS, routes!(breadcrumbs::delete)),
+        // Rights
+        entry(READERS, routes!(acl::list)),
+        entry(WRITERS, routes!(acl::grant)),
+        entry(WRITERS, routes!(acl::revoke)),
+        // Events
+        entry(Access::RolesOrTicket(SUBSCRIBERS), routes!(events::stream)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(events::ticket)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(events::latest)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::create)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::list)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::update)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::delete)),
+        // Tools
+        entry(READERS, routes!(tools::list)),
+        entry(READERS, routes!(tools::get)),
+        entry(WRITERS, routes!(invoke::invoke)),
+        // Calls
+        entry(READERS, routes!(calls::get)),
+        entry(WRITERS, routes!(calls::cancel)),
+        entry(RUNNERS, routes!(calls::claim)),
+        entry(RUNNERS, routes!(calls::start)),
+        entry(RUNNERS, routes!(calls::heartbeat)),
+        entry(RUNNERS, routes!(calls::complete)),
+        entry(RUNNERS, routes!(calls::release)),
+        // Secrets
+        entry(CURATORS, routes!(secrets::create)),
+        entry(RUNNERS, routes!(secrets::list)),
+        entry(CURATORS, routes!(secrets::update)),
+        entry(CURATORS, routes!(secrets::delete)),
+        entry(CURATORS, routes!(secret_grants::grant)),
+        entry(CURATORS, routes!(secret_grants::revoke)),
+        entry(RUNNERS, routes!(secrets::decrypt)),
+        // Agents
+        entry(CURATORS, routes!(agents::create)),
+        entry(CURATORS, routes!(agents::list)),
+        entry(CURATORS, routes!(agents::get)),
+        entry(CURATORS, routes!(agents::put)),
+        entry(CURATORS, routes!(agents::delete)),
+        // Hygiene
+        entry(CURATORS, routes!(hygiene::stats)),
+        entry(CURATORS, routes!(hygiene::run)),
+        entry(CURATORS, routes!(hygiene::purge)),
+        // Webhooks: an agent's own, or any for a curator
+        entry(Access::Roles(SUBSCRIBERS), routes!(webhooks::create)),
+        entry(READERS, routes!(webhooks::list)),
+        entry(READERS, routes!(webhooks::delete)),
+        entry(READERS, routes!(webhooks::pause)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(webhooks::resume)),
+        entry(READERS, routes!(webhooks::secret)),
+        entry(CURATORS, routes!(dead_letters::list)),
+        entry(CURATORS, routes!(dead_letters::delete_all)),
+        entry(CURATORS, routes!(dead_letters::retry)),
+        entry(CURATORS, routes!(dead_letters::delete)),
+        // Audit
+        entry(CURATORS, routes!(audit::egress)),
+        entry(RUNNERS, routes!(audit::log_egress)),
+        // Tenants
+        entry(CURATORS, routes!(tenants::list)),
+        entry(CURATORS, routes!(tenants::get)),
+        entry(CURATORS, routes!(tenants::ensure)),
+        entry(CURATORS, routes!(tenants::update)),
+        entry(CURATORS, routes!(tenants::delete)),
+        // Operations
+        entry(Access::Anyone, routes!(operations::health)),
+        entry(Access::Anyone, routes!(operations::live)),
+        entry(Access::Anyone, routes!(operations::metrics)),
+        entry(Access::Anyone, routes!(operations::openapi)),
+        entry(Access::Anyone, routes!(operations::docs)),
+        entry(Access::Anyone, routes!(operations::home)),
+        entry(Access::Anyone, routes!(operations::swagger)),
+        entry(Access::Anyone, routes!(operations::docs_style)),
+        entry(Access::Anyone, routes!(operations::docs_script)),
+    ]
+}
+
+/// The table as a router, with each route behind its check.
+pub fn router(state: ServerState) -> Router {
+    let mut router = OpenApiRouter::with_openapi(openapi::bare());
+    for Entry { access, route: (schemas, paths, handler) } in table() {
+        let guard = middleware::from_fn_with_state((state.clone(), access), access::check);
+        router = router.routes((schemas, paths, handler.route_layer(guard)));
+    }
+    let (router, _) = router.split_for_parts();
+    router.fallback(unknown_path).method_not_allowed_fallback(method_not_allowed).with_state(state)
+}
+
+async fn unknown_path(request: Request) -> Response {
+    Problem::unknown_path(request.uri().path()).into_response()
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    Problem::method_not_allowed(request.method().as_str(), request.uri().path()).into_response()
+}

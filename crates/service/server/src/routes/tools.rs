@@ -1,0 +1,71 @@
+//! The offered tools: the catalog that runners maintain, filtered by the caller's profile.
+
+use axum::Json;
+use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names};
+use serde_json::{Value, json};
+
+use crate::auth::access::Caller;
+use crate::http::path_tool::PathTool;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::routes::tool_schemas::{ToolInFormat, ToolList};
+
+/// List the offered tools
+///
+/// All tools of the caller's profile, by name. The format `rcrt` also has the tools with missing
+/// requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are lists for a
+/// model (or the result of `tools/list`). A name that the format does not allow is replaced by
+/// another one, which can be invoked too. A tool whose input is never an object is left out. The
+/// lists are empty until the first runner of a tenant has loaded its tools.
+#[utoipa::path(get, path = "/tools", tag = "tools", operation_id = "list_tools",
+    params(
+        ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
+        ("profile" = inline(Option<Profile>), Query, description = "Also filter by this profile"),
+    ),
+    responses((status = 200, body = ToolList)))]
+pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
+    let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
+    let own = caller.identity.profile;
+    let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
+    query.finish(&["format", "profile"])?;
+    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    Ok(Json(catalog.for_profile(own).for_profile(profile).in_format(format)))
+}
+
+/// Read the catalog entry of a tool
+///
+/// In the format `rcrt`, a tool with missing requirements has `waits_for` and no `parameters`. The
+/// name is the tool's own or its name in a format.
+#[utoipa::path(get, path = "/tools/{name}", tag = "tools", operation_id = "get_tool",
+    params(
+        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S"),
+        ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
+    ),
+    responses((status = 200, body = ToolInFormat)))]
+pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> Result<Json<Value>, Problem> {
+    let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
+    query.finish(&["format"])?;
+    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    let profile = caller.identity.profile;
+    let entry = catalog.entry(&name);
+    let catalog = catalog.for_profile(profile);
+    match (entry, catalog.entry(&name)) {
+        (_, Some(CatalogEntry::Waiting(waiting))) if format == ToolFormat::Rcrt => Ok(Json(json!(waiting))),
+        (_, Some(CatalogEntry::Waiting(waiting))) => {
+            let why = waiting.waits_for.join(" ");
+            Err(Problem::tool_not_found(format!("{name} cannot be called yet. {why}"), Vec::new()))
+        }
+        (_, Some(CatalogEntry::Offered(tool))) => tool.in_format(format).map(Json).ok_or_else(|| {
+            let why = format!("{name} cannot be shown in the format {format}, because its input is never an object");
+            Problem::invalid("format", why)
+        }),
+        (Some(_), None) => Err(Problem::tool_not_found(format!("the profile {profile} has no {name}"), Vec::new())),
+        (None, None) => {
+            let nearest = nearest_names(&name, catalog.names());
+            let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
+            Err(Problem::tool_not_found(format!("there is no tool {name:?}{hint}"), nearest))
+        }
+    }
+}
+
+const FORMATS: &str = "rcrt, openai, anthropic or mcp";
