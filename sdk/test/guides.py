@@ -69,7 +69,7 @@ def fits(said: str, printed: str) -> bool:
 
 
 def example(name: str, code: str, environment: dict[str, str]) -> None:
-    source = (ROOT / "crates" / "client" / "examples" / f"{name}.rs").read_text()
+    source = (ROOT / "crates" / "storage" / "client" / "examples" / f"{name}.rs").read_text()
     if code.strip() not in source:
         raise SystemExit(f"guides: the Rust code differs from crates/storage/client/examples/{name}.rs")
     built = BINARY.parent / "examples" / name

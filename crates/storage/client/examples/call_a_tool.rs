@@ -1,5 +1,5 @@
 //! Calls a tool: `RCRT_SERVER=http://127.0.0.1:8081 RCRT_TOKEN=$(cat .rcrt/token) cargo run -p
-//! client --example call_a_tool`
+//! rcrt-client --example call_a_tool`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::time::Duration;

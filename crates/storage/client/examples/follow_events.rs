@@ -1,9 +1,9 @@
 //! Follows events: `RCRT_SERVER=http://127.0.0.1:8081 RCRT_TOKEN=$(cat .rcrt/token) cargo run -p
-//! client --example follow_events`
+//! rcrt-client --example follow_events`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, NewBreadcrumb};
+use rcrt_breadcrumb::{Events, NewBreadcrumb, Records};
 use rcrt_client::{Client, Credentials};
 use serde_json::json;
 
