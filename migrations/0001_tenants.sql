@@ -1,11 +1,13 @@
--- Who the rows belong to, and the one role under which the server works.
+-- Tenants, their agents and the audit log, and the role under which the server works.
 --
--- `rcrt_app` owns no table and cannot bypass row-level security. Every transaction of the server names its tenant in
--- the setting `rcrt.tenant`; without it no row is seen and none can be written.
+-- `rcrt_app` owns no table and cannot bypass row-level security. Every transaction names its
+-- tenant in the setting `rcrt.tenant`; without it no row is visible and none can be written. Only
+-- functions that are SECURITY DEFINER read across tenants, and they return ids or what a grant
+-- allows.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
--- Roles belong to the whole cluster: another database's migration may make this one at the same moment.
+-- Roles belong to the whole cluster: a migration of another database may create it concurrently.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rcrt_app') THEN
@@ -16,7 +18,7 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN
 END
 $$;
 
--- So that the migrating user may take the role on its own connections. A superuser may anyway.
+-- The migrating user needs SET ROLE on its own connections. A superuser has it anyway.
 DO $$
 BEGIN
     IF NOT pg_has_role(current_user, 'rcrt_app', 'MEMBER') THEN
@@ -27,52 +29,98 @@ $$;
 
 GRANT USAGE ON SCHEMA public TO rcrt_app;
 
--- The tenant of the running transaction; NULL when there is none.
+-- The tenant of the running transaction; NULL when none is set.
 CREATE FUNCTION current_tenant() RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN NULLIF(current_setting('rcrt.tenant', true), '')::uuid;
 
+-- `rcrt_app` has no right on this table and uses the functions below.
 CREATE TABLE tenants (
     id uuid PRIMARY KEY,
     name text NOT NULL UNIQUE,
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- From then on the tenant does not exist for callers. `purge_tenant` deletes its rows.
+    deleted_at timestamptz,
+    -- NULL: the server's default quota; 0: no quota.
+    max_records bigint,
+    max_bytes bigint,
+    CONSTRAINT tenants_quotas CHECK (max_records >= 0 AND max_bytes >= 0)
 );
 
--- The server reads and makes tenants only through these two doors.
 CREATE FUNCTION ensure_tenant(new_id uuid, wanted text) RETURNS SETOF tenants
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 BEGIN
     INSERT INTO tenants (id, name) VALUES (new_id, wanted) ON CONFLICT (name) DO NOTHING;
-    RETURN QUERY SELECT * FROM tenants WHERE name = wanted;
+    RETURN QUERY SELECT * FROM tenants WHERE name = wanted AND deleted_at IS NULL;
 END
 $$;
 
 CREATE FUNCTION all_tenants() RETURNS SETOF tenants
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT * FROM tenants ORDER BY name $$;
+AS $$ SELECT * FROM tenants WHERE deleted_at IS NULL ORDER BY name $$;
 
-REVOKE ALL ON FUNCTION ensure_tenant(uuid, text), all_tenants() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ensure_tenant(uuid, text), all_tenants() TO rcrt_app;
+CREATE FUNCTION find_tenant(tenant uuid) RETURNS SETOF tenants
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT * FROM tenants WHERE id = tenant AND deleted_at IS NULL $$;
+
+CREATE FUNCTION tenant_exists(wanted uuid) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM tenants t WHERE t.id = wanted AND current_tenant() IS NOT NULL) $$;
+
+CREATE FUNCTION deleted_tenants() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT id FROM tenants WHERE deleted_at IS NOT NULL $$;
+
+CREATE FUNCTION tenant_quotas(tenant uuid) RETURNS TABLE (max_records bigint, max_bytes bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT t.max_records, t.max_bytes FROM tenants t WHERE t.id = tenant AND t.deleted_at IS NULL $$;
+
+-- Whether the tenant exists.
+CREATE FUNCTION set_tenant_quotas(tenant uuid, records bigint, bytes bigint) RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    WITH done AS (
+        UPDATE tenants t SET max_records = records, max_bytes = bytes
+        WHERE t.id = tenant AND t.deleted_at IS NULL RETURNING t.id)
+    SELECT EXISTS (SELECT FROM done)
+$$;
+
+REVOKE ALL ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
+    tenant_exists(uuid), deleted_tenants(), tenant_quotas(uuid),
+    set_tenant_quotas(uuid, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
+    tenant_exists(uuid), deleted_tenants(), tenant_quotas(uuid),
+    set_tenant_quotas(uuid, bigint, bigint) TO rcrt_app;
 
 CREATE TABLE agents (
     id uuid PRIMARY KEY,
     owner_id uuid NOT NULL REFERENCES tenants,
     name text NOT NULL,
     roles text[] NOT NULL,
-    -- SHA-256 of the key. The key has 256 random bits, so a plain hash keeps it.
+    -- An unknown profile would allow what another version denies.
+    profile text NOT NULL DEFAULT 'main'
+        CHECK (profile IN ('main', 'subagent', 'scheduled', 'a2asynthesis')),
+    -- SHA-256 of the key. The key has 256 random bits, so it needs no slow hash.
     key_hash bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- Kept after its deletion, so that `created_by` and the audit log still mean somebody.
+    -- The row stays, so that `created_by` and the audit log still name someone.
     deleted_at timestamptz
 );
 CREATE UNIQUE INDEX agents_name ON agents (owner_id, name) WHERE deleted_at IS NULL;
-
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON agents USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON agents
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE ON agents TO rcrt_app;
 
--- What was done that somebody may ask about later. Written, never changed.
+-- The tenant of an existing agent of any tenant: grants can name agents of other tenants.
+CREATE FUNCTION tenant_of_agent(agent uuid) RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT a.owner_id FROM agents a WHERE a.id = agent AND a.deleted_at IS NULL AND current_tenant() IS NOT NULL $$;
+REVOKE ALL ON FUNCTION tenant_of_agent(uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenant_of_agent(uuid) TO rcrt_app;
+
+-- Written, never changed.
 CREATE TABLE audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner_id uuid NOT NULL,
@@ -82,10 +130,28 @@ CREATE TABLE audit (
     action text NOT NULL,
     subject uuid NOT NULL,
     subject_name text NOT NULL,
-    reason text
+    reason text,
+    -- The tool's record that the action was for, such as a decryption.
+    tool_id uuid
 );
 CREATE INDEX audit_by_tenant ON audit (owner_id, id);
-
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON audit USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON audit
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT ON audit TO rcrt_app;
+
+-- Creates the tenant or renames it. No row when the id is that of a deleted tenant.
+CREATE FUNCTION put_tenant(tenant uuid, wanted text)
+RETURNS TABLE (id uuid, name text, created_at timestamptz, is_new boolean)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    INSERT INTO tenants AS t (id, name) SELECT tenant, wanted
+    -- A deleted tenant's id is never reused: tokens of its agents would be valid again. The
+    -- audit line stays when all else is deleted.
+    WHERE EXISTS (SELECT FROM tenants there WHERE there.id = tenant)
+        OR NOT EXISTS (SELECT FROM audit a WHERE a.owner_id = tenant AND a.action = 'tenant.deleted')
+    ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name WHERE t.deleted_at IS NULL
+    RETURNING t.id, t.name, t.created_at, t.xmax = 0
+$$;
+REVOKE ALL ON FUNCTION put_tenant(uuid, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION put_tenant(uuid, text) TO rcrt_app;

@@ -151,7 +151,7 @@ async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Result<(Uuid
     }
     let tenant = change.grantee_owner_id.unwrap_or_default();
     let is_there: bool =
-        sqlx::query_scalar("SELECT tenant_is_there($1)").bind(tenant).fetch_one(tx.connection()).await?;
+        sqlx::query_scalar("SELECT tenant_exists($1)").bind(tenant).fetch_one(tx.connection()).await?;
     if is_there {
         return Ok((tenant, None));
     }

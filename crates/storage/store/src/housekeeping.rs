@@ -99,7 +99,7 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
 
 async fn rescue(store: &Arc<Inner>) -> Result<usize> {
     let mut count = 0;
-    for tenant in tenants(store, "SELECT tenants_with_ended_leases()").await? {
+    for tenant in tenants(store, "SELECT tenants_with_expired_leases()").await? {
         loop {
             match calls::rescue(TenantTransaction::begin(store, tenant).await?).await? {
                 0 => break,
@@ -127,7 +127,7 @@ async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
 async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
     let begun = Instant::now();
     let (mut count, mut failed) = (0, None);
-    for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
+    for tenant in tenants(store, "SELECT tenants_with_expired_records()").await? {
         // Each tenant gets at least one batch, however many records another has.
         let left = most.saturating_sub(begun.elapsed());
         match expiry::run(store, tenant, left, false).await {
@@ -160,7 +160,7 @@ async fn prune(store: &Arc<Inner>) -> Result<usize> {
     }
     count += prune_egress(store, egress_log::MOST_ENTRIES).await?;
     let before = Utc::now() - prune::KEYS_KEPT;
-    for tenant in tenants_before(store, "SELECT tenants_with_old_keys($1)", before).await? {
+    for tenant in tenants_before(store, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
         loop {
             match prune::keys(TenantTransaction::begin(store, tenant).await?, before).await? {
                 0 => break,

@@ -48,7 +48,10 @@ pub enum OpenError {
     NoPgvector,
     #[error("the database user cannot {what}: {source}")]
     NoRight { what: &'static str, source: sqlx::Error },
-    #[error("the database was migrated by a newer version of this program (it has migration {0})")]
+    #[error(
+        "the database has migration {0}, which this program does not know: it was migrated by a newer version, or \
+         created by a development version from before the first release. Such a database must be created again"
+    )]
     Newer(i64),
     #[error("migration {version} failed: {source}")]
     Migration { version: i64, source: sqlx::Error },

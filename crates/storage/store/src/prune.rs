@@ -22,7 +22,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
                 SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
             RETURNING owner_id, number, breadcrumb_id, kind),
          told AS (
-            INSERT INTO forgotten_events AS f (owner_id, number)
+            INSERT INTO pruned_events AS f (owner_id, number)
             SELECT owner_id, max(number) FROM forgotten GROUP BY owner_id
             ON CONFLICT (owner_id) DO UPDATE SET number = greatest(f.number, EXCLUDED.number))
          SELECT breadcrumb_id, kind = 'breadcrumb.deleted' FROM forgotten",

@@ -198,11 +198,11 @@ pub(crate) async fn update(
 /// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So
 /// another tenant's agent cannot change them, or turn a record into one.
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
-    let is_acted_on = |name: &Option<String>| {
+    let is_runtime_schema = |name: &Option<String>| {
         name.as_deref()
             .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema."].iter().any(|kind| name.starts_with(kind)))
     };
-    if old.schema_name != new.schema_name || is_acted_on(&old.schema_name) {
+    if old.schema_name != new.schema_name || is_runtime_schema(&old.schema_name) {
         let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
                    (tools, requests, memory, schedules, schemas)";
         return Err(StoreError::Forbidden(why.into()));
@@ -281,7 +281,7 @@ pub(crate) async fn write_version(
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
             SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
             FROM moment, acl_grants g WHERE g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
-                AND 'subscribe' = ANY (g.actions) AND NOT is_acted_on($13))
+                AND 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema($13))
         UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
             schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
             checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
@@ -359,7 +359,7 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
             FROM (
                 SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
                 FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
-                WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_on(gone.schema_name)) heard)
+                WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) heard)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )

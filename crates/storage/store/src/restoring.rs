@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::failure::Result;
 
-/// The low bits of an event number that follow its transaction; see `migrations/0003_events.sql`.
+/// The low bits of an event number that follow its transaction; see `migrations/0004_events.sql`.
 const ORDINAL_BITS: u32 = 12;
 
 /// Facts about this database that its backup must include.

@@ -61,7 +61,7 @@ impl Store {
     async fn try_tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let row: Option<TenantRow> =
-            sqlx::query_as("SELECT id, name, created_at FROM one_tenant($1)").bind(id).fetch_optional(&mut *tx).await?;
+            sqlx::query_as("SELECT id, name, created_at FROM find_tenant($1)").bind(id).fetch_optional(&mut *tx).await?;
         Ok(row.map(TenantInfo::from))
     }
 

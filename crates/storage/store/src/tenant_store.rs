@@ -75,7 +75,7 @@ impl TenantStore {
 
     /// The access to the other tenant's record, if that tenant has granted this permission.
     async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
-        let home: Option<Uuid> = sqlx::query_scalar("SELECT shared_home($1, $2, $3)")
+        let home: Option<Uuid> = sqlx::query_scalar("SELECT find_shared_tenant($1, $2, $3)")
             .bind(id)
             .bind(self.actor.on_behalf_of)
             .bind(permission.actions())
@@ -105,7 +105,7 @@ impl TenantStore {
             return Ok(());
         }
         let mut tx = self.begin_for(RequiredPermission::Read).await?;
-        let is_hidden: bool = sqlx::query_scalar("SELECT record_is_there($1) AND NOT sees_record($1)")
+        let is_hidden: bool = sqlx::query_scalar("SELECT record_exists($1) AND NOT can_see_record($1)")
             .bind(request)
             .fetch_one(tx.connection())
             .await?;

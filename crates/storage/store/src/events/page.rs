@@ -102,7 +102,7 @@ pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Result<i64>
 }
 
 async fn ask_forgotten(connection: &mut PgConnection, owner_id: Uuid) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar("SELECT events_forgotten($1)").bind(owner_id).fetch_one(connection).await
+    sqlx::query_scalar("SELECT pruned_up_to($1)").bind(owner_id).fetch_one(connection).await
 }
 
 async fn ask(
@@ -111,7 +111,7 @@ async fn ask(
     after: i64,
     known: &[i64],
 ) -> Result<Vec<EventRow>, sqlx::Error> {
-    sqlx::query_as("SELECT * FROM followed_events($1, $2, $3, $4, $5)")
+    sqlx::query_as("SELECT * FROM read_events($1, $2, $3, $4, $5)")
         .bind(owner_id)
         .bind(after)
         .bind(PAGE_EVENTS)
@@ -139,7 +139,7 @@ async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) 
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
     let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
     let mut tx = TenantTransaction::begin(store, owner_id).await?;
-    let told: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_contents($1, $2)")
+    let told: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_event_contents($1, $2)")
         .bind(records)
         .bind(versions)
         .fetch_all(tx.connection())
@@ -161,9 +161,9 @@ async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) 
 pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
     let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
     let readers: Option<Vec<Uuid>> = if event.owner_id == rights.tenant {
-        sqlx::query_scalar("SELECT acl_readers($1)").bind(event.breadcrumb_id).fetch_one(tx.connection()).await?
+        sqlx::query_scalar("SELECT grant_subscribers($1)").bind(event.breadcrumb_id).fetch_one(tx.connection()).await?
     } else {
-        sqlx::query_scalar("SELECT readers FROM shared_contents(ARRAY[$1], ARRAY[$2])")
+        sqlx::query_scalar("SELECT readers FROM shared_event_contents(ARRAY[$1], ARRAY[$2])")
             .bind(event.breadcrumb_id)
             .bind(event.version)
             .fetch_optional(tx.connection())
@@ -178,7 +178,7 @@ pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, eve
 /// curator or runner, or has a grant.
 pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
     let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
-    Ok(sqlx::query_scalar("SELECT hears_response($1, $2)")
+    Ok(sqlx::query_scalar("SELECT may_hear_response($1, $2)")
         .bind(rights.agent())
         .bind(event.breadcrumb_id)
         .fetch_one(tx.connection())
@@ -239,7 +239,7 @@ pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
             (SELECT max(number) FROM events WHERE owner_id = current_tenant() AND number < event_horizon()),
             (SELECT max(number) FROM shared_events
              WHERE grantee_owner_id = current_tenant() AND number < event_horizon()),
-            (SELECT number FROM forgotten_events WHERE owner_id = current_tenant()))",
+            (SELECT number FROM pruned_events WHERE owner_id = current_tenant()))",
     )
     .fetch_one(tx.connection())
     .await?;

@@ -45,7 +45,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     let place: Option<CursorRow> = sqlx::query_as(
         "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
-         FROM event_cursors c LEFT JOIN forgotten_events f ON f.owner_id = c.owner_id
+         FROM event_cursors c LEFT JOIN pruned_events f ON f.owner_id = c.owner_id
          WHERE c.owner_id = $1 AND c.follower = $2",
     )
     .bind(owner_id)

@@ -13,14 +13,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// closes.
 ///
 /// It polls, because a statement that waits for the lock would hold a snapshot, and a `CREATE INDEX
-/// CONCURRENTLY` of the lock's holder would wait for that. The lock is the one that sqlx takes, so
-/// older versions of this program respect it too.
+/// CONCURRENTLY` of the lock's holder would wait for that.
 pub(super) async fn take(connection: &mut PgConnection, progress: Progress<'_>) -> Result<(), sqlx::Error> {
-    let name: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *connection).await?;
-    let key = 0x3d32_ad9e * i64::from(crc32(name.as_bytes()));
     let mut is_reported = false;
-    while !sqlx::query_scalar::<_, bool>("SELECT pg_try_advisory_lock($1)")
-        .bind(key)
+    while !sqlx::query_scalar::<_, bool>("SELECT pg_try_advisory_lock(hashtext('rcrt.migrate'))")
         .fetch_one(&mut *connection)
         .await?
     {
@@ -31,18 +27,4 @@ pub(super) async fn take(connection: &mut PgConnection, progress: Progress<'_>) 
         tokio::time::sleep(LOOK).await;
     }
     Ok(())
-}
-
-/// CRC-32 as in zip and PNG.
-fn crc32(bytes: &[u8]) -> u32 {
-    let shifted = |crc: u32, _| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shifted))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn crc32_matches_the_standard_check_value() {
-        assert_eq!(super::crc32(b"123456789"), 0xCBF4_3926);
-    }
 }

@@ -29,7 +29,7 @@ from_row! {
 pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, owner_id: Uuid) -> Result<bool> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     let backfill: Option<Backfill> =
-        sqlx::query_as("SELECT model, at, breadcrumb_id FROM embedding_walks WHERE NOT is_done")
+        sqlx::query_as("SELECT model, at, breadcrumb_id FROM embedding_backfills WHERE NOT is_done")
             .fetch_optional(tx.connection())
             .await?;
     let Some(backfill) = backfill else { return Ok(false) };
@@ -61,7 +61,7 @@ pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, o
         queue(&mut tx, &ids).await?;
     }
     sqlx::query(
-        "UPDATE embedding_walks SET at = coalesce($1, at), breadcrumb_id = coalesce($2, breadcrumb_id), is_done = $3
+        "UPDATE embedding_backfills SET at = coalesce($1, at), breadcrumb_id = coalesce($2, breadcrumb_id), is_done = $3
          WHERE owner_id = current_tenant()",
     )
     .bind(next.last().map(|(_, at, _)| *at))

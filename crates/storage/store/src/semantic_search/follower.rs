@@ -74,7 +74,7 @@ impl Follower for EmbeddingFollower {
     /// The backfill reads the records in batches. Only its start is written here.
     async fn catch_up(&self, tx: &mut TenantTransaction, _: CatchUpReason) -> Result<()> {
         sqlx::query(
-            "INSERT INTO embedding_walks (owner_id, model)
+            "INSERT INTO embedding_backfills (owner_id, model)
              SELECT current_tenant(), id FROM embedding_models WHERE is_current
              ON CONFLICT (owner_id) DO UPDATE SET model = EXCLUDED.model, at = NULL, breadcrumb_id = NULL, is_done = false",
         )

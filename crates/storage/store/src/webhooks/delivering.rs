@@ -113,7 +113,7 @@ async fn take_of(
          WHERE d.id = next.id
          RETURNING d.id, d.payload, d.attempts, d.fence,
             extract(epoch FROM clock_timestamp() - d.queued_at)::float8 * 1000 AS age_ms,
-            hears($6, d.breadcrumb_id, d.version) AS may_hear,
+            may_hear($6, d.breadcrumb_id, d.version) AS may_hear,
             EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
                 OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id)
                     AND EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id

@@ -211,9 +211,9 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
             coalesce('private' IN (n.visibility, coalesce(b.visibility, v.visibility, 'private')), false) AS is_private,
-            ARRAY(SELECT a FROM unnest($3) a WHERE hears(a, e.breadcrumb_id, e.version)) AS hearers,
+            ARRAY(SELECT a FROM unnest($3) a WHERE may_hear(a, e.breadcrumb_id, e.version)) AS hearers,
             CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
-                THEN ARRAY(SELECT a FROM unnest($3) a WHERE hears_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers
+                THEN ARRAY(SELECT a FROM unnest($3) a WHERE may_hear_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers
          FROM events e
          LEFT JOIN breadcrumbs n ON n.id = e.breadcrumb_id
          LEFT JOIN breadcrumbs b ON b.id = e.breadcrumb_id AND b.version = e.version
@@ -329,7 +329,7 @@ async fn retain_visible(tx: &mut TenantTransaction, queued: &mut Vec<NewDelivery
             (SELECT b.sensitivity = 'secret' FROM breadcrumbs b WHERE b.owner_id = $1 AND b.id = q.record),
             EXISTS (SELECT FROM breadcrumb_versions l WHERE l.owner_id = $1 AND l.breadcrumb_id = q.record
                 AND l.version > q.version AND l.sensitivity = 'secret')) AS is_secret
-         FROM unnest($2, $3, $4) AS q (agent, record, version) WHERE hears(q.agent, q.record, q.version)",
+         FROM unnest($2, $3, $4) AS q (agent, record, version) WHERE may_hear(q.agent, q.record, q.version)",
     )
     .bind(owner_id)
     .bind(&agents)

@@ -359,7 +359,7 @@ async fn an_old_version_is_visible_by_its_own_visibility() {
 
 /// Which of the first four versions a webhook of the agent can get the events of.
 async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<i64> {
-    sqlx::query_scalar("SELECT n FROM generate_series(1::bigint, 4) n WHERE hears($1::uuid, $2, n) ORDER BY n")
+    sqlx::query_scalar("SELECT n FROM generate_series(1::bigint, 4) n WHERE may_hear($1::uuid, $2, n) ORDER BY n")
         .bind(agent)
         .bind(id)
         .fetch_all(admin)
@@ -371,7 +371,7 @@ async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<
 async fn private_versions(admin: &mut PgConnection, tenant: Uuid, id: Uuid) -> Vec<i64> {
     loop {
         let rows: Vec<(i64, bool)> = sqlx::query_as(
-            "SELECT version, is_private FROM followed_events($1, 0, 256, 1000000, '{}')
+            "SELECT version, is_private FROM read_events($1, 0, 256, 1000000, '{}')
              WHERE breadcrumb_id = $2 AND number IS NOT NULL ORDER BY number",
         )
         .bind(tenant)

@@ -4,7 +4,6 @@
 
 mod calls;
 mod context_reads;
-mod curators_tag;
 mod egress_log;
 mod events;
 mod expiry;
@@ -25,7 +24,6 @@ mod semantic_search;
 mod tenancy;
 mod tokens;
 mod transfer;
-mod upgrading;
 mod writing;
 
 mod conformance {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rcrt_store::{OpenError, migrate};
 use rcrt_test_database::TestDatabase;
-use sqlx::migrate::{Migrate, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqlSafeStr};
 use tokio::sync::Notify;
@@ -103,15 +103,14 @@ async fn a_waiting_migrator_does_not_block_an_index_build() {
     const TEXTS: &[&str] = &["CREATE TABLE t (a int)", "CREATE TABLE u (a int)"];
     let database = TestDatabase::empty().await;
     run(&database, &TEXTS[..1]).await.unwrap();
-    // Takes the lock like a server of an older version.
     let mut first = PgConnection::connect(&database.admin_url).await.unwrap();
-    first.lock().await.unwrap();
+    execute(&mut first, "SELECT pg_advisory_lock(hashtext('rcrt.migrate'))").await;
 
     let second = run_until_it_waits(&database, TEXTS).await;
     execute(&mut first, "SET statement_timeout = '30s'").await;
     execute(&mut first, "CREATE INDEX CONCURRENTLY t_a ON t (a)").await;
     assert!(!second.is_finished(), "it waits until the first one is done");
-    first.unlock().await.unwrap();
+    first.close().await.unwrap();
     tokio::time::timeout(Duration::from_mins(1), second).await.expect("it continues").unwrap().unwrap();
 }
 

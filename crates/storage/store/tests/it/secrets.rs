@@ -1,4 +1,4 @@
-//! Secrets and their grants below the store's interface: upgrades, the audit log, races.
+//! Secrets and their grants below the store's interface: the audit log, races.
 
 use std::time::Duration;
 
@@ -6,14 +6,12 @@ use chrono::Utc;
 use rcrt_breadcrumb::{
     BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, SecretChanges, StoreError, TtlType, schema_names,
 };
-use rcrt_conformance::harness::{fields, note};
+use rcrt_conformance::harness::note;
 use rcrt_conformance::{Agent, Harness};
-use rcrt_store::MIGRATOR;
-use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use crate::harness::{StoreHarness, open};
+use crate::harness::StoreHarness;
 
 fn tool() -> NewBreadcrumb {
     NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), ..note("a tool") }
@@ -40,68 +38,6 @@ async fn audited(harness: &StoreHarness, owner_id: Uuid, secret: Uuid) -> Vec<Li
     lines.reverse();
     assert_eq!(lines.remove(0).0, "secret.created");
     lines
-}
-
-/// Id, owner, name, and the three encrypted columns.
-type OldSecret = (Uuid, Uuid, String, String, Vec<u8>, Vec<u8>);
-
-/// The state after migration 0006: values of any length, no hosts, no grants.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_from_before_hosts_and_grants_have_none() {
-    let harness = StoreHarness::start().await;
-    let writer = harness.alone().await;
-    // Encrypted as in every version: for the tenant, the id and the version.
-    for (name, value) in [("LONG", "a long value"), ("SHORT", "hunter2")] {
-        let secret = NewSecret { readable: true, ..NewSecret::new(name, value) };
-        writer.create_secret(secret).await.unwrap();
-    }
-    let before = TestDatabase::empty().await;
-    let mut old = PgConnection::connect(&before.admin_url).await.unwrap();
-    MIGRATOR.run_to(6, &mut old).await.unwrap();
-    sqlx::query("INSERT INTO tenants (id, name) VALUES ($1, 'old')")
-        .bind(writer.identity.owner_id)
-        .execute(&mut old)
-        .await
-        .unwrap();
-    let rows: Vec<OldSecret> =
-        sqlx::query_as("SELECT id, owner_id, name, key_id, wrapped_key, sealed_value FROM secrets")
-            .fetch_all(&mut harness.admin().await)
-            .await
-            .unwrap();
-    for (id, owner_id, name, key_id, wrapped_key, sealed_value) in rows {
-        sqlx::query("INSERT INTO secrets VALUES ($1, $2, $3, 1, $4, $5, $6, now(), now())")
-            .bind(id)
-            .bind(owner_id)
-            .bind(name)
-            .bind(key_id)
-            .bind(wrapped_key)
-            .bind(sealed_value)
-            .execute(&mut old)
-            .await
-            .unwrap();
-    }
-    harness.close().await;
-
-    let upgraded = StoreHarness { store: open(&before).await, database: before };
-    let agent = upgraded.agent(writer.identity.owner_id).await;
-    let secrets = agent.secrets().await.unwrap();
-    let [long, short] = secrets.as_slice() else { panic!("{secrets:?}") };
-    for secret in [long, short] {
-        assert!(secret.hosts.is_empty() && !secret.readable && secret.tools.is_empty(), "{secret:?}");
-    }
-    assert_eq!(agent.decrypt_secret(long.id, "to see it", None).await.unwrap(), "a long value");
-    assert_eq!(agent.decrypt_secret(short.id, "to see it", None).await.unwrap(), "hunter2");
-    let bound = SecretChanges { hosts: Some(vec!["api.example.com".into()]), ..SecretChanges::default() };
-    assert_eq!(agent.update_secret(long.id, bound.clone()).await.unwrap().hosts, ["api.example.com"]);
-    // A value that is too short to be hidden from tools must first be made longer, or readable.
-    assert_eq!(fields(agent.update_secret(short.id, bound.clone()).await), ["value"]);
-    let readable = SecretChanges { readable: Some(true), ..bound.clone() };
-    assert_eq!(agent.update_secret(short.id, readable).await.unwrap().hosts, ["api.example.com"]);
-    let longer = SecretChanges { value: Some("hunter2hunter2".into()), readable: Some(false), hosts: None };
-    assert!(!agent.update_secret(short.id, longer).await.unwrap().readable);
-    let tool = agent.create(tool(), None).await.unwrap().id;
-    assert_eq!(agent.grant_secret(short.id, tool).await.unwrap().tools.len(), 1);
-    upgraded.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -263,7 +263,7 @@ async fn no_statement_of_a_call_scans_a_whole_table() {
     let owner = agent.identity.owner_id;
     let steps = format!(
         "SELECT * FROM claim_calls('{owner}', '{{}}', 5, '{owner}', 1000);
-         SELECT * FROM events_after('{owner}', 0, 100, 1000000, '{{}}')"
+         SELECT * FROM read_events('{owner}', 0, 100, 1000000, '{{}}')"
     );
     let before: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(steps)).execute(&mut *tx).await.unwrap();
@@ -282,7 +282,7 @@ async fn reading_events_costs_the_same_when_the_tables_are_full() {
     let owner = agent.identity.owner_id;
     let mut reader = harness.admin().await;
     sqlx::query("SET ROLE rcrt_app").execute(&mut reader).await.unwrap();
-    let read = format!("SELECT count(*) FROM followed_events('{owner}', 0, 50, 1000000, '{{}}')");
+    let read = format!("SELECT count(*) FROM read_events('{owner}', 0, 50, 1000000, '{{}}')");
     for _ in 0..2 {
         let event_count: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut reader).await.unwrap();
         assert_eq!(event_count, 0);

@@ -122,7 +122,7 @@ async fn a_new_model_embeds_all_records_and_deletes_the_old_vectors() {
     // Named models, because the current model is at first still the old one.
     world.until("SELECT count(*) FROM breadcrumb_embeddings e JOIN embedding_models m ON m.id = e.model WHERE m.name = 'new'", 5).await;
     world.until("SELECT count(*) FROM breadcrumb_embeddings e JOIN embedding_models m ON m.id = e.model WHERE m.name = 'old'", 0).await;
-    world.until("SELECT count(*) FROM embedding_walks WHERE NOT is_done", 0).await;
+    world.until("SELECT count(*) FROM embedding_backfills WHERE NOT is_done", 0).await;
     assert_eq!(titles(&world.search(near("zy")).await)[0], "zzzy");
     let EmbeddingState::Ready { model, dimensions, .. } = world.store.embedding_state() else { panic!("not ready") };
     assert_eq!((model.as_str(), dimensions), ("new", 7));

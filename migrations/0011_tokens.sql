@@ -1,4 +1,5 @@
--- Tokens that end before their time, and one-time tickets that were used. Both are kept until they would have expired.
+-- Tokens that were revoked, and one-time tickets that were used. Both are kept until they would
+-- have expired.
 
 CREATE TABLE revoked_tokens (
     owner_id uuid NOT NULL,
@@ -7,19 +8,20 @@ CREATE TABLE revoked_tokens (
     -- One token. NULL: all that were issued before `issued_before`.
     jti uuid,
     issued_before timestamptz,
-    -- NULL: kept for as long as the tenant is there.
+    -- NULL: kept as long as the tenant exists.
     until timestamptz,
     revoked_at timestamptz NOT NULL DEFAULT now(),
     revoked_by uuid NOT NULL,
     CHECK ((jti IS NULL) = (issued_before IS NOT NULL)),
     CHECK (jti IS NULL OR until IS NOT NULL)
 );
-CREATE UNIQUE INDEX revoked_tokens_one ON revoked_tokens (owner_id, agent_id, jti) WHERE jti IS NOT NULL;
+CREATE UNIQUE INDEX revoked_tokens_one ON revoked_tokens (owner_id, agent_id, jti)
+    WHERE jti IS NOT NULL;
 CREATE UNIQUE INDEX revoked_tokens_all ON revoked_tokens (owner_id, agent_id) WHERE jti IS NULL;
-CREATE INDEX revoked_tokens_fresh ON revoked_tokens (revoked_at);
-
+CREATE INDEX revoked_tokens_recent ON revoked_tokens (revoked_at);
 ALTER TABLE revoked_tokens ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON revoked_tokens USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON revoked_tokens
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON revoked_tokens TO rcrt_app;
 
 CREATE TABLE used_tickets (
@@ -28,12 +30,12 @@ CREATE TABLE used_tickets (
     until timestamptz NOT NULL,
     PRIMARY KEY (owner_id, id)
 );
-
 ALTER TABLE used_tickets ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON used_tickets USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON used_tickets
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON used_tickets TO rcrt_app;
 
--- Of which agents servers must ask again: those whose tokens were revoked after this time, in all tenants.
+-- The agents of all tenants whose tokens were revoked since this time: servers read those again.
 CREATE FUNCTION agents_revoked_since(since timestamptz) RETURNS TABLE (tenant uuid, agent uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$ SELECT DISTINCT owner_id, agent_id FROM revoked_tokens WHERE revoked_at >= since $$;
@@ -45,5 +47,7 @@ AS $$
     UNION SELECT owner_id FROM used_tickets WHERE until < now() - interval '5 minutes'
 $$;
 
-REVOKE ALL ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens() TO rcrt_app;
+REVOKE ALL ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens()
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens()
+    TO rcrt_app;

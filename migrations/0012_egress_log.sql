@@ -1,5 +1,4 @@
 -- What left through the egress gate, for whom, and what was refused.
-
 CREATE TABLE egress_log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner_id uuid NOT NULL,
@@ -21,9 +20,9 @@ CREATE TABLE egress_log (
 );
 CREATE INDEX egress_log_newest ON egress_log (owner_id, id DESC);
 CREATE INDEX egress_log_oldest ON egress_log (at);
-
 ALTER TABLE egress_log ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON egress_log USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON egress_log
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON egress_log TO rcrt_app;
 
 -- The tenants with entries from before this time, or with more than so many.

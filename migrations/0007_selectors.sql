@@ -1,6 +1,6 @@
--- What an agent wants to hear, and how a subscriber learns what it missed.
+-- What an agent wants to hear.
 
--- One row per agent that ever had a selector: it is locked by every change, and its version tells newer from older.
+-- One row per agent that ever had a selector. Every change locks it; its version orders changes.
 CREATE TABLE agent_selectors (
     owner_id uuid NOT NULL,
     agent_id uuid NOT NULL,
@@ -9,9 +9,9 @@ CREATE TABLE agent_selectors (
     PRIMARY KEY (owner_id, agent_id)
 );
 CREATE INDEX agent_selectors_changed ON agent_selectors (changed_at);
-
 ALTER TABLE agent_selectors ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON agent_selectors USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON agent_selectors
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE ON agent_selectors TO rcrt_app;
 
 CREATE TABLE selectors (
@@ -23,13 +23,13 @@ CREATE TABLE selectors (
     FOREIGN KEY (owner_id, agent_id) REFERENCES agent_selectors ON DELETE CASCADE
 );
 CREATE INDEX selectors_by_agent ON selectors (owner_id, agent_id, created_at, id);
-
 ALTER TABLE selectors ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON selectors USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON selectors
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON selectors TO rcrt_app;
 
--- Whose selectors changed within the last seconds, for servers whose open streams must follow them. Only these names
--- cross the tenants, as in the other sweeps.
+-- Whose selectors changed within the last seconds, in all tenants, for servers whose open streams
+-- follow them.
 CREATE FUNCTION selectors_changed_within(seconds double precision) RETURNS TABLE (owner_id uuid, agent_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -38,13 +38,3 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION selectors_changed_within(double precision) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION selectors_changed_within(double precision) TO rcrt_app;
-
--- Up to which number the tenant's events may be forgotten (0040 keeps it). Sets the tenant until the transaction's end, like `events_after`.
-CREATE FUNCTION events_forgotten(tenant uuid) RETURNS bigint
-LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    PERFORM set_config('rcrt.tenant', tenant::text, true);
-    RETURN coalesce((SELECT f.number FROM forgotten_events f WHERE f.owner_id = tenant), 0);
-END
-$$;

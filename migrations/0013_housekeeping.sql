@@ -1,41 +1,62 @@
--- Tenants that are made, renamed and deleted by name and by id.
---
--- A deleted tenant is gone to everybody at once: its agents are deleted with it and its name is free. Its rows go in
--- batches, each a short transaction of its own that locks nothing but what it takes away.
+-- Housekeeping: which tenants have something to clean up, and the deletion of tenants.
 
-ALTER TABLE tenants ADD COLUMN deleted_at timestamptz;
+-- The outcome of purging expired records, a row for each tenant that ever had some.
+CREATE TABLE hygiene (
+    owner_id uuid PRIMARY KEY,
+    runs bigint NOT NULL,
+    purged bigint NOT NULL,
+    last_run_at timestamptz NOT NULL,
+    last_run_ms bigint NOT NULL,
+    last_run_purged bigint NOT NULL,
+    last_run_errors integer NOT NULL
+);
+ALTER TABLE hygiene ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON hygiene
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE ON hygiene TO rcrt_app;
 
-CREATE OR REPLACE FUNCTION ensure_tenant(new_id uuid, wanted text) RETURNS SETOF tenants
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+-- The work itself is done in each tenant's own transaction, under row-level security like
+-- everything else. Only the ids of the tenants are read across them.
+CREATE FUNCTION tenants_with_expired_leases() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-BEGIN
-    INSERT INTO tenants (id, name) VALUES (new_id, wanted) ON CONFLICT (name) DO NOTHING;
-    RETURN QUERY SELECT * FROM tenants WHERE name = wanted AND deleted_at IS NULL;
-END
+    SELECT DISTINCT owner_id FROM calls WHERE runner_id IS NOT NULL AND lease_until <= now()
 $$;
 
-CREATE OR REPLACE FUNCTION all_tenants() RETURNS SETOF tenants
+CREATE FUNCTION tenants_with_passed_deadlines() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT * FROM tenants WHERE deleted_at IS NULL ORDER BY name $$;
-
-CREATE FUNCTION one_tenant(tenant uuid) RETURNS SETOF tenants
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT * FROM tenants WHERE id = tenant AND deleted_at IS NULL $$;
-
--- Makes the tenant, or renames it. No row when its id is a deleted one's.
-CREATE FUNCTION put_tenant(tenant uuid, wanted text)
-RETURNS TABLE (id uuid, name text, created_at timestamptz, is_new boolean)
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    INSERT INTO tenants AS t (id, name) SELECT tenant, wanted
-    -- Also long after: the tokens of its agents would be good again. The line stays when all else is gone.
-    WHERE EXISTS (SELECT FROM tenants there WHERE there.id = tenant)
-        OR NOT EXISTS (SELECT FROM audit a WHERE a.owner_id = tenant AND a.action = 'tenant.deleted')
-    ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name WHERE t.deleted_at IS NULL
-    RETURNING t.id, t.name, t.created_at, t.xmax = 0
+    SELECT DISTINCT owner_id FROM calls WHERE runner_id IS NULL AND response IS NULL AND deadline_at <= now()
 $$;
 
--- `deleted`, or why not: `unknown`, `last`, `served` (a runner has told within the last minutes that it is at work there).
+CREATE FUNCTION tenants_with_expired_records() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT owner_id FROM breadcrumbs WHERE ttl <= now()
+$$;
+
+CREATE FUNCTION tenants_with_old_events(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT owner_id FROM events WHERE at < before
+$$;
+
+CREATE FUNCTION tenants_with_old_idempotency_keys(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT owner_id FROM idempotency_keys WHERE created_at < before
+$$;
+
+REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
+    tenants_with_expired_records(), tenants_with_old_events(timestamptz),
+    tenants_with_old_idempotency_keys(timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
+    tenants_with_expired_records(), tenants_with_old_events(timestamptz),
+    tenants_with_old_idempotency_keys(timestamptz) TO rcrt_app;
+
+-- A deleted tenant is gone for callers at once: its agents are deleted with it and its name is
+-- free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported within
+-- the last minutes that it works there).
 CREATE FUNCTION delete_tenant(tenant uuid) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -61,13 +82,10 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION deleted_tenants() RETURNS SETOF uuid
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT id FROM tenants WHERE deleted_at IS NOT NULL $$;
-
--- Takes away some of a deleted tenant's rows and gives how many: about so many at most, of one kind at a time. 0 when
--- none is left. Servers that are at it together take turns. What an older server process wrote late is found too: the tenant
--- itself goes a while after its end, and only when nothing is left. Of its audit log, the line of its deletion stays.
+-- Deletes some of a deleted tenant's rows and returns how many: at most about so many, of one
+-- kind. 0 when none is left. Servers that purge at the same time take turns. Rows that an older
+-- server process wrote late are found too: the tenant itself is deleted a while after its end,
+-- when nothing is left. Of its audit log the line of its deletion stays.
 CREATE FUNCTION purge_tenant(tenant uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -105,7 +123,7 @@ BEGIN
         DELETE FROM events WHERE owner_id = tenant AND number = ANY (numbers);
         RETURN cardinality(numbers);
     END IF;
-    -- Everything else that says whose it is, whichever migration made it; the large ones last, since that reads them.
+    -- All other tables with a tenant's column; the large ones last, since they are read whole.
     FOR place IN
         SELECT c.relname, a.attname FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
@@ -120,7 +138,7 @@ BEGIN
                 place.relname, place.attname) USING tenant, most;
             GET DIAGNOSTICS gone = ROW_COUNT;
         EXCEPTION WHEN foreign_key_violation THEN
-            -- What points to these rows comes first, in its turn.
+            -- The rows that reference these come first, in their turn.
             gone := 0;
         END;
         IF gone > 0 THEN
@@ -142,7 +160,5 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION one_tenant(uuid), put_tenant(uuid, text), delete_tenant(uuid), deleted_tenants(),
-    purge_tenant(uuid, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION one_tenant(uuid), put_tenant(uuid, text), delete_tenant(uuid), deleted_tenants(),
-    purge_tenant(uuid, integer) TO rcrt_app;
+REVOKE ALL ON FUNCTION delete_tenant(uuid), purge_tenant(uuid, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION delete_tenant(uuid), purge_tenant(uuid, integer) TO rcrt_app;

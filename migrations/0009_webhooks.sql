@@ -1,24 +1,23 @@
--- Webhooks: where an agent wants its events posted, and what waits to be posted.
+-- Webhooks: where an agent wants its events posted, and the deliveries to be posted.
 --
---     waiting ──take──► sending ──2xx──► (gone)
+--     waiting ──take──► sending ──2xx──► (deleted)
 --        ▲                 │
 --        ├── failed, or ───┤
 --        │   lease ended   └── given up ──► dead ──retry──► waiting
-
 CREATE TABLE webhooks (
     id uuid PRIMARY KEY,
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    -- Whose events. No foreign key: a server with open auth knows agents that are in no table.
+    -- Whose events. No foreign key: a server with open auth has agents that are in no table.
     agent_id uuid NOT NULL,
     url text NOT NULL,
     description text,
-    -- json and not jsonb, so that it reads as it was written. NULL: the agent's own selectors decide.
+    -- NULL: the agent's own selectors decide. json, so that it is returned as it was written.
     selector json,
     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused')),
     paused_because text,
     -- Events up to this number were before it.
     after bigint NOT NULL,
-    -- Attempts in a row that failed; and while many did, until when nothing goes there.
+    -- Consecutive failed attempts; after many of them nothing is sent until `held_until`.
     failures integer NOT NULL DEFAULT 0 CHECK (failures >= 0),
     held_until timestamptz,
     last_error text,
@@ -29,12 +28,12 @@ CREATE TABLE webhooks (
     CHECK (held_until IS NULL OR failures > 0)
 ) WITH (fillfactor = 70);
 CREATE INDEX webhooks_of_agent ON webhooks (owner_id, agent_id, created_at);
-
 ALTER TABLE webhooks ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON webhooks USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON webhooks
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO rcrt_app;
 
--- What an agent's deliveries are signed with, sealed as the values of secrets are.
+-- The key that signs an agent's deliveries, encrypted as the values of secrets are.
 CREATE TABLE webhook_secrets (
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     agent_id uuid NOT NULL,
@@ -45,18 +44,19 @@ CREATE TABLE webhook_secrets (
     updated_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (owner_id, agent_id)
 );
-
 ALTER TABLE webhook_secrets ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON webhook_secrets USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON webhook_secrets
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_secrets TO rcrt_app;
 
 CREATE TABLE deliveries (
-    -- Made of the webhook and the event: an event that is queued again after a crash has the same.
+    -- Derived from the webhook and the event: an event that is queued again after a crash has the
+    -- same.
     id uuid PRIMARY KEY,
     owner_id uuid NOT NULL,
     webhook_id uuid NOT NULL REFERENCES webhooks ON DELETE CASCADE,
     event bigint NOT NULL,
-    -- Of whose version it tells: who may hear of it is judged again before it goes.
+    -- The record version that it is about: the agent's right is checked again before it is sent.
     breadcrumb_id uuid NOT NULL,
     version bigint NOT NULL,
     -- What is posted, to the byte.
@@ -65,11 +65,11 @@ CREATE TABLE deliveries (
     state text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'sending', 'dead')),
     attempts integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     due_at timestamptz NOT NULL DEFAULT now(),
-    -- Whoever sends holds a lease under this number (a time in microseconds).
+    -- The fencing token of the sender's lease (a time in microseconds).
     fence bigint NOT NULL DEFAULT 0,
     lease_until timestamptz,
     last_error text,
-    -- When it was queued: for its age. A retry of a dead one counts from then.
+    -- For its age. A retry of a dead one counts from then.
     queued_at timestamptz NOT NULL DEFAULT now(),
     dead_at timestamptz,
     UNIQUE (webhook_id, event),
@@ -82,12 +82,15 @@ CREATE INDEX deliveries_waiting ON deliveries (webhook_id, event) WHERE state = 
 CREATE INDEX deliveries_sending ON deliveries (webhook_id) WHERE state = 'sending';
 CREATE INDEX deliveries_dead ON deliveries (owner_id, dead_at DESC, id) WHERE state = 'dead';
 
+-- Deliveries hold copies of records: only the store's own work reads and writes them.
 ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON deliveries USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON deliveries
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND current_setting('rcrt.agent', true) = '*');
 GRANT SELECT, INSERT, UPDATE, DELETE ON deliveries TO rcrt_app;
 
--- The webhooks of all tenants to which something can go now: those that waited longest come first. One that has
--- `slow_from` failures in a row gets one delivery at a time.
+-- The webhooks of all tenants to which something can be sent now, the longest waiting first. One
+-- with `slow_from` consecutive failures gets one delivery at a time.
 CREATE FUNCTION webhooks_due(most bigint, each integer, slow_from integer) RETURNS TABLE (tenant uuid, webhook uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -105,7 +108,7 @@ AS $$
     LIMIT most
 $$;
 
--- The tenants where something waited too long, or where the dead are too old or too many.
+-- The tenants where something waited too long, or where dead deliveries are too old or too many.
 CREATE FUNCTION tenants_with_old_deliveries(queued_before timestamptz, dead_before timestamptz, most_dead bigint)
 RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
@@ -120,6 +123,3 @@ REVOKE ALL ON FUNCTION webhooks_due(bigint, integer, integer),
     tenants_with_old_deliveries(timestamptz, timestamptz, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION webhooks_due(bigint, integer, integer),
     tenants_with_old_deliveries(timestamptz, timestamptz, bigint) TO rcrt_app;
-
--- Of no tenant, so for nobody but the functions that keep it.
-ALTER TABLE follower_leases ENABLE ROW LEVEL SECURITY;

@@ -1,74 +1,81 @@
--- Records as vectors, so that they are found by what they mean.
+-- Embeddings of records, for search by meaning.
 --
--- Nothing of this is on a writer's way: a follower of the events puts changed records into `embedding_queue`, a worker
--- embeds them in small batches. A new model, a new tenant and events that were missed begin a walk, which queues a tenant's
--- records bit by bit, the newest first.
+-- No writer does any of this: a follower of the events puts changed records into
+-- `embedding_queue`, and a worker embeds them in small batches. A new model, a new tenant and
+-- missed events start a backfill, which queues a tenant's records step by step, newest first.
 
--- The models that were ever used. Vectors of two models are never compared.
+-- The models that were ever used. Embeddings of two models are never compared.
 CREATE TABLE embedding_models (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
     dimensions integer NOT NULL CHECK (dimensions BETWEEN 1 AND 16000),
-    -- With which records are embedded now.
+    -- Records are embedded with this one now.
     is_current boolean NOT NULL DEFAULT false,
-    -- Its index on `breadcrumb_embeddings` is there and whole.
+    -- Its index on `breadcrumb_embeddings` exists and is valid.
     is_indexed boolean NOT NULL DEFAULT false
 );
 CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
--- No tenant's, and changed only by the function below and by who makes the index.
+-- Of no tenant. Changed by `use_embedding_model` and by the builder of the index.
 ALTER TABLE embedding_models ENABLE ROW LEVEL SECURITY;
-CREATE POLICY known ON embedding_models FOR SELECT USING (true);
+CREATE POLICY readable ON embedding_models FOR SELECT USING (true);
 GRANT SELECT ON embedding_models TO rcrt_app;
 
 CREATE TABLE breadcrumb_embeddings (
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    -- Without a reference: it would be asked at every deletion. Who searches joins with the records that there are.
+    -- No foreign key, which every deletion would check. Searches join with the present records.
     breadcrumb_id uuid NOT NULL,
     model integer NOT NULL REFERENCES embedding_models,
-    -- SHA-256 of the text that was embedded: the same text is not embedded again.
+    -- SHA-256 of the embedded text: the same text is not embedded again.
     checksum bytea NOT NULL,
-    -- Of length 1, and of as many numbers as the model has dimensions.
+    -- Of length 1, with the model's number of dimensions.
     embedding vector NOT NULL,
     PRIMARY KEY (owner_id, breadcrumb_id, model)
 );
--- Vectors do not get smaller.
+-- Vectors do not compress.
 ALTER TABLE breadcrumb_embeddings ALTER COLUMN embedding SET STORAGE EXTERNAL;
 
 ALTER TABLE breadcrumb_embeddings ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON breadcrumb_embeddings USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON breadcrumb_embeddings
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND (current_setting('rcrt.agent', true) = '*'
+            OR EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id)))
+    WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON breadcrumb_embeddings TO rcrt_app;
 
 -- The records whose text may have changed.
 CREATE TABLE embedding_queue (
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     breadcrumb_id uuid NOT NULL,
-    -- Grows with each event: who embedded an older state leaves the row in the queue.
+    -- Grows with each event: a worker that embedded an older state leaves the row in the queue.
     change bigint NOT NULL DEFAULT 1,
-    -- A worker that takes it puts this ahead, so that no other takes it meanwhile.
+    -- The worker that takes it moves this ahead, so that no other takes it meanwhile.
     not_before timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (owner_id, breadcrumb_id)
 ) WITH (fillfactor = 70);
 CREATE INDEX embedding_queue_next ON embedding_queue (owner_id, not_before);
 
+-- For the store's own work alone.
 ALTER TABLE embedding_queue ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON embedding_queue USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+CREATE POLICY tenant ON embedding_queue
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND current_setting('rcrt.agent', true) = '*');
 GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_queue TO rcrt_app;
 
 -- How far each tenant's records have been queued for the current model.
-CREATE TABLE embedding_walks (
+CREATE TABLE embedding_backfills (
     owner_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
     model integer NOT NULL REFERENCES embedding_models,
-    -- The last one that was queued; NULL before the first.
+    -- The record that was queued last; NULL before the first.
     at timestamptz,
     breadcrumb_id uuid,
     is_done boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70);
+ALTER TABLE embedding_backfills ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON embedding_backfills
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_backfills TO rcrt_app;
 
-ALTER TABLE embedding_walks ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON embedding_walks USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
-GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_walks TO rcrt_app;
-
--- Makes this the model with which records are embedded, and lets every tenant be walked when it was another one before.
+-- Makes this the current model, and starts a backfill in every tenant if it was another one.
 CREATE FUNCTION use_embedding_model(wanted text, numbers integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -87,37 +94,39 @@ BEGIN
     IF NOT found.is_current THEN
         UPDATE embedding_models SET is_current = false WHERE is_current;
         UPDATE embedding_models SET is_current = true WHERE id = found.id;
-        INSERT INTO embedding_walks (owner_id, model) SELECT t.id, found.id FROM tenants t
+        INSERT INTO embedding_backfills (owner_id, model) SELECT t.id, found.id FROM tenants t
         ON CONFLICT (owner_id) DO UPDATE SET model = found.id, at = NULL, breadcrumb_id = NULL, is_done = false;
     END IF;
     RETURN found.id;
 END
 $$;
 
--- Who has records to embed now, or is still walked.
+-- The tenants with records to embed now, or with an unfinished backfill.
 CREATE FUNCTION tenants_to_embed() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT t.id FROM tenants t
     WHERE EXISTS (SELECT FROM embedding_queue q WHERE q.owner_id = t.id AND q.not_before <= now())
-        OR EXISTS (SELECT FROM embedding_walks w WHERE w.owner_id = t.id AND NOT w.is_done)
+        OR EXISTS (SELECT FROM embedding_backfills w WHERE w.owner_id = t.id AND NOT w.is_done)
 $$;
 
--- Over all tenants: records that wait, tenants that are still walked, and vectors of this model, the last up to `most`.
+-- Over all tenants: waiting records, unfinished backfills, and embeddings of this model (counted
+-- up to `most`).
 CREATE FUNCTION embedding_state(wanted integer, most integer) RETURNS TABLE (waiting bigint, walked bigint, embedded bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT (SELECT count(*) FROM (SELECT FROM embedding_queue LIMIT 100000) q),
-        (SELECT count(*) FROM embedding_walks WHERE NOT is_done),
+        (SELECT count(*) FROM embedding_backfills WHERE NOT is_done),
         (SELECT count(*) FROM (SELECT FROM breadcrumb_embeddings e WHERE e.model = wanted LIMIT most) e)
 $$;
 
--- The nearest records in the running transaction's tenant, and only there, with their distance (1 - cosine). A function of
--- the owner, because the distance is not leakproof and could not use an index under row-level security; who calls it joins
--- with `breadcrumbs`, whose policies say what may be seen.
+-- The nearest records in the transaction's tenant with their distance (1 - cosine). SECURITY
+-- DEFINER, because the distance is not leakproof and could not use an index under row-level
+-- security; the caller joins with `breadcrumbs`, whose policy decides what is visible.
 --
--- Up to `exact_up_to` vectors are compared one by one, which is quick and right. Beyond, the index of the model is asked, which
--- goes on (iterative scan) until enough of what it gives is the tenant's and has the tags.
+-- Up to `exact_up_to` vectors are compared one by one, which is fast and exact. Beyond that the
+-- model's index is scanned iteratively until enough of its results are the tenant's and have the
+-- tags.
 CREATE FUNCTION nearest_breadcrumbs(
     wanted_model integer, wanted text, all_tags text[], any_tags text[], wanted_schema text, most integer, exact_up_to integer
 ) RETURNS TABLE (id uuid, distance double precision)
@@ -183,7 +192,9 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(), embedding_state(integer, integer),
+REVOKE ALL ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(),
+    embedding_state(integer, integer),
     nearest_breadcrumbs(integer, text, text[], text[], text, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(), embedding_state(integer, integer),
+GRANT EXECUTE ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(),
+    embedding_state(integer, integer),
     nearest_breadcrumbs(integer, text, text[], text[], text, integer, integer) TO rcrt_app;

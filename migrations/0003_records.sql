@@ -1,0 +1,241 @@
+-- Breadcrumbs: the present version of each record, its tags, older versions, reads, and the
+-- idempotency keys of creates.
+
+CREATE TABLE breadcrumbs (
+    id uuid PRIMARY KEY,
+    owner_id uuid NOT NULL,
+    title text NOT NULL,
+    description text,
+    semantic_version text,
+    -- json and not jsonb: it is returned as it was written, including the order of its keys.
+    -- Conditions on it cast to jsonb.
+    context json NOT NULL,
+    tags text[] NOT NULL,
+    schema_name text,
+    llm_hints json,
+    visibility text NOT NULL CHECK (visibility IN ('public', 'team', 'private')),
+    sensitivity text NOT NULL CHECK (sensitivity IN ('low', 'pii', 'secret')),
+    version bigint NOT NULL CHECK (version >= 1),
+    checksum text NOT NULL,
+    size_bytes bigint NOT NULL,
+    -- From this time on no reader finds the record.
+    ttl timestamptz,
+    ttl_type text CHECK (ttl_type IN ('never', 'datetime', 'duration', 'usage', 'hybrid')),
+    ttl_config json,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    created_by uuid,
+    updated_by uuid,
+    -- For full-text search: title (A), description and tags (B), first strings of the context (C).
+    words tsvector NOT NULL,
+    -- A column, because under row-level security no index on an expression over the context is
+    -- used. No valid tool has a longer name, and it would not fit into the index.
+    tool_name text GENERATED ALWAYS AS (
+        CASE WHEN schema_name IN ('tool.code.v1', 'tool.v1') AND length(context ->> 'name') <= 100
+            THEN context ->> 'name' END) STORED
+);
+CREATE INDEX breadcrumbs_newest ON breadcrumbs (owner_id, updated_at DESC, id);
+CREATE INDEX breadcrumbs_by_schema ON breadcrumbs (owner_id, schema_name, updated_at DESC, id);
+CREATE INDEX breadcrumbs_by_tool_name ON breadcrumbs (owner_id, tool_name)
+    WHERE tool_name IS NOT NULL;
+CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
+-- The insert that fills the pending list sorts it into the index while others wait: with the
+-- default of 4 MB for a tenth of a second.
+CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
+
+-- Grants are checked by a function, and only for what is not open anyway, so that the plans of the
+-- queue do not contain them.
+ALTER TABLE breadcrumbs ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON breadcrumbs
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND CASE
+            WHEN current_setting('rcrt.agent', true) = '*' THEN true
+            WHEN coalesce(current_setting('rcrt.guest', true), '') = '' THEN visibility <> 'private'
+                OR created_by::text = current_setting('rcrt.agent', true) OR grant_allows(id)
+            ELSE (visibility = 'public' AND sensitivity <> 'secret' AND 'read_context' = ANY (
+                    coalesce(NULLIF(current_setting('rcrt.actions', true), ''), '{}')::text[]))
+                OR grant_allows(id)
+        END)
+    WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON breadcrumbs TO rcrt_app;
+
+-- With the caller's rights: whether the record's present version is visible.
+CREATE FUNCTION can_see_record(record uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$ SELECT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = record) $$;
+
+-- Whether the transaction's tenant has this record, visible or not.
+CREATE FUNCTION record_exists(record uuid) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = record AND b.owner_id = current_tenant()) $$;
+
+-- What the runtime itself acts on (tools, requests, memory, schedules, schemas). Such records of
+-- other tenants are not in lists; they are read by id.
+CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema)\.', false);
+
+-- The other tenant that has this record, if an agent of the transaction's tenant is allowed one of
+-- the wanted actions on it. Everyone may read the short view of a public record.
+CREATE FUNCTION find_shared_tenant(record uuid, agent uuid, wanted text[]) RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT b.owner_id FROM breadcrumbs b
+    WHERE b.id = record AND b.owner_id <> current_tenant() AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+        AND ((b.visibility = 'public' AND b.sensitivity <> 'secret' AND 'read_context' = ANY (wanted))
+            OR EXISTS (
+                SELECT FROM acl_grants g
+                WHERE g.breadcrumb_id = record AND g.owner_id = b.owner_id AND g.grantee_owner_id = current_tenant()
+                    AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id = agent) AND g.actions && wanted))
+$$;
+
+-- The records of other tenants that this agent may read, for lists and searches.
+CREATE FUNCTION shared_breadcrumbs(agent uuid) RETURNS SETOF breadcrumbs
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT b.* FROM breadcrumbs b
+    WHERE b.owner_id <> current_tenant() AND NOT is_runtime_schema(b.schema_name) AND b.id IN (
+        SELECT g.breadcrumb_id FROM acl_grants g
+        WHERE g.grantee_owner_id = current_tenant() AND g.grantee_owner_id <> g.owner_id
+            AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id = agent)
+            AND g.actions && '{read_context,read_full}'::text[])
+$$;
+
+-- The ranked matches in the transaction's tenant. SECURITY DEFINER, because the match operator is
+-- not leakproof and under row-level security could not use the index.
+CREATE FUNCTION matching_breadcrumbs(words_wanted text) RETURNS TABLE (id uuid, rank real)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT b.id, ts_rank(b.words, q)
+    FROM breadcrumbs b, websearch_to_tsquery('english', words_wanted) q
+    WHERE b.owner_id = current_tenant() AND b.words @@ q
+$$;
+
+REVOKE ALL ON FUNCTION can_see_record(uuid), record_exists(uuid),
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text)
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION can_see_record(uuid), record_exists(uuid),
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text)
+    TO rcrt_app;
+
+-- A row per tag and not a GIN index on the array: under row-level security a condition must be
+-- leakproof to use an index. Equality of texts is, containment of arrays is not.
+CREATE TABLE breadcrumb_tags (
+    owner_id uuid NOT NULL,
+    tag text NOT NULL,
+    breadcrumb_id uuid NOT NULL,
+    PRIMARY KEY (owner_id, tag, breadcrumb_id)
+);
+
+-- Visible as the record is. The store's own work ('*') skips that check, so that the plans of
+-- writers, queue and feed do not contain it.
+ALTER TABLE breadcrumb_tags ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON breadcrumb_tags
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND (current_setting('rcrt.agent', true) = '*'
+            OR EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id)))
+    WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, DELETE ON breadcrumb_tags TO rcrt_app;
+
+-- The versions before the present one; all versions of a deleted record, until its events are
+-- pruned.
+CREATE TABLE breadcrumb_versions (
+    breadcrumb_id uuid NOT NULL,
+    version bigint NOT NULL,
+    owner_id uuid NOT NULL,
+    title text NOT NULL,
+    context json NOT NULL,
+    tags text[] NOT NULL,
+    schema_name text,
+    checksum text NOT NULL,
+    updated_at timestamptz NOT NULL,
+    updated_by uuid,
+    -- NULL in versions from an export that did not have them: treated as private.
+    visibility text,
+    sensitivity text,
+    created_by uuid,
+    PRIMARY KEY (breadcrumb_id, version)
+);
+-- Counts what a tenant keeps in old versions.
+CREATE INDEX breadcrumb_versions_by_owner ON breadcrumb_versions (owner_id);
+
+-- Each version is visible by its own visibility and sensitivity: opening a record opens none of
+-- its past. The record's creator and holders of a grant see all versions.
+ALTER TABLE breadcrumb_versions ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON breadcrumb_versions
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
+        AND (current_setting('rcrt.agent', true) = '*'
+            OR (can_see_record(breadcrumb_id)
+                AND CASE
+                    WHEN coalesce(current_setting('rcrt.guest', true), '') <> ''
+                        THEN grant_allows(breadcrumb_id)
+                    WHEN visibility <> 'private' AND sensitivity <> 'secret' THEN true
+                    ELSE EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id
+                            AND b.created_by::text = current_setting('rcrt.agent', true))
+                        OR grant_allows(breadcrumb_id)
+                END)))
+    WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, DELETE ON breadcrumb_versions TO rcrt_app;
+
+-- Reads of records whose time to live is a number of reads. A table of its own, so that a read
+-- does not rewrite a record that has no such limit.
+CREATE TABLE breadcrumb_reads (
+    breadcrumb_id uuid PRIMARY KEY,
+    owner_id uuid NOT NULL,
+    reads bigint NOT NULL CHECK (reads >= 1)
+);
+ALTER TABLE breadcrumb_reads ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON breadcrumb_reads
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, DELETE ON breadcrumb_reads TO rcrt_app;
+
+
+-- Counts one read and returns its number; NULL when none is left, 0 when the record's reads are
+-- not counted. SECURITY DEFINER, because a reader need not be allowed to change the record. The
+-- lock on the record's row puts readers, writers and deletions in an order. The last read sets
+-- `ttl`, so that everything else looks at `ttl` alone.
+CREATE FUNCTION count_read(record uuid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    kind text;
+    allowed bigint;
+    counted bigint;
+BEGIN
+    SELECT b.ttl_type, (b.ttl_config ->> 'max_reads')::bigint INTO kind, allowed
+    FROM breadcrumbs b
+    WHERE b.id = record AND b.owner_id = current_tenant() AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+    FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF kind IS NULL OR kind NOT IN ('usage', 'hybrid') THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO breadcrumb_reads AS r (breadcrumb_id, owner_id, reads) VALUES (record, current_tenant(), 1)
+    ON CONFLICT (breadcrumb_id) DO UPDATE SET reads = r.reads + 1 WHERE r.reads < allowed
+    RETURNING reads INTO counted;
+    IF counted IS NULL OR counted >= allowed THEN
+        UPDATE breadcrumbs SET ttl = clock_timestamp() WHERE id = record;
+    END IF;
+    RETURN counted;
+END
+$$;
+REVOKE ALL ON FUNCTION count_read(uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION count_read(uuid) TO rcrt_app;
+
+-- The result of each create with an Idempotency-Key, so that a repetition gets the same.
+CREATE TABLE idempotency_keys (
+    owner_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    key text NOT NULL,
+    fingerprint text NOT NULL,
+    breadcrumb_id uuid NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, agent_id, key)
+);
+CREATE INDEX idempotency_keys_age ON idempotency_keys USING brin (created_at);
+ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON idempotency_keys
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys TO rcrt_app;

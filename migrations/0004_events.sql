@@ -1,0 +1,306 @@
+-- One event per change of a record, numbered without a sequence.
+--
+-- A number is the id of the writing transaction, then the event's place within it. A reader takes
+-- the numbers below its snapshot's horizon, the oldest transaction still running: nothing can
+-- appear there any more, so what is read in order is complete, however late a transaction commits.
+-- No writer waits for another.
+
+-- Added to transaction ids, so that a database that was restored into another cluster continues
+-- its numbers. A restore replaces this function (crates/storage/store/src/restoring.rs).
+CREATE FUNCTION event_base() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 0::bigint;
+
+CREATE FUNCTION event_number(ordinal integer) RETURNS bigint
+LANGUAGE sql VOLATILE
+RETURN ((pg_current_xact_id()::text::bigint + event_base()) << 12) | ordinal;
+
+CREATE FUNCTION event_horizon() RETURNS bigint
+LANGUAGE sql STABLE
+RETURN (pg_snapshot_xmin(pg_current_snapshot())::text::bigint + event_base()) << 12;
+
+-- The transaction's snapshot as `xmin:xmax:xip,xip…`, in the counting of the events' numbers.
+CREATE FUNCTION event_snapshot() RETURNS text
+LANGUAGE sql STABLE
+RETURN (
+    SELECT format('%s:%s:%s', pg_snapshot_xmin(s)::text::bigint + event_base(),
+        pg_snapshot_xmax(s)::text::bigint + event_base(),
+        (SELECT string_agg((x::text::bigint + event_base())::text, ',') FROM pg_snapshot_xip(s) x))
+    FROM pg_current_snapshot() s
+);
+
+-- The numbers that a restore skipped, both ends excluded: a subscriber may have seen one of them
+-- in what was lost.
+CREATE TABLE restores (
+    restored_at timestamptz NOT NULL DEFAULT now(),
+    last_number bigint NOT NULL,
+    next_number bigint NOT NULL CHECK (next_number > last_number)
+);
+ALTER TABLE restores ENABLE ROW LEVEL SECURITY;
+
+CREATE FUNCTION event_was_lost(wanted bigint) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM restores WHERE last_number < wanted AND wanted < next_number) $$;
+REVOKE ALL ON FUNCTION event_was_lost(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION event_was_lost(bigint) TO rcrt_app;
+
+-- The content is in breadcrumbs or breadcrumb_versions, under the same version.
+CREATE TABLE events (
+    owner_id uuid NOT NULL,
+    number bigint NOT NULL,
+    kind text NOT NULL
+        CHECK (kind IN ('breadcrumb.created', 'breadcrumb.updated', 'breadcrumb.deleted')),
+    breadcrumb_id uuid NOT NULL,
+    version bigint NOT NULL,
+    at timestamptz NOT NULL,
+    -- Bytes of the context, so that a reader can bound what it takes at once.
+    size_bytes bigint NOT NULL,
+    PRIMARY KEY (owner_id, number)
+);
+CREATE INDEX events_age ON events USING brin (at);
+ALTER TABLE events ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON events
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, DELETE ON events TO rcrt_app;
+
+-- Changes of records that another tenant may follow, written with the change. Numbers have one
+-- order over all tenants.
+CREATE TABLE shared_events (
+    grantee_owner_id uuid NOT NULL,
+    number bigint NOT NULL,
+    -- The record's tenant.
+    owner_id uuid NOT NULL,
+    kind text NOT NULL,
+    breadcrumb_id uuid NOT NULL,
+    version bigint NOT NULL,
+    at timestamptz NOT NULL,
+    size_bytes bigint NOT NULL,
+    PRIMARY KEY (grantee_owner_id, number)
+);
+CREATE INDEX shared_events_age ON shared_events USING brin (at);
+ALTER TABLE shared_events ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON shared_events
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, DELETE ON shared_events TO rcrt_app;
+CREATE POLICY grantee ON shared_events FOR SELECT
+    USING (grantee_owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+
+-- The newest event of each tenant that was pruned: a reader before it has missed events.
+CREATE TABLE pruned_events (
+    owner_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
+    number bigint NOT NULL
+);
+ALTER TABLE pruned_events ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON pruned_events
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON pruned_events TO rcrt_app;
+
+-- Up to which number the tenant's events may have been pruned. Sets the tenant until the end of
+-- the transaction.
+CREATE FUNCTION pruned_up_to(tenant uuid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    PERFORM set_config('rcrt.tenant', tenant::text, true);
+    RETURN coalesce((SELECT f.number FROM pruned_events f WHERE f.owner_id = tenant), 0);
+END
+$$;
+
+-- The next complete events after a number, with their contents unless the caller knows them, and
+-- with what decides who may hear of an event: of the tenant's own records visibility, creator and
+-- grantees; of other tenants' records (`owner_id` is not the tenant) the bare event. A last row
+-- without a number says that there are more, which may wait for an older transaction: it is asked
+-- afterwards and without the horizon, so that events that moved below it in between count too.
+--
+-- An event is judged by the version that it names as well as by the record as it is now or was at
+-- its deletion: who may not read an old version must not get it from the event feed.
+--
+-- The plan is made once per connection. Each record is looked up by its key: a join's plan for
+-- empty tables would read all of the tenant's records for each event.
+CREATE FUNCTION read_events(tenant uuid, after bigint, most bigint, most_bytes bigint, known bigint[])
+RETURNS TABLE (
+    number bigint, kind text, breadcrumb_id uuid, version bigint, at timestamptz, size_bytes bigint, owner_id uuid,
+    tags text[], schema_name text, context json, is_secret boolean, is_private boolean, created_by uuid, readers uuid[]
+)
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    newest bigint := after;
+BEGIN
+    PERFORM set_config('rcrt.tenant', tenant::text, true), set_config('rcrt.agent', '*', true);
+    FOR number, kind, breadcrumb_id, version, at, size_bytes, owner_id, tags, schema_name, context, is_secret,
+        is_private, created_by, readers IN
+        WITH next AS MATERIALIZED (
+            SELECT e.*, sum(e.size_bytes) OVER (ORDER BY e.number) - e.size_bytes AS bytes_before,
+                CASE WHEN e.owner_id = tenant AND e.number <> ALL (known) THEN e.breadcrumb_id END AS unknown
+            FROM ((SELECT v.number, v.kind, v.breadcrumb_id, v.version, v.at, v.size_bytes, v.owner_id FROM events v
+                   WHERE v.owner_id = tenant AND v.number > after AND v.number < event_horizon()
+                   ORDER BY v.number LIMIT most)
+                  UNION ALL
+                  (SELECT s.number, s.kind, s.breadcrumb_id, s.version, s.at, s.size_bytes, s.owner_id
+                   FROM shared_events s
+                   WHERE s.grantee_owner_id = tenant AND s.number > after AND s.number < event_horizon()
+                   ORDER BY s.number LIMIT most)
+                  ORDER BY number LIMIT most) e)
+        SELECT n.number, n.kind, n.breadcrumb_id, n.version, n.at, n.size_bytes, n.owner_id,
+            CASE WHEN b.version = n.version THEN b.tags ELSE v.tags END,
+            CASE WHEN b.version = n.version THEN b.schema_name ELSE v.schema_name END,
+            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity) THEN NULL
+                WHEN b.version = n.version THEN b.context ELSE v.context END,
+            coalesce('secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity), false),
+            coalesce('private' IN (b.visibility, v.visibility, last.visibility), false),
+            coalesce(b.created_by, v.created_by),
+            CASE WHEN 'private' IN (b.visibility, v.visibility, last.visibility) THEN grant_subscribers(n.unknown) END
+        FROM next n
+        LEFT JOIN LATERAL (SELECT * FROM breadcrumbs r WHERE r.id = n.unknown LIMIT 1) b ON true
+        LEFT JOIN LATERAL (
+            SELECT o.tags, o.schema_name, o.context, o.sensitivity, o.created_by,
+                coalesce(o.visibility, 'private') AS visibility
+            FROM breadcrumb_versions o
+            WHERE o.breadcrumb_id = n.unknown AND o.version = n.version LIMIT 1) v ON true
+        -- Of a deleted record its last version: older events reveal no more than while it existed.
+        LEFT JOIN LATERAL (
+            SELECT coalesce(l.visibility, 'private') AS visibility, l.sensitivity FROM breadcrumb_versions l
+            WHERE b.id IS NULL AND l.breadcrumb_id = n.unknown ORDER BY l.version DESC LIMIT 1) last ON true
+        WHERE n.bytes_before < most_bytes
+        ORDER BY n.number
+    LOOP
+        newest := number;
+        RETURN NEXT;
+    END LOOP;
+    IF EXISTS (SELECT FROM events v WHERE v.owner_id = tenant AND v.number > newest)
+        OR EXISTS (SELECT FROM shared_events s WHERE s.grantee_owner_id = tenant AND s.number > newest) THEN
+        RETURN QUERY SELECT NULL::bigint, '', tenant, 0::bigint, now(), 0::bigint, tenant, NULL::text[], NULL,
+            NULL::json, false, false, NULL::uuid, NULL::uuid[];
+    END IF;
+END
+$$;
+
+-- Contents of events of other tenants' records, and which agents and tenants of the transaction's
+-- tenant may hear of them. No row for a record that nobody may follow any more.
+CREATE FUNCTION shared_event_contents(records uuid[], record_versions bigint[])
+RETURNS TABLE (breadcrumb_id uuid, version bigint, tags text[], schema_name text, context json, is_secret boolean,
+    readers uuid[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT told.*, may.readers FROM (
+        SELECT k.record, k.version,
+            CASE WHEN b.version = k.version THEN b.tags ELSE v.tags END,
+            CASE WHEN b.version = k.version THEN b.schema_name ELSE v.schema_name END,
+            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity) THEN NULL
+                WHEN b.version = k.version THEN b.context ELSE v.context END,
+            coalesce('secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity), false)
+        FROM unnest(records, record_versions) AS k (record, version)
+        LEFT JOIN breadcrumbs b ON b.id = k.record
+        LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = k.record AND v.version = k.version
+        LEFT JOIN LATERAL (
+            SELECT l.sensitivity FROM breadcrumb_versions l
+            WHERE b.id IS NULL AND l.breadcrumb_id = k.record ORDER BY l.version DESC LIMIT 1) last ON true
+    ) AS told (record, version, tags, schema_name, context, is_secret)
+    JOIN LATERAL (
+        SELECT array_agg(coalesce(g.grantee_agent_id, g.grantee_owner_id)) AS readers FROM acl_grants g
+        WHERE g.breadcrumb_id = told.record AND g.grantee_owner_id = current_tenant()
+            AND g.grantee_owner_id <> g.owner_id AND 'subscribe' = ANY (g.actions)
+    ) may ON may.readers IS NOT NULL
+$$;
+
+-- Whether an agent of the tenant may hear of this version of one of the tenant's records. Called
+-- by a transaction that sees all. Curators and runners hear of all.
+CREATE FUNCTION may_hear(agent uuid, record uuid, record_version bigint) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE
+        -- Without a role that follows events it hears of none.
+        WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent
+            AND (a.deleted_at IS NOT NULL OR NOT a.roles && '{curator,runner,subscriber}'::text[])) THEN false
+        WHEN NOT coalesce('private' IN (b.visibility, v.visibility, last.visibility), false) THEN true
+        WHEN coalesce(b.created_by, v.created_by) = agent THEN true
+        WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent AND a.deleted_at IS NULL
+            AND a.roles && '{curator,runner}'::text[]) THEN true
+        ELSE coalesce(grant_subscribers(record) && ARRAY[agent, current_tenant()], false)
+    END
+    FROM (SELECT 1) one
+    LEFT JOIN breadcrumbs b ON b.id = record
+    LEFT JOIN LATERAL (
+        SELECT o.created_by, coalesce(o.visibility, 'private') AS visibility FROM breadcrumb_versions o
+        WHERE o.breadcrumb_id = record AND o.version = record_version) v ON true
+    LEFT JOIN LATERAL (
+        SELECT coalesce(l.visibility, 'private') AS visibility FROM breadcrumb_versions l
+        WHERE b.id IS NULL AND l.breadcrumb_id = record ORDER BY l.version DESC LIMIT 1) last ON true
+$$;
+
+REVOKE ALL ON FUNCTION shared_event_contents(uuid[], bigint[]), may_hear(uuid, uuid, bigint)
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION shared_event_contents(uuid[], bigint[]), may_hear(uuid, uuid, bigint)
+    TO rcrt_app;
+
+-- A follower does something for every event, in order, and continues after a crash where it was.
+-- It is a name with a cursor in each tenant. The cursor moves in the transaction that does the
+-- work.
+CREATE TABLE event_cursors (
+    owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    follower text NOT NULL,
+    -- The number of the last event that was handled.
+    number bigint NOT NULL,
+    moved_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, follower)
+) WITH (fillfactor = 50);
+ALTER TABLE event_cursors ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON event_cursors
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_cursors TO rcrt_app;
+
+-- Which process follows under each name. It saves the others the work; the cursor alone ensures
+-- that no event is handled twice. Of no tenant, so only the functions below use it.
+CREATE TABLE follower_leases (
+    follower text PRIMARY KEY,
+    holder uuid NOT NULL,
+    lease_until timestamptz NOT NULL
+) WITH (fillfactor = 50);
+ALTER TABLE follower_leases ENABLE ROW LEVEL SECURITY;
+
+-- Takes or extends the lease, and returns the tenants with events after their cursor; with
+-- `every_tenant` also those without a cursor. The first row has no tenant and says whether the
+-- lease is held.
+CREATE FUNCTION follow_events(wanted text, who uuid, lease_ms double precision, every_tenant boolean)
+RETURNS TABLE (is_held boolean, tenant uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    lease follower_leases;
+    given interval := lease_ms * interval '1 millisecond';
+BEGIN
+    SELECT * INTO lease FROM follower_leases l WHERE l.follower = wanted;
+    IF lease.holder IS NULL OR lease.lease_until <= clock_timestamp()
+        OR (lease.holder = who AND lease.lease_until < clock_timestamp() + given / 2) THEN
+        INSERT INTO follower_leases AS l VALUES (wanted, who, clock_timestamp() + given)
+        ON CONFLICT (follower) DO UPDATE SET holder = who, lease_until = clock_timestamp() + given
+        WHERE l.holder = who OR l.lease_until <= clock_timestamp();
+        SELECT * INTO lease FROM follower_leases l WHERE l.follower = wanted;
+    END IF;
+    RETURN QUERY SELECT lease.holder = who, NULL::uuid;
+    IF lease.holder = who THEN
+        RETURN QUERY
+        SELECT true, c.owner_id FROM event_cursors c
+        WHERE c.follower = wanted AND EXISTS (SELECT FROM events e WHERE e.owner_id = c.owner_id AND e.number > c.number);
+        IF every_tenant THEN
+            RETURN QUERY
+            SELECT true, t.id FROM tenants t
+            WHERE t.deleted_at IS NULL
+                AND NOT EXISTS (SELECT FROM event_cursors c WHERE c.owner_id = t.id AND c.follower = wanted);
+        END IF;
+    END IF;
+END
+$$;
+
+-- Releases the lease, so that another process need not wait for its end.
+CREATE FUNCTION stop_following(wanted text, who uuid) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ DELETE FROM follower_leases WHERE follower = wanted AND holder = who $$;
+
+REVOKE ALL ON FUNCTION follow_events(text, uuid, double precision, boolean),
+    stop_following(text, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION follow_events(text, uuid, double precision, boolean),
+    stop_following(text, uuid) TO rcrt_app;

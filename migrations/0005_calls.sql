@@ -1,0 +1,144 @@
+-- The queue of calls: one row per tool.request.v1.
+--
+--     queued ──claim──► claimed ──start──► running ──response──► finished
+--        ▲                 │                  │
+--        └── lease ended, released, retry ────┘
+CREATE TABLE calls (
+    request uuid PRIMARY KEY,
+    owner_id uuid NOT NULL,
+    state text NOT NULL DEFAULT 'queued'
+        CHECK (state IN ('queued', 'claimed', 'running', 'finished')),
+    -- What a response needs when the request's record is gone.
+    tool text NOT NULL,
+    request_id text NOT NULL,
+    workspace text,
+    agent_id uuid,
+    -- Of the writer and of the calls that led to the request, when it was written. `main` denies
+    -- nothing and is left out.
+    profiles text[] NOT NULL DEFAULT '{}',
+    deadline_at timestamptz,
+    -- Attempts that were started.
+    attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    max_attempts integer NOT NULL DEFAULT 1 CHECK (max_attempts >= 1),
+    -- The fencing token: grows with every claim; only its newest holder may act.
+    fence bigint NOT NULL DEFAULT 0,
+    runner_id uuid,
+    lease_until timestamptz,
+    -- A retry waits until then.
+    run_after timestamptz,
+    cancel_requested boolean NOT NULL DEFAULT false,
+    queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    response uuid,
+    finished_at timestamptz,
+
+    CHECK ((state IN ('claimed', 'running')) = (lease_until IS NOT NULL)),
+    CHECK ((state IN ('claimed', 'running')) = (runner_id IS NOT NULL)),
+    CHECK ((state = 'finished') = (response IS NOT NULL)),
+    CHECK ((state = 'finished') = (finished_at IS NOT NULL)),
+    CHECK (state <> 'running' OR attempt >= 1)
+-- A call's row is written up to four times within moments: its page has room for that, and
+-- autovacuum comes before a fifth of a large table is dead.
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- Their conditions name columns that a start and a heartbeat do not change, so that those update
+-- no index. Only queued calls have neither a runner nor a response.
+CREATE INDEX calls_waiting ON calls (owner_id, queued_at, request)
+    WHERE runner_id IS NULL AND response IS NULL;
+CREATE INDEX calls_with_deadline ON calls (owner_id, deadline_at)
+    WHERE runner_id IS NULL AND response IS NULL AND deadline_at IS NOT NULL;
+CREATE INDEX calls_leased ON calls (owner_id) WHERE runner_id IS NOT NULL;
+CREATE UNIQUE INDEX calls_response ON calls (response) WHERE response IS NOT NULL;
+ALTER TABLE calls ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON calls
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON calls TO rcrt_app;
+
+-- Claims waiting calls, the oldest first. Claimers skip each other's rows. A call whose request
+-- has expired or whose deadline has passed is left for the sweep that answers it.
+--
+-- The commit does not wait for the disk: a lease may be lost in a crash. Hence the fence is a time
+-- in microseconds and not a counter: the claim after a crash must not get the same number.
+--
+-- Planned for every claim: a plan from when there were few records could read every record of the
+-- tenant for each waiting call.
+CREATE FUNCTION claim_calls(tenant uuid, except_tools text[], most bigint, runner uuid, lease_ms double precision)
+RETURNS TABLE (
+    fence bigint, next_attempt integer, queued_at timestamptz, ready_at timestamptz, profiles text[],
+    left_ms double precision, id uuid, owner_id uuid, title text, description text, semantic_version text, context json,
+    tags text[], schema_name text, llm_hints json, visibility text, sensitivity text, version bigint, checksum text,
+    size_bytes bigint, ttl timestamptz, ttl_type text, ttl_config json, created_at timestamptz, updated_at timestamptz,
+    created_by uuid, updated_by uuid
+)
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM set_config('rcrt.tenant', tenant::text, true), set_config('rcrt.agent', '*', true),
+        set_config('synchronous_commit', 'off', true);
+    RETURN QUERY
+    WITH next AS MATERIALIZED (
+        SELECT c.request FROM calls c
+        JOIN breadcrumbs r ON r.id = c.request AND (r.ttl IS NULL OR r.ttl > now())
+        WHERE c.runner_id IS NULL AND c.response IS NULL AND (c.run_after IS NULL OR c.run_after <= now())
+            AND (c.deadline_at IS NULL OR c.deadline_at > clock_timestamp()) AND c.tool <> ALL (except_tools)
+        ORDER BY c.queued_at, c.request
+        LIMIT most
+        FOR UPDATE OF c SKIP LOCKED),
+    taken AS (
+        UPDATE calls c SET state = 'claimed', runner_id = runner,
+            fence = GREATEST(c.fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+            lease_until = clock_timestamp() + lease_ms * interval '1 millisecond'
+        FROM next WHERE c.request = next.request
+        RETURNING c.request, c.fence, c.attempt + 1 AS next_attempt, c.queued_at,
+            GREATEST(c.queued_at, c.run_after) AS ready_at, c.profiles,
+            (extract(epoch FROM c.deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms)
+    SELECT t.fence, t.next_attempt, t.queued_at, t.ready_at, t.profiles, t.left_ms, b.id, b.owner_id, b.title,
+        b.description, b.semantic_version, b.context, b.tags, b.schema_name, b.llm_hints, b.visibility, b.sensitivity,
+        b.version, b.checksum, b.size_bytes, b.ttl, b.ttl_type, b.ttl_config, b.created_at, b.updated_at, b.created_by,
+        b.updated_by
+    FROM taken t JOIN breadcrumbs b ON b.id = t.request ORDER BY t.queued_at, t.request;
+END
+$$;
+
+-- The agent whose request this record answers; NULL when that is not known. An imported response
+-- has no call: its metadata, which only runtimes write, name the request.
+--
+-- Agents choose the texts of their request ids. A selector that names one must not give an agent
+-- the response to the request of another.
+CREATE FUNCTION requester_of(response uuid) RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT coalesce(
+        (SELECT c.agent_id FROM calls c WHERE c.response = requester_of.response AND c.owner_id = current_tenant()),
+        (SELECT q.created_by FROM breadcrumbs r JOIN breadcrumbs q ON q.id = (
+                SELECT CASE WHEN named ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN named::uuid END
+                FROM (SELECT r.context #>> '{metadata,request}') AS m (named))
+         WHERE r.id = requester_of.response AND r.owner_id = current_tenant() AND q.owner_id = current_tenant()
+            AND q.schema_name = 'tool.request.v1'))
+$$;
+
+-- Whether the transaction's agent may take this response for the answer to a request id that it
+-- names: its own, one that a grant opens to it, and any if it sees the whole tenant.
+CREATE FUNCTION may_take_response(response uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT current_setting('rcrt.agent', true) = '*'
+        OR requester_of(response)::text = current_setting('rcrt.agent', true)
+        OR grant_allows(response)
+$$;
+
+-- The same for an agent that hears of the response by an event. Called by a transaction that sees
+-- all.
+CREATE FUNCTION may_hear_response(agent uuid, response uuid) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT coalesce(requester_of(response) = agent, false)
+        OR EXISTS (SELECT FROM agents a WHERE a.id = agent AND a.deleted_at IS NULL
+            AND a.roles && '{curator,runner}'::text[])
+        OR coalesce(grant_subscribers(response) && ARRAY[agent, current_tenant()], false)
+$$;
+
+REVOKE ALL ON FUNCTION requester_of(uuid), may_take_response(uuid), may_hear_response(uuid, uuid)
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION requester_of(uuid), may_take_response(uuid),
+    may_hear_response(uuid, uuid) TO rcrt_app;
