@@ -4,6 +4,11 @@
 -- tenant in the setting `rcrt.tenant`; without it no row is visible and none can be written. Only
 -- functions that are SECURITY DEFINER read across tenants, and they return ids or what a grant
 -- allows.
+--
+-- Primary keys, unique indexes and foreign keys start with the tenant, `owner_id`, so that tables
+-- can be partitioned or distributed by it. Global are only `tenants`, `agents` (an id names the
+-- agent also to other tenants, which grant it access), `follower_leases`, `embedding_models` and
+-- `restores`.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
@@ -122,8 +127,8 @@ GRANT EXECUTE ON FUNCTION tenant_of_agent(uuid) TO rcrt_app;
 
 -- Written, never changed.
 CREATE TABLE audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner_id uuid NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     at timestamptz NOT NULL DEFAULT now(),
     -- NULL: the operator.
     agent_id uuid,
@@ -132,9 +137,9 @@ CREATE TABLE audit (
     subject_name text NOT NULL,
     reason text,
     -- The tool's record that the action was for, such as a decryption.
-    tool_id uuid
+    tool_id uuid,
+    PRIMARY KEY (owner_id, id)
 );
-CREATE INDEX audit_by_tenant ON audit (owner_id, id);
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON audit
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);

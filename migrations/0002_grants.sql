@@ -11,9 +11,9 @@
 -- For an agent, or for all agents of a tenant (then without `grantee_agent_id`). A grant stays
 -- when the record is deleted, until its events are pruned; record ids are not reused.
 CREATE TABLE acl_grants (
-    id uuid PRIMARY KEY,
     -- The record's tenant.
     owner_id uuid NOT NULL,
+    id uuid NOT NULL,
     breadcrumb_id uuid NOT NULL,
     grantee_owner_id uuid NOT NULL,
     grantee_agent_id uuid,
@@ -21,7 +21,8 @@ CREATE TABLE acl_grants (
         AND actions <@ ARRAY['read_context', 'read_full', 'update', 'delete', 'subscribe']),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_by uuid NOT NULL,
-    UNIQUE NULLS NOT DISTINCT (breadcrumb_id, grantee_owner_id, grantee_agent_id)
+    PRIMARY KEY (owner_id, id),
+    UNIQUE NULLS NOT DISTINCT (owner_id, breadcrumb_id, grantee_owner_id, grantee_agent_id)
 );
 CREATE INDEX acl_grants_by_owner ON acl_grants (owner_id, created_at, id);
 CREATE INDEX acl_grants_to_other_tenants ON acl_grants (grantee_owner_id, breadcrumb_id)
@@ -37,7 +38,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 AS $$
     SELECT EXISTS (
         SELECT FROM acl_grants g
-        WHERE g.breadcrumb_id = record AND g.owner_id = current_tenant()
+        WHERE g.owner_id = current_tenant() AND g.breadcrumb_id = record
             AND g.grantee_owner_id = coalesce(NULLIF(current_setting('rcrt.guest', true), '')::uuid, g.owner_id)
             AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id::text = current_setting('rcrt.agent', true))
             AND g.actions && coalesce(NULLIF(current_setting('rcrt.actions', true), ''), '{}')::text[])
@@ -49,7 +50,8 @@ CREATE FUNCTION grant_subscribers(record uuid) RETURNS uuid[]
 LANGUAGE sql STABLE
 AS $$
     SELECT array_agg(coalesce(g.grantee_agent_id, g.grantee_owner_id)) FROM acl_grants g
-    WHERE g.breadcrumb_id = record AND 'subscribe' = ANY (g.actions)
+    WHERE g.owner_id = current_tenant() AND g.breadcrumb_id = record
+        AND 'subscribe' = ANY (g.actions)
 $$;
 
 -- The tenants that others have opened a record to.

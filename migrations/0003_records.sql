@@ -2,8 +2,8 @@
 -- idempotency keys of creates.
 
 CREATE TABLE breadcrumbs (
-    id uuid PRIMARY KEY,
     owner_id uuid NOT NULL,
+    id uuid NOT NULL,
     title text NOT NULL,
     description text,
     semantic_version text,
@@ -32,12 +32,15 @@ CREATE TABLE breadcrumbs (
     -- used. No valid tool has a longer name, and it would not fit into the index.
     tool_name text GENERATED ALWAYS AS (
         CASE WHEN schema_name IN ('tool.code.v1', 'tool.v1') AND length(context ->> 'name') <= 100
-            THEN context ->> 'name' END) STORED
+            THEN context ->> 'name' END) STORED,
+    PRIMARY KEY (owner_id, id)
 );
 CREATE INDEX breadcrumbs_newest ON breadcrumbs (owner_id, updated_at DESC, id);
 CREATE INDEX breadcrumbs_by_schema ON breadcrumbs (owner_id, schema_name, updated_at DESC, id);
 CREATE INDEX breadcrumbs_by_tool_name ON breadcrumbs (owner_id, tool_name)
     WHERE tool_name IS NOT NULL;
+-- `find_shared_tenant` finds public records of other tenants by their id. Few records are public.
+CREATE INDEX breadcrumbs_public ON breadcrumbs (id) WHERE visibility = 'public';
 CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- The insert that fills the pending list sorts it into the index while others wait: with the
 -- default of 4 MB for a tenth of a second.
@@ -62,12 +65,14 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON breadcrumbs TO rcrt_app;
 -- With the caller's rights: whether the record's present version is visible.
 CREATE FUNCTION can_see_record(record uuid) RETURNS boolean
 LANGUAGE sql STABLE
-AS $$ SELECT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = record) $$;
+AS $$ SELECT EXISTS (
+    SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = record) $$;
 
 -- Whether the transaction's tenant has this record, visible or not.
 CREATE FUNCTION record_exists(record uuid) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = record AND b.owner_id = current_tenant()) $$;
+AS $$ SELECT EXISTS (
+    SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = record) $$;
 
 -- What the runtime itself acts on (tools, requests, memory, schedules, schemas). Such records of
 -- other tenants are not in lists; they are read by id.
@@ -80,13 +85,19 @@ RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema)\.', false);
 CREATE FUNCTION find_shared_tenant(record uuid, agent uuid, wanted text[]) RETURNS uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT b.owner_id FROM breadcrumbs b
-    WHERE b.id = record AND b.owner_id <> current_tenant() AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
-        AND ((b.visibility = 'public' AND b.sensitivity <> 'secret' AND 'read_context' = ANY (wanted))
-            OR EXISTS (
-                SELECT FROM acl_grants g
-                WHERE g.breadcrumb_id = record AND g.owner_id = b.owner_id AND g.grantee_owner_id = current_tenant()
-                    AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id = agent) AND g.actions && wanted))
+    SELECT coalesce(
+        (SELECT b.owner_id FROM acl_grants g
+         JOIN breadcrumbs b ON b.owner_id = g.owner_id AND b.id = g.breadcrumb_id
+         WHERE g.grantee_owner_id = current_tenant() AND g.breadcrumb_id = record
+            AND g.grantee_owner_id <> g.owner_id AND g.actions && wanted
+            AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id = agent)
+            AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+         LIMIT 1),
+        (SELECT b.owner_id FROM breadcrumbs b
+         WHERE b.id = record AND b.visibility = 'public' AND b.sensitivity <> 'secret'
+            AND b.owner_id <> current_tenant() AND 'read_context' = ANY (wanted)
+            AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+         LIMIT 1))
 $$;
 
 -- The records of other tenants that this agent may read, for lists and searches.
@@ -94,8 +105,9 @@ CREATE FUNCTION shared_breadcrumbs(agent uuid) RETURNS SETOF breadcrumbs
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT b.* FROM breadcrumbs b
-    WHERE b.owner_id <> current_tenant() AND NOT is_runtime_schema(b.schema_name) AND b.id IN (
-        SELECT g.breadcrumb_id FROM acl_grants g
+    WHERE b.owner_id <> current_tenant() AND NOT is_runtime_schema(b.schema_name)
+        AND (b.owner_id, b.id) IN (
+        SELECT g.owner_id, g.breadcrumb_id FROM acl_grants g
         WHERE g.grantee_owner_id = current_tenant() AND g.grantee_owner_id <> g.owner_id
             AND (g.grantee_agent_id IS NULL OR g.grantee_agent_id = agent)
             AND g.actions && '{read_context,read_full}'::text[])
@@ -133,16 +145,17 @@ ALTER TABLE breadcrumb_tags ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON breadcrumb_tags
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
         AND (current_setting('rcrt.agent', true) = '*'
-            OR EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id)))
+            OR EXISTS (SELECT FROM breadcrumbs b
+                WHERE b.owner_id = breadcrumb_tags.owner_id AND b.id = breadcrumb_id)))
     WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON breadcrumb_tags TO rcrt_app;
 
 -- The versions before the present one; all versions of a deleted record, until its events are
 -- pruned.
 CREATE TABLE breadcrumb_versions (
+    owner_id uuid NOT NULL,
     breadcrumb_id uuid NOT NULL,
     version bigint NOT NULL,
-    owner_id uuid NOT NULL,
     title text NOT NULL,
     context json NOT NULL,
     tags text[] NOT NULL,
@@ -154,10 +167,8 @@ CREATE TABLE breadcrumb_versions (
     visibility text,
     sensitivity text,
     created_by uuid,
-    PRIMARY KEY (breadcrumb_id, version)
+    PRIMARY KEY (owner_id, breadcrumb_id, version)
 );
--- Counts what a tenant keeps in old versions.
-CREATE INDEX breadcrumb_versions_by_owner ON breadcrumb_versions (owner_id);
 
 -- Each version is visible by its own visibility and sensitivity: opening a record opens none of
 -- its past. The record's creator and holders of a grant see all versions.
@@ -170,7 +181,8 @@ CREATE POLICY tenant ON breadcrumb_versions
                     WHEN coalesce(current_setting('rcrt.guest', true), '') <> ''
                         THEN grant_allows(breadcrumb_id)
                     WHEN visibility <> 'private' AND sensitivity <> 'secret' THEN true
-                    ELSE EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id
+                    ELSE EXISTS (SELECT FROM breadcrumbs b
+                            WHERE b.owner_id = breadcrumb_versions.owner_id AND b.id = breadcrumb_id
                             AND b.created_by::text = current_setting('rcrt.agent', true))
                         OR grant_allows(breadcrumb_id)
                 END)))
@@ -180,9 +192,10 @@ GRANT SELECT, INSERT, DELETE ON breadcrumb_versions TO rcrt_app;
 -- Reads of records whose time to live is a number of reads. A table of its own, so that a read
 -- does not rewrite a record that has no such limit.
 CREATE TABLE breadcrumb_reads (
-    breadcrumb_id uuid PRIMARY KEY,
     owner_id uuid NOT NULL,
-    reads bigint NOT NULL CHECK (reads >= 1)
+    breadcrumb_id uuid NOT NULL,
+    reads bigint NOT NULL CHECK (reads >= 1),
+    PRIMARY KEY (owner_id, breadcrumb_id)
 );
 ALTER TABLE breadcrumb_reads ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON breadcrumb_reads
@@ -204,7 +217,7 @@ DECLARE
 BEGIN
     SELECT b.ttl_type, (b.ttl_config ->> 'max_reads')::bigint INTO kind, allowed
     FROM breadcrumbs b
-    WHERE b.id = record AND b.owner_id = current_tenant() AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+    WHERE b.owner_id = current_tenant() AND b.id = record AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
     FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -212,11 +225,13 @@ BEGIN
     IF kind IS NULL OR kind NOT IN ('usage', 'hybrid') THEN
         RETURN 0;
     END IF;
-    INSERT INTO breadcrumb_reads AS r (breadcrumb_id, owner_id, reads) VALUES (record, current_tenant(), 1)
-    ON CONFLICT (breadcrumb_id) DO UPDATE SET reads = r.reads + 1 WHERE r.reads < allowed
+    INSERT INTO breadcrumb_reads AS r (owner_id, breadcrumb_id, reads)
+    VALUES (current_tenant(), record, 1)
+    ON CONFLICT (owner_id, breadcrumb_id) DO UPDATE SET reads = r.reads + 1 WHERE r.reads < allowed
     RETURNING reads INTO counted;
     IF counted IS NULL OR counted >= allowed THEN
-        UPDATE breadcrumbs SET ttl = clock_timestamp() WHERE id = record;
+        UPDATE breadcrumbs SET ttl = clock_timestamp()
+        WHERE owner_id = current_tenant() AND id = record;
     END IF;
     RETURN counted;
 END

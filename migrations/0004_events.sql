@@ -154,16 +154,19 @@ BEGIN
             coalesce(b.created_by, v.created_by),
             CASE WHEN 'private' IN (b.visibility, v.visibility, last.visibility) THEN grant_subscribers(n.unknown) END
         FROM next n
-        LEFT JOIN LATERAL (SELECT * FROM breadcrumbs r WHERE r.id = n.unknown LIMIT 1) b ON true
+        LEFT JOIN LATERAL (
+            SELECT * FROM breadcrumbs r WHERE r.owner_id = tenant AND r.id = n.unknown LIMIT 1) b ON true
         LEFT JOIN LATERAL (
             SELECT o.tags, o.schema_name, o.context, o.sensitivity, o.created_by,
                 coalesce(o.visibility, 'private') AS visibility
             FROM breadcrumb_versions o
-            WHERE o.breadcrumb_id = n.unknown AND o.version = n.version LIMIT 1) v ON true
+            WHERE o.owner_id = tenant AND o.breadcrumb_id = n.unknown AND o.version = n.version
+            LIMIT 1) v ON true
         -- Of a deleted record its last version: older events reveal no more than while it existed.
         LEFT JOIN LATERAL (
             SELECT coalesce(l.visibility, 'private') AS visibility, l.sensitivity FROM breadcrumb_versions l
-            WHERE b.id IS NULL AND l.breadcrumb_id = n.unknown ORDER BY l.version DESC LIMIT 1) last ON true
+            WHERE b.id IS NULL AND l.owner_id = tenant AND l.breadcrumb_id = n.unknown
+            ORDER BY l.version DESC LIMIT 1) last ON true
         WHERE n.bytes_before < most_bytes
         ORDER BY n.number
     LOOP
@@ -185,25 +188,30 @@ RETURNS TABLE (breadcrumb_id uuid, version bigint, tags text[], schema_name text
     readers uuid[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT told.*, may.readers FROM (
-        SELECT k.record, k.version,
-            CASE WHEN b.version = k.version THEN b.tags ELSE v.tags END,
-            CASE WHEN b.version = k.version THEN b.schema_name ELSE v.schema_name END,
-            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity) THEN NULL
-                WHEN b.version = k.version THEN b.context ELSE v.context END,
-            coalesce('secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity), false)
+    WITH wanted AS (
+        SELECT k.record, k.version, g.owner_id,
+            array_agg(coalesce(g.grantee_agent_id, g.grantee_owner_id)) AS readers
         FROM unnest(records, record_versions) AS k (record, version)
-        LEFT JOIN breadcrumbs b ON b.id = k.record
-        LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = k.record AND v.version = k.version
-        LEFT JOIN LATERAL (
-            SELECT l.sensitivity FROM breadcrumb_versions l
-            WHERE b.id IS NULL AND l.breadcrumb_id = k.record ORDER BY l.version DESC LIMIT 1) last ON true
-    ) AS told (record, version, tags, schema_name, context, is_secret)
-    JOIN LATERAL (
-        SELECT array_agg(coalesce(g.grantee_agent_id, g.grantee_owner_id)) AS readers FROM acl_grants g
-        WHERE g.breadcrumb_id = told.record AND g.grantee_owner_id = current_tenant()
+        JOIN acl_grants g ON g.breadcrumb_id = k.record AND g.grantee_owner_id = current_tenant()
             AND g.grantee_owner_id <> g.owner_id AND 'subscribe' = ANY (g.actions)
-    ) may ON may.readers IS NOT NULL
+        GROUP BY k.record, k.version, g.owner_id)
+    SELECT k.record, k.version,
+        CASE WHEN b.version = k.version THEN b.tags ELSE v.tags END,
+        CASE WHEN b.version = k.version THEN b.schema_name ELSE v.schema_name END,
+        CASE WHEN secret.is_secret THEN NULL
+            WHEN b.version = k.version THEN b.context ELSE v.context END,
+        secret.is_secret, k.readers
+    FROM wanted k
+    LEFT JOIN breadcrumbs b ON b.owner_id = k.owner_id AND b.id = k.record
+    LEFT JOIN breadcrumb_versions v
+        ON v.owner_id = k.owner_id AND v.breadcrumb_id = k.record AND v.version = k.version
+    LEFT JOIN LATERAL (
+        SELECT l.sensitivity FROM breadcrumb_versions l
+        WHERE b.id IS NULL AND l.owner_id = k.owner_id AND l.breadcrumb_id = k.record
+        ORDER BY l.version DESC LIMIT 1) last ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce('secret' IN (b.sensitivity, v.sensitivity, last.sensitivity), false)
+            AS is_secret) secret
 $$;
 
 -- Whether an agent of the tenant may hear of this version of one of the tenant's records. Called
@@ -222,13 +230,15 @@ AS $$
         ELSE coalesce(grant_subscribers(record) && ARRAY[agent, current_tenant()], false)
     END
     FROM (SELECT 1) one
-    LEFT JOIN breadcrumbs b ON b.id = record
+    LEFT JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = record
     LEFT JOIN LATERAL (
         SELECT o.created_by, coalesce(o.visibility, 'private') AS visibility FROM breadcrumb_versions o
-        WHERE o.breadcrumb_id = record AND o.version = record_version) v ON true
+        WHERE o.owner_id = current_tenant() AND o.breadcrumb_id = record
+            AND o.version = record_version) v ON true
     LEFT JOIN LATERAL (
         SELECT coalesce(l.visibility, 'private') AS visibility FROM breadcrumb_versions l
-        WHERE b.id IS NULL AND l.breadcrumb_id = record ORDER BY l.version DESC LIMIT 1) last ON true
+        WHERE b.id IS NULL AND l.owner_id = current_tenant() AND l.breadcrumb_id = record
+        ORDER BY l.version DESC LIMIT 1) last ON true
 $$;
 
 REVOKE ALL ON FUNCTION shared_event_contents(uuid[], bigint[]), may_hear(uuid, uuid, bigint)

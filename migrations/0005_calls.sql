@@ -4,8 +4,8 @@
 --        ▲                 │                  │
 --        └── lease ended, released, retry ────┘
 CREATE TABLE calls (
-    request uuid PRIMARY KEY,
     owner_id uuid NOT NULL,
+    request uuid NOT NULL,
     state text NOT NULL DEFAULT 'queued'
         CHECK (state IN ('queued', 'claimed', 'running', 'finished')),
     -- What a response needs when the request's record is gone.
@@ -31,6 +31,7 @@ CREATE TABLE calls (
     response uuid,
     finished_at timestamptz,
 
+    PRIMARY KEY (owner_id, request),
     CHECK ((state IN ('claimed', 'running')) = (lease_until IS NOT NULL)),
     CHECK ((state IN ('claimed', 'running')) = (runner_id IS NOT NULL)),
     CHECK ((state = 'finished') = (response IS NOT NULL)),
@@ -46,7 +47,7 @@ CREATE INDEX calls_waiting ON calls (owner_id, queued_at, request)
 CREATE INDEX calls_with_deadline ON calls (owner_id, deadline_at)
     WHERE runner_id IS NULL AND response IS NULL AND deadline_at IS NOT NULL;
 CREATE INDEX calls_leased ON calls (owner_id) WHERE runner_id IS NOT NULL;
-CREATE UNIQUE INDEX calls_response ON calls (response) WHERE response IS NOT NULL;
+CREATE UNIQUE INDEX calls_response ON calls (owner_id, response) WHERE response IS NOT NULL;
 ALTER TABLE calls ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON calls
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
@@ -78,8 +79,9 @@ BEGIN
     RETURN QUERY
     WITH next AS MATERIALIZED (
         SELECT c.request FROM calls c
-        JOIN breadcrumbs r ON r.id = c.request AND (r.ttl IS NULL OR r.ttl > now())
-        WHERE c.runner_id IS NULL AND c.response IS NULL AND (c.run_after IS NULL OR c.run_after <= now())
+        JOIN breadcrumbs r ON r.owner_id = c.owner_id AND r.id = c.request
+            AND (r.ttl IS NULL OR r.ttl > now())
+        WHERE c.owner_id = tenant AND c.runner_id IS NULL AND c.response IS NULL AND (c.run_after IS NULL OR c.run_after <= now())
             AND (c.deadline_at IS NULL OR c.deadline_at > clock_timestamp()) AND c.tool <> ALL (except_tools)
         ORDER BY c.queued_at, c.request
         LIMIT most
@@ -88,7 +90,7 @@ BEGIN
         UPDATE calls c SET state = 'claimed', runner_id = runner,
             fence = GREATEST(c.fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
             lease_until = clock_timestamp() + lease_ms * interval '1 millisecond'
-        FROM next WHERE c.request = next.request
+        FROM next WHERE c.owner_id = tenant AND c.request = next.request
         RETURNING c.request, c.fence, c.attempt + 1 AS next_attempt, c.queued_at,
             GREATEST(c.queued_at, c.run_after) AS ready_at, c.profiles,
             (extract(epoch FROM c.deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms)
@@ -96,7 +98,7 @@ BEGIN
         b.description, b.semantic_version, b.context, b.tags, b.schema_name, b.llm_hints, b.visibility, b.sensitivity,
         b.version, b.checksum, b.size_bytes, b.ttl, b.ttl_type, b.ttl_config, b.created_at, b.updated_at, b.created_by,
         b.updated_by
-    FROM taken t JOIN breadcrumbs b ON b.id = t.request ORDER BY t.queued_at, t.request;
+    FROM taken t JOIN breadcrumbs b ON b.owner_id = tenant AND b.id = t.request ORDER BY t.queued_at, t.request;
 END
 $$;
 
@@ -109,11 +111,14 @@ CREATE FUNCTION requester_of(response uuid) RETURNS uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT coalesce(
-        (SELECT c.agent_id FROM calls c WHERE c.response = requester_of.response AND c.owner_id = current_tenant()),
-        (SELECT q.created_by FROM breadcrumbs r JOIN breadcrumbs q ON q.id = (
-                SELECT CASE WHEN named ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN named::uuid END
-                FROM (SELECT r.context #>> '{metadata,request}') AS m (named))
-         WHERE r.id = requester_of.response AND r.owner_id = current_tenant() AND q.owner_id = current_tenant()
+        (SELECT c.agent_id FROM calls c
+         WHERE c.owner_id = current_tenant() AND c.response = requester_of.response),
+        (SELECT q.created_by FROM breadcrumbs r
+         JOIN breadcrumbs q ON q.owner_id = r.owner_id AND q.id = (
+            SELECT CASE WHEN named ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                THEN named::uuid END
+            FROM (SELECT r.context #>> '{metadata,request}') AS m (named))
+         WHERE r.owner_id = current_tenant() AND r.id = requester_of.response
             AND q.schema_name = 'tool.request.v1'))
 $$;
 

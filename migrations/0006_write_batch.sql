@@ -56,7 +56,8 @@ BEGIN
             FROM (SELECT * FROM unnest(requests, fences, attempts, responses) AS g (request, fence, attempts, response)
                   ORDER BY g.request) s
             -- No condition on runner_id, which a lease implies: calls_leased would be chosen.
-            WHERE c.request = s.request AND c.fence = s.fence AND c.lease_until > clock_timestamp()
+            WHERE c.owner_id = tenant AND c.request = s.request AND c.fence = s.fence
+                AND c.lease_until > clock_timestamp()
             RETURNING coalesce(c.response, c.request) AS mark)
         SELECT coalesce(array_agg(done.mark), '{}') INTO stepped FROM done;
         RETURN QUERY SELECT mark, NULL::bigint, NULL::timestamptz, NULL::bigint

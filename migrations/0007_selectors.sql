@@ -15,11 +15,12 @@ CREATE POLICY tenant ON agent_selectors
 GRANT SELECT, INSERT, UPDATE ON agent_selectors TO rcrt_app;
 
 CREATE TABLE selectors (
-    id uuid PRIMARY KEY,
     owner_id uuid NOT NULL,
+    id uuid NOT NULL,
     agent_id uuid NOT NULL,
     selector json NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, id),
     FOREIGN KEY (owner_id, agent_id) REFERENCES agent_selectors ON DELETE CASCADE
 );
 CREATE INDEX selectors_by_agent ON selectors (owner_id, agent_id, created_at, id);

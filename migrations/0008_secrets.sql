@@ -1,8 +1,8 @@
 -- Secrets: each value is encrypted with a data key of its own, the data key with the
 -- key-encryption key, which is not in the database.
 CREATE TABLE secrets (
-    id uuid PRIMARY KEY,
     owner_id uuid NOT NULL REFERENCES tenants,
+    id uuid NOT NULL,
     name text NOT NULL,
     version bigint NOT NULL CHECK (version >= 1),
     -- Names the key-encryption key without revealing it.
@@ -21,9 +21,8 @@ CREATE TABLE secrets (
     -- What RCRT's clients say a secret is for. Labels without effect.
     scope_type text,
     scope_id uuid,
+    PRIMARY KEY (owner_id, id),
     UNIQUE (owner_id, name),
-    -- For the reference from secret_grants, which carries the tenant.
-    UNIQUE (owner_id, id),
     -- 8 bytes, and 28 of nonce and tag. A shorter value could be guessed from tools' output.
     CONSTRAINT secrets_opaque_length CHECK (readable OR octet_length(sealed_value) >= 36)
 );
@@ -37,15 +36,16 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON secrets TO rcrt_app;
 CREATE TABLE secret_grants (
     owner_id uuid NOT NULL,
     secret_id uuid NOT NULL,
-    tool_id uuid NOT NULL REFERENCES breadcrumbs ON DELETE CASCADE,
+    tool_id uuid NOT NULL,
     -- The record's version at the grant: older versions were not reviewed.
     tool_version bigint NOT NULL CHECK (tool_version >= 1),
     granted_at timestamptz NOT NULL,
     granted_by uuid NOT NULL,
-    PRIMARY KEY (secret_id, tool_id),
-    FOREIGN KEY (owner_id, secret_id) REFERENCES secrets (owner_id, id) ON DELETE CASCADE
+    PRIMARY KEY (owner_id, secret_id, tool_id),
+    FOREIGN KEY (owner_id, secret_id) REFERENCES secrets ON DELETE CASCADE,
+    FOREIGN KEY (owner_id, tool_id) REFERENCES breadcrumbs ON DELETE CASCADE
 );
-CREATE INDEX secret_grants_by_tool ON secret_grants (tool_id);
+CREATE INDEX secret_grants_by_tool ON secret_grants (owner_id, tool_id);
 ALTER TABLE secret_grants ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON secret_grants
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);

@@ -5,8 +5,8 @@
 --        ├── failed, or ───┤
 --        │   lease ended   └── given up ──► dead ──retry──► waiting
 CREATE TABLE webhooks (
-    id uuid PRIMARY KEY,
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    id uuid NOT NULL,
     -- Whose events. No foreign key: a server with open auth has agents that are in no table.
     agent_id uuid NOT NULL,
     url text NOT NULL,
@@ -24,6 +24,7 @@ CREATE TABLE webhooks (
     taken_at timestamptz,
     delivered_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, id),
     CHECK ((state = 'paused') = (paused_because IS NOT NULL)),
     CHECK (held_until IS NULL OR failures > 0)
 ) WITH (fillfactor = 70);
@@ -50,11 +51,11 @@ CREATE POLICY tenant ON webhook_secrets
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_secrets TO rcrt_app;
 
 CREATE TABLE deliveries (
+    owner_id uuid NOT NULL,
     -- Derived from the webhook and the event: an event that is queued again after a crash has the
     -- same.
-    id uuid PRIMARY KEY,
-    owner_id uuid NOT NULL,
-    webhook_id uuid NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
     event bigint NOT NULL,
     -- The record version that it is about: the agent's right is checked again before it is sent.
     breadcrumb_id uuid NOT NULL,
@@ -72,14 +73,17 @@ CREATE TABLE deliveries (
     -- For its age. A retry of a dead one counts from then.
     queued_at timestamptz NOT NULL DEFAULT now(),
     dead_at timestamptz,
-    UNIQUE (webhook_id, event),
+    PRIMARY KEY (owner_id, id),
+    UNIQUE (owner_id, webhook_id, event),
+    FOREIGN KEY (owner_id, webhook_id) REFERENCES webhooks ON DELETE CASCADE,
     CHECK ((state = 'sending') = (lease_until IS NOT NULL)),
     CHECK (state <> 'sending' OR attempts > 0),
     CHECK ((state = 'dead') = (dead_at IS NOT NULL)),
     CHECK (state <> 'dead' OR last_error IS NOT NULL)
 ) WITH (fillfactor = 70);
-CREATE INDEX deliveries_waiting ON deliveries (webhook_id, event) WHERE state = 'waiting';
-CREATE INDEX deliveries_sending ON deliveries (webhook_id) WHERE state = 'sending';
+CREATE INDEX deliveries_waiting ON deliveries (owner_id, webhook_id, event)
+    WHERE state = 'waiting';
+CREATE INDEX deliveries_sending ON deliveries (owner_id, webhook_id) WHERE state = 'sending';
 CREATE INDEX deliveries_dead ON deliveries (owner_id, dead_at DESC, id) WHERE state = 'dead';
 
 -- Deliveries hold copies of records: only the store's own work reads and writes them.
@@ -96,12 +100,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 AS $$
     SELECT w.owner_id, w.id FROM webhooks w
     WHERE w.state = 'active' AND (w.held_until IS NULL OR w.held_until <= clock_timestamp())
-      AND (EXISTS (SELECT FROM deliveries d
-                   WHERE d.webhook_id = w.id AND d.state = 'waiting' AND d.due_at <= clock_timestamp())
-           OR EXISTS (SELECT FROM deliveries d
-                      WHERE d.webhook_id = w.id AND d.state = 'sending' AND d.lease_until <= clock_timestamp()))
-      AND (SELECT count(*) FROM deliveries d
-           WHERE d.webhook_id = w.id AND d.state = 'sending' AND d.lease_until > clock_timestamp())
+      AND (EXISTS (SELECT FROM deliveries d WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id
+                   AND d.state = 'waiting' AND d.due_at <= clock_timestamp())
+           OR EXISTS (SELECT FROM deliveries d WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id
+                      AND d.state = 'sending' AND d.lease_until <= clock_timestamp()))
+      AND (SELECT count(*) FROM deliveries d WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id
+           AND d.state = 'sending' AND d.lease_until > clock_timestamp())
           < CASE WHEN w.failures >= slow_from THEN 1 ELSE each END
       AND NOT EXISTS (SELECT FROM agents a WHERE a.id = w.agent_id AND a.deleted_at IS NOT NULL)
     ORDER BY w.taken_at NULLS FIRST, w.id

@@ -38,7 +38,8 @@ ALTER TABLE breadcrumb_embeddings ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON breadcrumb_embeddings
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
         AND (current_setting('rcrt.agent', true) = '*'
-            OR EXISTS (SELECT FROM breadcrumbs b WHERE b.id = breadcrumb_id)))
+            OR EXISTS (SELECT FROM breadcrumbs b
+                WHERE b.owner_id = breadcrumb_embeddings.owner_id AND b.id = breadcrumb_id)))
     WITH CHECK (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON breadcrumb_embeddings TO rcrt_app;
 
@@ -82,7 +83,7 @@ AS $$
 DECLARE
     found embedding_models;
 BEGIN
-    -- One at a time, whoever starts.
+    -- One process at a time.
     PERFORM pg_advisory_xact_lock(hashtext('use_embedding_model'));
     SELECT * INTO found FROM embedding_models m WHERE m.name = wanted;
     IF found.id IS NULL THEN
@@ -146,7 +147,7 @@ BEGIN
     IF model.id IS NULL OR tenant IS NULL THEN
         RETURN;
     END IF;
-    -- Literally: the index is one of this model alone.
+    -- A literal, because the index is partial: of this model alone.
     conditions := conditions || format(' AND e.model = %s', model.id);
     FOR place IN 1 .. cardinality(all_tags) LOOP
         conditions := conditions || format(' AND EXISTS (SELECT FROM breadcrumb_tags t
@@ -170,7 +171,7 @@ BEGIN
             set_config('hnsw.ef_search', greatest(100, least(most, 1000))::text, true),
             set_config('hnsw.max_scan_tuples', '200000', true),
             set_config('hnsw.scan_mem_multiplier', '8', true),
-            -- What else the planner could do is to sort everything.
+            -- Otherwise the planner could choose to sort everything.
             set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true);
         EXECUTE format(
             'SELECT array_agg(n.id), array_agg(n.distance) FROM (
@@ -179,7 +180,7 @@ BEGIN
             kind, conditions, most)
         INTO ids, distances USING tenant, wanted, all_tags, any_tags, wanted_schema;
         PERFORM set_config('enable_sort', 'on', true), set_config('enable_seqscan', 'on', true);
-        -- Fewer: the index gave up before it came to those that there are.
+        -- With fewer the scan ended before it had reached all matches.
         IF cardinality(ids) >= least(most, there) THEN
             RETURN QUERY SELECT * FROM unnest(ids, distances);
             RETURN;

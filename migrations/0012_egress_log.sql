@@ -1,7 +1,7 @@
 -- What left through the egress gate, for whom, and what was refused.
 CREATE TABLE egress_log (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner_id uuid NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     at timestamptz NOT NULL,
     agent_id uuid,
     tool text NOT NULL,
@@ -16,9 +16,9 @@ CREATE TABLE egress_log (
     bytes_out bigint NOT NULL CHECK (bytes_out >= 0),
     bytes_in bigint NOT NULL CHECK (bytes_in >= 0),
     duration_ms bigint NOT NULL CHECK (duration_ms >= 0),
+    PRIMARY KEY (owner_id, id),
     CHECK ((outcome = 'answered') = (status IS NOT NULL))
 );
-CREATE INDEX egress_log_newest ON egress_log (owner_id, id DESC);
 CREATE INDEX egress_log_oldest ON egress_log (at);
 ALTER TABLE egress_log ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON egress_log

@@ -90,8 +90,6 @@ CREATE FUNCTION purge_tenant(tenant uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
-    ids uuid[];
-    numbers bigint[];
     place record;
     gone bigint;
 BEGIN
@@ -99,42 +97,19 @@ BEGIN
         RETURN 0;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.purge_tenant ' || tenant, 0));
-    DELETE FROM breadcrumb_tags t USING (
-        SELECT tag, breadcrumb_id FROM breadcrumb_tags WHERE owner_id = tenant LIMIT most) batch
-    WHERE t.owner_id = tenant AND t.tag = batch.tag AND t.breadcrumb_id = batch.breadcrumb_id;
-    GET DIAGNOSTICS gone = ROW_COUNT;
-    IF gone > 0 THEN
-        RETURN gone;
-    END IF;
-    -- Calls and versions go by their record: their own indices do not begin with the tenant.
-    ids := ARRAY(SELECT id FROM breadcrumbs WHERE owner_id = tenant LIMIT most);
-    IF cardinality(ids) > 0 THEN
-        DELETE FROM calls WHERE request = ANY (ids) AND owner_id = tenant;
-        DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY (ids) AND owner_id = tenant;
-        DELETE FROM breadcrumbs WHERE id = ANY (ids);
-        RETURN cardinality(ids);
-    END IF;
-    -- Those of deleted records too.
-    SELECT coalesce(array_agg(e.number), '{}'), coalesce(array_agg(DISTINCT e.breadcrumb_id), '{}') INTO numbers, ids
-    FROM (SELECT number, breadcrumb_id FROM events WHERE owner_id = tenant LIMIT most) e;
-    IF cardinality(numbers) > 0 THEN
-        DELETE FROM calls WHERE request = ANY (ids) AND owner_id = tenant;
-        DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY (ids) AND owner_id = tenant;
-        DELETE FROM events WHERE owner_id = tenant AND number = ANY (numbers);
-        RETURN cardinality(numbers);
-    END IF;
-    -- All other tables with a tenant's column; the large ones last, since they are read whole.
+    -- Every table with a tenant's column. `shared_events` has no index by its owner and comes last.
     FOR place IN
         SELECT c.relname, a.attname FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN ('owner_id', 'grantee_owner_id')
             AND a.atttypid = 'uuid'::regtype AND NOT a.attisdropped
         WHERE c.relkind = 'r' AND c.relname <> ALL ('{agents,audit,tenants}')
-        ORDER BY c.relname = ANY ('{calls,breadcrumb_versions,breadcrumbs,breadcrumb_tags,events}'), c.relname
+        ORDER BY c.relname = 'shared_events', c.relname
     LOOP
         BEGIN
             EXECUTE format(
-                'DELETE FROM %1$I WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$I WHERE %2$I = $1 LIMIT $2))',
+                'DELETE FROM %1$I WHERE ctid = ANY (ARRAY(
+                    SELECT ctid FROM %1$I WHERE %2$I = $1 LIMIT $2))',
                 place.relname, place.attname) USING tenant, most;
             GET DIAGNOSTICS gone = ROW_COUNT;
         EXCEPTION WHEN foreign_key_violation THEN
@@ -145,8 +120,9 @@ BEGIN
             RETURN gone;
         END IF;
     END LOOP;
-    DELETE FROM audit WHERE id IN (
-        SELECT id FROM audit WHERE owner_id = tenant AND action <> 'tenant.deleted' ORDER BY id LIMIT most);
+    DELETE FROM audit WHERE owner_id = tenant AND id IN (
+        SELECT id FROM audit WHERE owner_id = tenant AND action <> 'tenant.deleted'
+        ORDER BY id LIMIT most);
     GET DIAGNOSTICS gone = ROW_COUNT;
     IF gone = 0 THEN
         DELETE FROM agents WHERE owner_id = tenant

@@ -41,7 +41,7 @@ impl From<EntryRow> for AclEntry {
 pub(crate) async fn list(tx: &mut TenantTransaction, actor: Actor, record: Option<Uuid>) -> Result<Vec<AclEntry>> {
     let rows: Vec<EntryRow> = sqlx::query_as(
         "SELECT g.id, g.breadcrumb_id, g.grantee_agent_id, g.grantee_owner_id, g.actions, g.created_at
-         FROM acl_grants g JOIN breadcrumbs b ON b.id = g.breadcrumb_id
+         FROM acl_grants g JOIN breadcrumbs b ON b.owner_id = g.owner_id AND b.id = g.breadcrumb_id
          WHERE ($1 IS NULL OR g.breadcrumb_id = $1) AND ($2 OR b.created_by = $3)
              AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
          ORDER BY g.created_at DESC, g.id",
@@ -63,7 +63,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, actor: Actor, change: &AclC
     let id: Uuid = sqlx::query_scalar(
         "INSERT INTO acl_grants AS g (id, owner_id, breadcrumb_id, grantee_owner_id, grantee_agent_id, actions, created_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (breadcrumb_id, grantee_owner_id, grantee_agent_id) DO UPDATE
+         ON CONFLICT (owner_id, breadcrumb_id, grantee_owner_id, grantee_agent_id) DO UPDATE
          SET actions = ARRAY(SELECT DISTINCT one FROM unnest(g.actions || EXCLUDED.actions) one ORDER BY one)
          RETURNING id",
     )
@@ -150,8 +150,7 @@ async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Result<(Uuid
         return Ok((tenant, Some(agent)));
     }
     let tenant = change.grantee_owner_id.unwrap_or_default();
-    let is_there: bool =
-        sqlx::query_scalar("SELECT tenant_exists($1)").bind(tenant).fetch_one(tx.connection()).await?;
+    let is_there: bool = sqlx::query_scalar("SELECT tenant_exists($1)").bind(tenant).fetch_one(tx.connection()).await?;
     if is_there {
         return Ok((tenant, None));
     }

@@ -139,7 +139,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Resu
 /// batch of each.
 pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<usize> {
     let forgotten = sqlx::query(
-        "DELETE FROM egress_log WHERE id = ANY (ARRAY(
+        "DELETE FROM egress_log WHERE owner_id = current_tenant() AND id = ANY (ARRAY(
             (SELECT id FROM egress_log WHERE owner_id = current_tenant() AND at < $1 ORDER BY id LIMIT $3)
             UNION
             (SELECT id FROM (SELECT id FROM egress_log WHERE owner_id = current_tenant() ORDER BY id DESC OFFSET $2) old

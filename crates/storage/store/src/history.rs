@@ -30,7 +30,7 @@ pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Result<Vec<Bre
         SELECT version, title, context, tags, schema_name, checksum, updated_at, updated_by FROM record
         UNION ALL
         SELECT v.version, v.title, v.context, v.tags, v.schema_name, v.checksum, v.updated_at, v.updated_by
-        FROM breadcrumb_versions v JOIN record ON v.breadcrumb_id = record.id
+        FROM breadcrumb_versions v JOIN record ON v.owner_id = record.owner_id AND v.breadcrumb_id = record.id
         ORDER BY version DESC",
     )
     .bind(id)

@@ -38,7 +38,8 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
     // A record that was imported again keeps its versions and grants.
     let deleted: Vec<Uuid> = sqlx::query_scalar(
-        "SELECT d.id FROM unnest($1::uuid[]) AS d (id) WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.id)",
+        "SELECT d.id FROM unnest($1::uuid[]) AS d (id)
+         WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = d.id)",
     )
     .bind(&deleted)
     .fetch_all(tx.connection())
@@ -55,7 +56,8 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
         // A call exists as long as its request or its response: it says whose response that is.
         sqlx::query(
             "DELETE FROM calls c WHERE (c.request = ANY($1) OR c.response = ANY($1)) AND c.state = 'finished'
-                AND NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id IN (c.request, c.response))",
+                AND NOT EXISTS (SELECT FROM breadcrumbs b
+                    WHERE b.owner_id = c.owner_id AND b.id IN (c.request, c.response))",
         )
         .bind(&deleted)
         .execute(tx.connection())

@@ -117,7 +117,8 @@ pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> R
         record_columns!(),
         ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
             CASE WHEN $2 THEN count_read(b.id)
-                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r WHERE r.breadcrumb_id = b.id), 0) END
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r
+                    WHERE r.owner_id = b.owner_id AND r.breadcrumb_id = b.id), 0) END
           END AS read_count
          FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
     ))
@@ -280,7 +281,7 @@ pub(crate) async fn write_version(
         told AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
             SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
-            FROM moment, acl_grants g WHERE g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
+            FROM moment, acl_grants g WHERE g.owner_id = $2 AND g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
                 AND 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema($13))
         UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
             schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
@@ -288,12 +289,13 @@ pub(crate) async fn write_version(
             updated_at = moment.at,
             words = setweight(to_tsvector('english', $8), 'A') || setweight(to_tsvector('english', $22), 'B')
                 || setweight(to_tsvector('english', $23), 'C')
-        FROM moment WHERE b.id = $1
+        FROM moment WHERE b.owner_id = $2 AND b.id = $1
         RETURNING ",
         record_columns!(),
         ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
             CASE WHEN $24 THEN 0
-                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r WHERE r.breadcrumb_id = b.id), 0) END
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r
+                    WHERE r.owner_id = b.owner_id AND r.breadcrumb_id = b.id), 0) END
           END AS read_count"
     ))
     .bind(old.id)
@@ -350,7 +352,7 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
             WHERE t.owner_id = g.owner_id AND t.tag = g.tag AND t.breadcrumb_id = g.id),
         uncounted AS (
             DELETE FROM breadcrumb_reads r USING gone
-            WHERE r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
+            WHERE r.owner_id = gone.owner_id AND r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
         told AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
                 size_bytes)
@@ -358,7 +360,8 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
                 clock_timestamp(), size_bytes
             FROM (
                 SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
-                FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
+                FROM gone JOIN acl_grants g
+                    ON g.owner_id = gone.owner_id AND g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
                 WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) heard)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",

@@ -54,7 +54,8 @@ async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, 
     let words = conditions.text(words);
     conditions.select(selector);
     let sql = format!(
-        "SELECT b.id, m.rank::float8 FROM matching_breadcrumbs({words}) m JOIN breadcrumbs b ON b.id = m.id \
+        "SELECT b.id, m.rank::float8 FROM matching_breadcrumbs({words}) m \
+         JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = m.id \
          WHERE {conditions} ORDER BY m.rank DESC, b.updated_at DESC, b.id LIMIT {most}",
         conditions = conditions.sql(),
     );

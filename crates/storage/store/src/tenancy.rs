@@ -60,8 +60,10 @@ impl Store {
 
     async fn try_tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
         let mut tx = self.inner.begin("BEGIN").await?;
-        let row: Option<TenantRow> =
-            sqlx::query_as("SELECT id, name, created_at FROM find_tenant($1)").bind(id).fetch_optional(&mut *tx).await?;
+        let row: Option<TenantRow> = sqlx::query_as("SELECT id, name, created_at FROM find_tenant($1)")
+            .bind(id)
+            .fetch_optional(&mut *tx)
+            .await?;
         Ok(row.map(TenantInfo::from))
     }
 

@@ -82,7 +82,8 @@ impl TenantTransaction {
         }
         let (asked, own) = (RowAccess { permission, ..self.access }.settings(), self.access.settings());
         sqlx::raw_sql(AssertSqlSafe(asked)).execute(self.connection()).await?;
-        let is_seen = sqlx::query_scalar("SELECT can_see_record($1)").bind(record.id).fetch_one(self.connection()).await?;
+        let is_seen =
+            sqlx::query_scalar("SELECT can_see_record($1)").bind(record.id).fetch_one(self.connection()).await?;
         sqlx::raw_sql(AssertSqlSafe(own)).execute(self.connection()).await?;
         Ok(is_seen)
     }

@@ -45,8 +45,8 @@ pub(crate) async fn decrypt(
 ) -> Result<String> {
     let row: Option<SealedRow> = sqlx::query_as(
         "SELECT name, version, key_id, wrapped_key, sealed_value, EXISTS (
-            SELECT FROM secret_grants g JOIN breadcrumbs b ON b.id = g.tool_id
-            WHERE g.secret_id = s.id AND g.tool_id = $2 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+            SELECT FROM secret_grants g JOIN breadcrumbs b ON b.owner_id = g.owner_id AND b.id = g.tool_id
+            WHERE g.owner_id = s.owner_id AND g.secret_id = s.id AND g.tool_id = $2 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
          ) AS is_granted FROM secrets s WHERE id = $1",
     )
     .bind(id)

@@ -28,7 +28,7 @@ pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Resu
     let rows: Vec<GrantRow> = sqlx::query_as(
         "SELECT g.secret_id, g.tool_id, coalesce(b.context->>'name', b.title) AS tool, g.tool_version,
             g.granted_at, g.granted_by
-         FROM secret_grants g JOIN breadcrumbs b ON b.id = g.tool_id
+         FROM secret_grants g JOIN breadcrumbs b ON b.owner_id = g.owner_id AND b.id = g.tool_id
          WHERE ($1 IS NULL OR g.secret_id = $1) AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
          ORDER BY g.granted_at, g.tool_id",
     )
@@ -67,7 +67,8 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
     let owner_id = tx.owner_id;
     let done = sqlx::query(
         "INSERT INTO secret_grants (owner_id, secret_id, tool_id, tool_version, granted_at, granted_by)
-         VALUES ($1, $2, $3, $4, clock_timestamp(), $5) ON CONFLICT (secret_id, tool_id) DO NOTHING",
+         VALUES ($1, $2, $3, $4, clock_timestamp(), $5)
+         ON CONFLICT (owner_id, secret_id, tool_id) DO NOTHING",
     )
     .bind(owner_id)
     .bind(id)
@@ -112,7 +113,8 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
         "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = ANY($1) RETURNING owner_id, secret_id, tool_id)
          INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)
          SELECT s.owner_id, $2, 'secret.revoked', s.id, s.name, 'the tool''s record is gone', ended.tool_id
-         FROM ended JOIN secrets s ON s.id = ended.secret_id ORDER BY ended.tool_id, s.name",
+         FROM ended JOIN secrets s ON s.owner_id = ended.owner_id AND s.id = ended.secret_id
+         ORDER BY ended.tool_id, s.name",
     )
     .bind(records)
     .bind(agent)
@@ -126,7 +128,8 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
 /// nevertheless. The record must be locked, so that no grant is added meanwhile.
 pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Result<()> {
     let names: Vec<String> = sqlx::query_scalar(
-        "SELECT s.name FROM secret_grants g JOIN secrets s ON s.id = g.secret_id WHERE g.tool_id = $1
+        "SELECT s.name FROM secret_grants g JOIN secrets s ON s.owner_id = g.owner_id AND s.id = g.secret_id
+         WHERE g.tool_id = $1
          ORDER BY s.name COLLATE \"C\"",
     )
     .bind(record)

@@ -18,16 +18,16 @@ const BATCH: i64 = 100;
 const SEALED: [SealedTable; 2] = [
     SealedTable {
         next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
-            WHERE (id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY id, owner_id LIMIT $3 FOR UPDATE",
-        wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1 AND owner_id = $4)
+            WHERE (owner_id, id) > ($4, $1) AND key_id <> $2 ORDER BY owner_id, id LIMIT $3 FOR UPDATE",
+        wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE owner_id = $4 AND id = $1)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
     },
     SealedTable {
         next: "SELECT agent_id AS id, owner_id, '' AS name, version, key_id, wrapped_key FROM webhook_secrets
-            WHERE (agent_id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY agent_id, owner_id LIMIT $3 FOR UPDATE",
+            WHERE (owner_id, agent_id) > ($4, $1) AND key_id <> $2 ORDER BY owner_id, agent_id LIMIT $3 FOR UPDATE",
         wrap:
             "WITH wrapped AS (
-                UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE agent_id = $1 AND owner_id = $4)
+                UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE owner_id = $4 AND agent_id = $1)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'webhook_secret.rewrapped', $1, $5)",
     },
 ];

@@ -79,7 +79,8 @@ async fn sweep(tx: &mut TenantTransaction, model: i32) -> Result<bool> {
         "DELETE FROM breadcrumb_embeddings WHERE ctid = ANY (ARRAY(
             SELECT e.ctid FROM breadcrumb_embeddings e
             WHERE e.owner_id = current_tenant() AND (e.model <> $1 OR NOT EXISTS (
-                SELECT FROM breadcrumbs b WHERE b.id = e.breadcrumb_id AND b.sensitivity <> 'secret'
+                SELECT FROM breadcrumbs b
+                WHERE b.owner_id = e.owner_id AND b.id = e.breadcrumb_id AND b.sensitivity <> 'secret'
                     AND (b.schema_name IS NULL OR b.schema_name <> ALL ($3))))
             LIMIT $2))",
     )

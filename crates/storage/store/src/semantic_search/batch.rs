@@ -110,7 +110,7 @@ async fn read(store: &Arc<Inner>, owner_id: Uuid, model: i32, ids: &[Uuid]) -> R
             CASE WHEN b.size_bytes <= $3 THEN b.context END AS context, e.checksum
          FROM breadcrumbs b LEFT JOIN breadcrumb_embeddings e
             ON e.owner_id = b.owner_id AND e.breadcrumb_id = b.id AND e.model = $2
-         WHERE b.id = ANY($1) AND (b.ttl IS NULL OR b.ttl > now())
+         WHERE b.owner_id = current_tenant() AND b.id = ANY($1) AND (b.ttl IS NULL OR b.ttl > now())
             AND (b.schema_name IS NULL OR b.schema_name <> ALL ($4))",
     )
     .bind(ids)
@@ -177,7 +177,8 @@ async fn keep(
         "INSERT INTO breadcrumb_embeddings AS e (owner_id, breadcrumb_id, model, checksum, embedding)
          SELECT b.owner_id, b.id, $1, v.checksum, v.embedding::vector
          FROM unnest($2::uuid[], $3::bigint[], $4::bytea[], $5::text[]) v (id, version, checksum, embedding)
-         JOIN breadcrumbs b ON b.id = v.id AND b.version = v.version AND b.sensitivity <> 'secret'
+         JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = v.id AND b.version = v.version
+            AND b.sensitivity <> 'secret'
          ORDER BY b.id
          ON CONFLICT (owner_id, breadcrumb_id, model)
             DO UPDATE SET checksum = EXCLUDED.checksum, embedding = EXCLUDED.embedding",

@@ -60,7 +60,8 @@ async fn query_candidates(
          SELECT NULL::uuid, (SELECT count(*) FROM m)::float8
          UNION ALL
          SELECT id, cosine FROM (
-            SELECT b.id, 1 - m.distance AS cosine FROM m JOIN breadcrumbs b ON b.id = m.id
+            SELECT b.id, 1 - m.distance AS cosine FROM m
+            JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = m.id
             WHERE b.sensitivity <> 'secret' AND {conditions} ORDER BY m.distance, b.id LIMIT {wanted}) found",
         conditions = conditions.sql(),
     );

@@ -107,7 +107,7 @@ pub async fn export_records(
         let mut rows = sqlx::query_as::<_, VersionRow>(
             "SELECT v.breadcrumb_id, v.version, v.title, v.context, v.tags, v.schema_name, v.checksum, v.updated_at,
                 v.updated_by, v.visibility, v.sensitivity, v.created_by
-             FROM breadcrumb_versions v JOIN breadcrumbs b ON b.id = v.breadcrumb_id
+             FROM breadcrumb_versions v JOIN breadcrumbs b ON b.owner_id = v.owner_id AND b.id = v.breadcrumb_id
              WHERE b.owner_id = $1 AND (b.ttl IS NULL OR b.ttl > now())
                 AND ($2 = '{}' OR b.schema_name = ANY ($2)) AND ($3 OR 'secret' NOT IN (b.sensitivity, coalesce(v.sensitivity, '')))
                 AND b.schema_name IS DISTINCT FROM $4

@@ -186,24 +186,30 @@ impl Batch<'_> {
         if record.version < 1 {
             return Ok(Err("version: must be 1 or more".into()));
         }
-        let there: Option<(Uuid, i64, String)> =
-            sqlx::query_as("SELECT owner_id, version, checksum FROM breadcrumbs WHERE id = $1 FOR UPDATE")
-                .bind(record.id)
-                .fetch_optional(&mut *self.connection)
-                .await?;
+        // An id names one record over all tenants. No key ensures that: keys start with the tenant.
+        let there: Option<(Uuid, i64, String)> = sqlx::query_as(
+            "SELECT b.owner_id, b.version, b.checksum FROM tenants t, LATERAL (
+                SELECT * FROM breadcrumbs r WHERE r.owner_id = t.id AND r.id = $1 FOR UPDATE) b",
+        )
+        .bind(record.id)
+        .fetch_optional(&mut *self.connection)
+        .await?;
         match there {
             None => {
                 // A deleted record of this id may have left versions. Version numbers are not
                 // reused.
-                let left: Option<i64> =
-                    sqlx::query_scalar("SELECT max(version) FROM breadcrumb_versions WHERE breadcrumb_id = $1")
-                        .bind(record.id)
-                        .fetch_one(&mut *self.connection)
-                        .await?;
+                let left: Option<i64> = sqlx::query_scalar(
+                    "SELECT max(version) FROM breadcrumb_versions WHERE owner_id = $1 AND breadcrumb_id = $2",
+                )
+                .bind(self.owner_id)
+                .bind(record.id)
+                .fetch_one(&mut *self.connection)
+                .await?;
                 let version = record.version.max(left.unwrap_or_default() + 1);
                 // Grants are not imported, so a grant to the deleted record must not apply to this
                 // one.
-                sqlx::query("DELETE FROM acl_grants WHERE breadcrumb_id = $1")
+                sqlx::query("DELETE FROM acl_grants WHERE owner_id = $1 AND breadcrumb_id = $2")
+                    .bind(self.owner_id)
                     .bind(record.id)
                     .execute(&mut *self.connection)
                     .await?;
@@ -241,12 +247,14 @@ impl Batch<'_> {
                 updated_at, updated_by, visibility, sensitivity, created_by)
              SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by, visibility,
                 sensitivity, created_by
-             FROM breadcrumbs WHERE id = $1 ON CONFLICT DO NOTHING",
+             FROM breadcrumbs WHERE owner_id = $2 AND id = $1 ON CONFLICT DO NOTHING",
         )
         .bind(record.id)
+        .bind(self.owner_id)
         .execute(&mut *self.connection)
         .await?;
-        sqlx::query("DELETE FROM breadcrumb_tags WHERE breadcrumb_id = $1")
+        sqlx::query("DELETE FROM breadcrumb_tags WHERE owner_id = $1 AND breadcrumb_id = $2")
+            .bind(self.owner_id)
             .bind(record.id)
             .execute(&mut *self.connection)
             .await?;
@@ -271,7 +279,7 @@ impl Batch<'_> {
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
                     setweight(to_tsvector('english', $3), 'A') || setweight(to_tsvector('english', $22), 'B')
                         || setweight(to_tsvector('english', $23), 'C'))
-                ON CONFLICT (id) DO UPDATE SET (title, description, semantic_version, context, tags, schema_name, llm_hints,
+                ON CONFLICT (owner_id, id) DO UPDATE SET (title, description, semantic_version, context, tags, schema_name, llm_hints,
                     visibility, sensitivity, version, checksum, size_bytes, ttl, ttl_type, ttl_config, updated_at,
                     updated_by, words) = (EXCLUDED.title, EXCLUDED.description, EXCLUDED.semantic_version, EXCLUDED.context,
                     EXCLUDED.tags, EXCLUDED.schema_name, EXCLUDED.llm_hints, EXCLUDED.visibility, EXCLUDED.sensitivity,

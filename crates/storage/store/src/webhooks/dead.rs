@@ -38,15 +38,17 @@ pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) ->
         // The event of a record that became secret is returned without its context, as it would be
         // posted.
         "SELECT d.id, d.webhook_id, w.agent_id, w.url,
-            CASE WHEN EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
-                OR EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id
-                    AND v.version >= d.version AND v.sensitivity = 'secret')
+            CASE WHEN EXISTS (SELECT FROM breadcrumbs b
+                    WHERE b.owner_id = $1 AND b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
+                OR EXISTS (SELECT FROM breadcrumb_versions v
+                    WHERE v.owner_id = $1 AND v.breadcrumb_id = d.breadcrumb_id AND v.version >= d.version AND v.sensitivity = 'secret')
             THEN (d.payload::jsonb || '{\"context\": {}, \"redacted\": true}')::json ELSE d.payload END AS payload,
             d.last_error, d.attempts, d.dead_at
          FROM (SELECT id, sum(size_bytes) OVER (ORDER BY dead_at DESC, id) - size_bytes AS bytes_before
                FROM (SELECT id, size_bytes, dead_at FROM deliveries WHERE owner_id = $1 AND state = 'dead'
                      ORDER BY dead_at DESC, id LIMIT $2 OFFSET $3) counted) page
-         JOIN deliveries d ON d.id = page.id JOIN webhooks w ON w.id = d.webhook_id
+         JOIN deliveries d ON d.owner_id = $1 AND d.id = page.id
+         JOIN webhooks w ON w.owner_id = $1 AND w.id = d.webhook_id
          WHERE page.bytes_before < $4 ORDER BY d.dead_at DESC, d.id",
     )
     .bind(owner_id)
@@ -99,7 +101,7 @@ pub(super) async fn delete_all(mut tx: TenantTransaction) -> Result<u64> {
     let mut count = 0;
     loop {
         let done = sqlx::query(
-            "DELETE FROM deliveries WHERE id IN (
+            "DELETE FROM deliveries WHERE owner_id = $1 AND id IN (
                 SELECT id FROM deliveries WHERE owner_id = $1 AND state = 'dead' LIMIT $2)",
         )
         .bind(owner_id)

@@ -85,7 +85,7 @@ async fn take_of(
     // Claimed deliveries are counted in the transaction that locked the webhook, so the statement
     // below sees what the previous transaction wrote.
     let hook: Option<Hook> = sqlx::query_as(
-        "UPDATE webhooks SET taken_at = clock_timestamp() WHERE id = (
+        "UPDATE webhooks SET taken_at = clock_timestamp() WHERE owner_id = $2 AND id = (
             SELECT id FROM webhooks WHERE id = $1 AND owner_id = $2 AND state = 'active'
                 AND (held_until IS NULL OR held_until <= clock_timestamp())
             FOR NO KEY UPDATE SKIP LOCKED)
@@ -99,25 +99,29 @@ async fn take_of(
     let failures = hook.failures.unsigned_abs();
     let most_under_way = if failures >= taking.slow_from { 1 } else { taking.per_webhook };
     let rows: Vec<Taken> = sqlx::query_as(
-        "UPDATE deliveries d SET state = 'sending', attempts = d.attempts + 1,
+        // Materialized: a plan that asked again for each row would take more than the limit.
+        "WITH next AS MATERIALIZED (
+            SELECT id FROM deliveries WHERE webhook_id = $1 AND owner_id = $5 AND (
+                (state = 'waiting' AND due_at <= clock_timestamp())
+                OR (state = 'sending' AND lease_until <= clock_timestamp()))
+            ORDER BY event
+            LIMIT least($2::bigint, greatest(0, $3::bigint - (
+                SELECT count(*) FROM deliveries s WHERE s.webhook_id = $1 AND s.owner_id = $5
+                    AND s.state = 'sending' AND s.lease_until > clock_timestamp())))
+            FOR UPDATE SKIP LOCKED)
+         UPDATE deliveries d SET state = 'sending', attempts = d.attempts + 1,
             lease_until = clock_timestamp() + $4 * interval '1 millisecond',
             fence = greatest(d.fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-         FROM (SELECT id FROM deliveries WHERE webhook_id = $1 AND owner_id = $5 AND (
-                   (state = 'waiting' AND due_at <= clock_timestamp())
-                   OR (state = 'sending' AND lease_until <= clock_timestamp()))
-               ORDER BY event
-               LIMIT least($2::bigint, greatest(0, $3::bigint - (
-                   SELECT count(*) FROM deliveries s WHERE s.webhook_id = $1 AND s.owner_id = $5
-                       AND s.state = 'sending' AND s.lease_until > clock_timestamp())))
-               FOR UPDATE SKIP LOCKED) next
-         WHERE d.id = next.id
+         FROM next WHERE d.owner_id = $5 AND d.id = next.id
          RETURNING d.id, d.payload, d.attempts, d.fence,
             extract(epoch FROM clock_timestamp() - d.queued_at)::float8 * 1000 AS age_ms,
             may_hear($6, d.breadcrumb_id, d.version) AS may_hear,
-            EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
-                OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id)
-                    AND EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id
-                        AND v.version >= d.version AND v.sensitivity = 'secret')) AS is_secret",
+            EXISTS (SELECT FROM breadcrumbs b
+                    WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
+                OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id)
+                    AND EXISTS (SELECT FROM breadcrumb_versions v
+                        WHERE v.owner_id = $5 AND v.breadcrumb_id = d.breadcrumb_id AND v.version >= d.version
+                            AND v.sensitivity = 'secret')) AS is_secret",
     )
     .bind(webhook)
     .bind(most as i64)
@@ -238,7 +242,7 @@ pub(super) async fn tidy(store: &Arc<Inner>, retention: &Retention) -> Result<us
             .execute(tx.connection())
             .await?;
             let forgotten = sqlx::query(
-                "DELETE FROM deliveries WHERE id IN (
+                "DELETE FROM deliveries WHERE owner_id = $1 AND id IN (
                     SELECT id FROM (SELECT id, dead_at FROM deliveries WHERE owner_id = $1 AND state = 'dead'
                                     ORDER BY dead_at DESC, id OFFSET $3) many
                     UNION SELECT id FROM deliveries WHERE owner_id = $1 AND state = 'dead' AND dead_at < $2

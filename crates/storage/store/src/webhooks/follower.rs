@@ -215,12 +215,14 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
             CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
                 THEN ARRAY(SELECT a FROM unnest($3) a WHERE may_hear_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers
          FROM events e
-         LEFT JOIN breadcrumbs n ON n.id = e.breadcrumb_id
-         LEFT JOIN breadcrumbs b ON b.id = e.breadcrumb_id AND b.version = e.version
-         LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = e.breadcrumb_id AND v.version = e.version
+         LEFT JOIN breadcrumbs n ON n.owner_id = $1 AND n.id = e.breadcrumb_id
+         LEFT JOIN breadcrumbs b ON b.owner_id = $1 AND b.id = e.breadcrumb_id AND b.version = e.version
+         LEFT JOIN breadcrumb_versions v
+            ON v.owner_id = $1 AND v.breadcrumb_id = e.breadcrumb_id AND v.version = e.version
          CROSS JOIN LATERAL (
             SELECT 'secret' IN (coalesce(n.sensitivity, ''), coalesce(v.sensitivity, '')) OR (n.id IS NULL AND EXISTS (
-                SELECT FROM breadcrumb_versions l WHERE l.breadcrumb_id = e.breadcrumb_id AND l.version > e.version
+                SELECT FROM breadcrumb_versions l
+                WHERE l.owner_id = $1 AND l.breadcrumb_id = e.breadcrumb_id AND l.version > e.version
                     AND l.sensitivity = 'secret')) AS is_secret) s
          WHERE e.owner_id = $1 AND e.number = ANY($2)",
     )
@@ -371,7 +373,7 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
          SELECT q.id, $1, q.webhook, q.event, q.breadcrumb_id, q.version, p.payload::json, octet_length(p.payload)
          FROM unnest($2, $3, $4, $5, $7, $8) AS q (id, webhook, event, place, breadcrumb_id, version)
          JOIN unnest($6) WITH ORDINALITY AS p (payload, place) ON p.place = q.place
-         WHERE EXISTS (SELECT FROM webhooks w WHERE w.id = q.webhook FOR KEY SHARE)
+         WHERE EXISTS (SELECT FROM webhooks w WHERE w.owner_id = $1 AND w.id = q.webhook FOR KEY SHARE)
          ON CONFLICT DO NOTHING",
     )
     .bind(owner_id)
@@ -397,7 +399,8 @@ async fn pause_overfull(tx: &mut TenantTransaction, filled: BTreeSet<Uuid>) -> R
         "UPDATE webhooks w SET state = 'paused', paused_because = concat('more than ', $2, ' deliveries, or ', $3 / 1048576, ' MiB of them, wait')
          WHERE w.id = ANY($1) AND w.state = 'active' AND (
             SELECT count(*) > $2 OR sum(size_bytes) > $3
-            FROM (SELECT d.size_bytes FROM deliveries d WHERE d.webhook_id = w.id AND d.state = 'waiting'
+            FROM (SELECT d.size_bytes FROM deliveries d
+                  WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id AND d.state = 'waiting'
                   LIMIT $2 + 1) counted)
          RETURNING w.id",
     )

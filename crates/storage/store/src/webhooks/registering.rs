@@ -60,8 +60,8 @@ pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uui
     let rows: Vec<WebhookRow> = sqlx::query_as(
         "SELECT w.id, w.agent_id, w.url, w.description, w.selector, w.paused_because, w.failures, w.held_until,
             w.last_error, w.delivered_at, w.created_at,
-            (SELECT count(*) FROM (SELECT FROM deliveries d WHERE d.webhook_id = w.id AND d.state = 'waiting'
-                                   LIMIT $4) counted) AS waiting
+            (SELECT count(*) FROM (SELECT FROM deliveries d
+                WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id AND d.state = 'waiting' LIMIT $4) counted) AS waiting
          FROM webhooks w WHERE w.owner_id = $1 AND w.agent_id = $2 AND ($3 IS NULL OR w.id = $3)
          ORDER BY w.created_at, w.id",
     )

@@ -334,6 +334,11 @@ async fn an_old_version_is_visible_by_its_own_visibility() {
     assert_eq!(versions(&own).await, [1, 2, 3]);
     assert_eq!(versions(&colleague).await, [3]);
     let mut admin = harness.admin().await;
+    sqlx::query("SELECT set_config('rcrt.tenant', $1, false)")
+        .bind(tenant.to_string())
+        .execute(&mut admin)
+        .await
+        .unwrap();
     // Events and webhooks leave out versions that were private. Of a secret version they report
     // that it existed.
     assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);

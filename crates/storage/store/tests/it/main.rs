@@ -18,6 +18,7 @@ mod migration_rules;
 mod opening;
 mod purge;
 mod quotas;
+mod schema;
 mod secrets;
 mod selector_sql;
 mod semantic_search;
