@@ -13,6 +13,7 @@ mod batch_writer;
 mod prepared;
 mod queue;
 mod reservations;
+mod rows;
 mod write;
 
 pub(crate) use self::batch::insert;

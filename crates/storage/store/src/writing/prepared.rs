@@ -19,7 +19,6 @@ pub(crate) struct PreparedRecord {
     pub(super) context: String,
     pub(super) checksum: String,
     pub(crate) size_bytes: i64,
-    pub(super) tags: String,
     pub(super) llm_hints: Option<String>,
     pub(super) ttl: Option<DateTime<Utc>>,
     pub(super) ttl_config: Option<String>,
@@ -45,7 +44,6 @@ impl PreparedRecord {
             context,
             checksum,
             size_bytes,
-            tags: array_text(record.tags.iter().map(String::as_str)),
             llm_hints: record.llm_hints.as_ref().map(json_text),
             ttl: record.ends_at(Utc::now()),
             ttl_config: record.ttl_config.as_ref().map(json_text),
@@ -105,36 +103,4 @@ impl PreparedRecord {
 fn json_text(value: &impl serde::Serialize) -> String {
     // Maps with string keys and JSON values always serialize.
     serde_json::to_string(value).unwrap_or_default()
-}
-
-/// A text array in Postgres's format. An array of arrays of different lengths cannot be bound
-/// directly.
-pub(super) fn array_text<'t>(items: impl Iterator<Item = &'t str>) -> String {
-    let mut text = String::from("{");
-    for item in items {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push('"');
-        for character in item.chars() {
-            if matches!(character, '"' | '\\') {
-                text.push('\\');
-            }
-            text.push(character);
-        }
-        text.push('"');
-    }
-    text.push('}');
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn array_text_keeps_every_character() {
-        assert_eq!(array_text([].into_iter()), "{}");
-        assert_eq!(array_text(["a", "b,c", r#"d"\"#, "", "NULL"].into_iter()), r#"{"a","b,c","d\"\\","","NULL"}"#);
-    }
 }

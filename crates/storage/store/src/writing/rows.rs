@@ -1,0 +1,120 @@
+//! The rows that `write_batch` takes, as the composite types of `migrations/0006_write_batch.sql`.
+
+use std::ops::Deref;
+
+use rcrt_breadcrumb::{Profile, TtlType};
+use sqlx::encode::{Encode, IsNull};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::PgRecordEncoder;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
+use sqlx::{Postgres, Type};
+
+use super::prepared::{IdempotencyKey, PreparedRecord};
+use super::write::CallStep;
+use crate::row::{sensitivity_text, visibility_text};
+
+/// Encodes a type as a composite type. The fields are in its order; their names are for the reader.
+/// sqlx has a derive for this, which costs building sqlx twice (`from_row.rs`).
+macro_rules! composite {
+    ($type:ty as $name:literal, |$row:ident| { $($field:ident: $value:expr,)* }) => {
+        impl Type<Postgres> for $type {
+            fn type_info() -> PgTypeInfo {
+                PgTypeInfo::with_name($name)
+            }
+        }
+
+        impl PgHasArrayType for $type {
+            fn array_type_info() -> PgTypeInfo {
+                PgTypeInfo::array_of($name)
+            }
+        }
+
+        impl Encode<'_, Postgres> for $type {
+            fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+                let $row = self;
+                let mut encoder = PgRecordEncoder::new(buffer);
+                $(encoder.encode($value)?;)*
+                encoder.finish();
+                Ok(IsNull::No)
+            }
+        }
+    };
+}
+
+/// One record of a batch.
+pub(super) struct NewRecord<'r> {
+    /// The place of its event among those of the transaction.
+    place: i32,
+    prepared: &'r PreparedRecord,
+    /// For a response, the request that is written with it.
+    answered: Option<&'r PreparedRecord>,
+}
+
+impl Deref for NewRecord<'_> {
+    type Target = PreparedRecord;
+
+    fn deref(&self) -> &PreparedRecord {
+        self.prepared
+    }
+}
+
+impl<'r> NewRecord<'r> {
+    pub(super) fn alone(place: i32, prepared: &'r PreparedRecord) -> Self {
+        Self { place, prepared, answered: None }
+    }
+
+    /// The records, each followed by its response.
+    pub(super) fn all(records: impl Iterator<Item = &'r PreparedRecord>) -> Vec<Self> {
+        let each = records.flat_map(|record| {
+            let answer = record.answer().map(|answer| (answer, Some(record)));
+            std::iter::once((record, None)).chain(answer)
+        });
+        (0..).zip(each).map(|(place, (prepared, answered))| Self { place, prepared, answered }).collect()
+    }
+
+    /// The idempotency key. A response uses its request's.
+    fn key(&self) -> Option<&'r IdempotencyKey> {
+        self.answered.unwrap_or(self.prepared).key.as_ref()
+    }
+}
+
+composite!(NewRecord<'_> as "new_record", |row| {
+    place: row.place,
+    id: row.id,
+    title: row.record.title.as_str(),
+    description: row.record.description.as_deref(),
+    semantic_version: row.record.semantic_version.as_deref(),
+    context: row.context.as_str(),
+    tags: row.record.tags.as_slice(),
+    schema_name: row.record.schema_name.as_deref(),
+    llm_hints: row.llm_hints.as_deref(),
+    visibility: visibility_text(row.record.visibility),
+    sensitivity: sensitivity_text(row.record.sensitivity),
+    checksum: row.checksum.as_str(),
+    size_bytes: row.size_bytes,
+    ttl: row.ttl,
+    ttl_type: row.record.ttl_type.map(TtlType::as_str),
+    ttl_config: row.ttl_config.as_deref(),
+    agent: row.agent,
+    label_words: row.label_words.as_str(),
+    context_words: row.context_words.as_str(),
+    key: row.key().map(|key| key.key.as_str()),
+    fingerprint: row.key().map(|key| key.fingerprint.as_str()),
+    tool: row.call.as_ref().map(|call| call.tool.as_str()),
+    request_id: row.call.as_ref().map(|call| call.request_id.as_str()),
+    workspace: row.call.as_ref().and_then(|call| call.workspace.as_deref()),
+    profiles: row.call.as_ref().map(|call| call.profiles.iter().map(Profile::as_str).collect::<Vec<_>>()),
+    deadline_ms: row.call.as_ref().and_then(|call| Some(call.deadline_ms? as f64)),
+    runner: row.reservation().map(|reservation| reservation.runner_id),
+    lease_ms: row.reservation().map(|reservation| reservation.lease_ms as f64),
+    max_attempts: row.reservation().and_then(|held| Some(held.max_attempts?.clamp(1, 10).cast_signed())),
+    answer: row.answer().map(|answer| answer.id),
+    answered: row.answered.map(|request| request.id),
+});
+
+composite!(CallStep as "call_step", |step| {
+    request: step.lease.request,
+    fence: step.lease.fence,
+    attempts: step.attempts,
+    response: step.response,
+});
