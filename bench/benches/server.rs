@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rcrt_breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError,
-    Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
+    AgentInfo, AgentStatus, Breadcrumbs, Identity, Profile, Role, StoreError, Tenancy, TenancyDecorator, ToolRequest,
 };
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
@@ -36,75 +34,23 @@ fn agent() -> AgentInfo {
     }
 }
 
+/// Has only what these requests need.
 #[async_trait]
-impl Tenancy for OneTenant {
+impl TenancyDecorator for OneTenant {
+    fn inner(&self) -> &dyn Tenancy {
+        unreachable!("not in this store")
+    }
+
     fn acting_as(&self, _: Identity) -> Arc<dyn Breadcrumbs> {
         self.0.clone()
     }
-    async fn ensure_tenant(&self, _: &str) -> Result<TenantInfo, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn tenant(&self, _: Uuid) -> Result<Option<TenantInfo>, StoreError> {
-        Ok(None)
-    }
-    async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn set_quotas(&self, _: Uuid, _: TenantQuotas) -> Result<(), StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn usage(&self, _: Uuid) -> Result<TenantUsage, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn delete_tenant(&self, _: Uuid) -> Result<(), StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn put_agent(
-        &self,
-        _: Uuid,
-        _: Uuid,
-        _: AgentRegistration,
-    ) -> Result<(AgentInfo, Option<String>), StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn create_agent(&self, _: Uuid, _: NewAgent) -> Result<NewAgentKey, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
-        Ok(vec![agent()])
-    }
-    async fn delete_agent(&self, _: Uuid, _: Uuid) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn agent(&self, _: Uuid, _: Uuid) -> Result<Option<AgentInfo>, StoreError> {
-        Ok(Some(agent()))
-    }
-    async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
-        Ok(Some(agent()))
-    }
+
     async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
         Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
     }
-    async fn revoke_tokens(&self, _: Uuid, _: Uuid, _: TokenRevocation) -> Result<(), StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
+
     async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         Ok(Vec::new())
-    }
-    async fn use_ticket(&self, _: Uuid, _: Uuid, _: DateTime<Utc>) -> Result<bool, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn hygiene(&self, _: Uuid) -> Result<rcrt_breadcrumb::HygieneStats, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    async fn run_hygiene(&self, _: Uuid) -> Result<rcrt_breadcrumb::HygieneRun, StoreError> {
-        Err(StoreError::Internal("not in this store".into()))
-    }
-    fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("the bench uses no webhooks")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

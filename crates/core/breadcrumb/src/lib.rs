@@ -81,7 +81,8 @@ pub use secret::{
 pub use secret_unavailable::SecretUnavailable;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
 pub use store::{
-    Breadcrumbs, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors, StoreError,
+    Breadcrumbs, BreadcrumbsDecorator, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors,
+    StoreError, TenancyDecorator,
 };
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,

@@ -2,6 +2,7 @@
 //! that code names the parts that it uses.
 
 mod call_queue;
+mod decorator;
 mod egress_log;
 mod error;
 mod events;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 pub use call_queue::CallQueue;
+pub use decorator::{BreadcrumbsDecorator, TenancyDecorator};
 pub use egress_log::EgressLog;
 pub use error::StoreError;
 pub use events::Events;

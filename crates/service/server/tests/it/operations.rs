@@ -4,11 +4,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
-    Role, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
-};
+use rcrt_breadcrumb::{Role, StoreError, Tenancy, TenancyDecorator};
 use rcrt_server::{AuthMode, Server, ServerOptions};
 use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
@@ -150,33 +146,13 @@ enum Ping {
 }
 
 #[async_trait]
-impl Tenancy for Faulty {
-    async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
-        unreachable!()
-    }
-
-    async fn revoke_tokens(&self, _: Uuid, _: Uuid, _: TokenRevocation) -> Result<(), StoreError> {
+impl TenancyDecorator for Faulty {
+    fn inner(&self) -> &dyn Tenancy {
         unreachable!()
     }
 
     async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         Ok(Vec::new())
-    }
-
-    async fn use_ticket(&self, _: Uuid, _: Uuid, _: DateTime<Utc>) -> Result<bool, StoreError> {
-        unreachable!()
-    }
-
-    async fn hygiene(&self, _: Uuid) -> Result<HygieneStats, StoreError> {
-        unreachable!()
-    }
-
-    async fn run_hygiene(&self, _: Uuid) -> Result<HygieneRun, StoreError> {
-        unreachable!()
-    }
-
-    fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("this test uses no webhooks")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -190,67 +166,6 @@ impl Tenancy for Faulty {
                 Ok(())
             }
         }
-    }
-
-    fn acting_as(&self, _: Identity) -> Arc<dyn Breadcrumbs> {
-        unreachable!()
-    }
-
-    async fn ensure_tenant(&self, _: &str) -> Result<TenantInfo, StoreError> {
-        unreachable!()
-    }
-
-    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
-        unreachable!()
-    }
-
-    async fn tenant(&self, _: Uuid) -> Result<Option<TenantInfo>, StoreError> {
-        unreachable!()
-    }
-
-    async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
-        unreachable!()
-    }
-
-    async fn set_quotas(&self, _: Uuid, _: TenantQuotas) -> Result<(), StoreError> {
-        unreachable!()
-    }
-
-    async fn usage(&self, _: Uuid) -> Result<TenantUsage, StoreError> {
-        unreachable!()
-    }
-
-    async fn delete_tenant(&self, _: Uuid) -> Result<(), StoreError> {
-        unreachable!()
-    }
-
-    async fn put_agent(
-        &self,
-        _: Uuid,
-        _: Uuid,
-        _: AgentRegistration,
-    ) -> Result<(AgentInfo, Option<String>), StoreError> {
-        unreachable!()
-    }
-
-    async fn create_agent(&self, _: Uuid, _: NewAgent) -> Result<NewAgentKey, StoreError> {
-        unreachable!()
-    }
-
-    async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
-        unreachable!()
-    }
-
-    async fn delete_agent(&self, _: Uuid, _: Uuid) -> Result<(), StoreError> {
-        unreachable!()
-    }
-
-    async fn agent(&self, _: Uuid, _: Uuid) -> Result<Option<AgentInfo>, StoreError> {
-        unreachable!()
-    }
-
-    async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
-        unreachable!()
     }
 }
 

@@ -4,12 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStatus, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, CallQueue,
-    ClaimRequest, HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Records, Release, Role,
-    Search, SearchMode, SecretChanges, Secrets, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage,
-    TokenRevocation, Violation, Violations, Webhooks,
+    AgentInfo, BreadcrumbChanges, BreadcrumbQuery, CallQueue, ClaimRequest, Lease, NewSecret, Records, Release, Role,
+    Search, SearchMode, SecretChanges, Secrets, StoreError, Tenancy, TenancyDecorator, Violation, Violations,
 };
 use rcrt_client::{Client, Credentials};
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
@@ -92,98 +89,13 @@ struct Refusing {
 }
 
 #[async_trait]
-impl Tenancy for Refusing {
+impl TenancyDecorator for Refusing {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.store
+    }
+
     async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
         Err(self.reason.lock().unwrap().clone())
-    }
-
-    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
-        self.store.acting_as(identity)
-    }
-
-    async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError> {
-        self.store.ensure_tenant(name).await
-    }
-
-    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
-        self.store.tenants().await
-    }
-
-    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError> {
-        self.store.tenant(id).await
-    }
-
-    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
-        self.store.put_tenant(id, name).await
-    }
-
-    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
-        self.store.set_quotas(id, quotas).await
-    }
-
-    async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
-        self.store.usage(id).await
-    }
-
-    async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
-        self.store.delete_tenant(id).await
-    }
-
-    async fn put_agent(
-        &self,
-        owner_id: Uuid,
-        id: Uuid,
-        agent: AgentRegistration,
-    ) -> Result<(AgentInfo, Option<String>), StoreError> {
-        self.store.put_agent(owner_id, id, agent).await
-    }
-
-    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
-        self.store.create_agent(owner_id, agent).await
-    }
-
-    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError> {
-        self.store.delete_agent(owner_id, agent_id).await
-    }
-
-    async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError> {
-        self.store.agent(owner_id, agent_id).await
-    }
-
-    async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
-        self.store.agent_by_key(owner_id, agent_id, key).await
-    }
-
-    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError> {
-        self.store.agent_status(owner_id, agent_id).await
-    }
-
-    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {
-        self.store.revoke_tokens(owner_id, by, revocation).await
-    }
-
-    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-        self.store.freshly_revoked().await
-    }
-
-    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
-        self.store.use_ticket(owner_id, ticket, until).await
-    }
-
-    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {
-        self.store.hygiene(owner_id).await
-    }
-
-    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
-        self.store.run_hygiene(owner_id).await
-    }
-
-    fn webhooks(&self) -> Arc<dyn Webhooks> {
-        unreachable!("this test uses no webhooks")
-    }
-
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.store.ping().await
     }
 }
 
