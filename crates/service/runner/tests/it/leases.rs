@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{CallState, ErrorCode, ResponseStatus};
 use rcrt_runner::RunnerOptions;
+use rcrt_test_tenant::FailingStore;
 use serde_json::json;
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 

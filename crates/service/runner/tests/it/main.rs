@@ -9,7 +9,6 @@ mod calls;
 mod cancelling;
 mod catalog;
 mod deadlines;
-mod failing_store;
 mod failures;
 mod fake;
 mod fixture;

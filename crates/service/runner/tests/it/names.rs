@@ -1,9 +1,9 @@
 //! One registry: each name belongs to one tool, whichever executor runs it.
 
 use rcrt_breadcrumb::{BreadcrumbChanges, EventKind, schema_names};
+use rcrt_test_tenant::FailingStore;
 use serde_json::{Value, json};
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, code_context, native, options};
 use crate::rights::emitter;
@@ -110,9 +110,9 @@ async fn a_renamed_record_waits_until_its_claim_is_checked() {
     let store = FailingStore::new(fixture.runner.clone());
     let runner = Running::start(store.clone(), &fake, options());
     assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
-    let withheld = store.histories.acquire().await.unwrap();
+    let withheld = store.histories.close().await;
     fixture.change(old, 1, code_context("echo", json!({}))).await;
-    store.history_asked.notified().await;
+    store.histories.reached().await;
     assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     drop(withheld);
     fixture.tool_error(old, |_| true).await;

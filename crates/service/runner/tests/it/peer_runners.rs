@@ -2,9 +2,9 @@
 
 use rcrt_breadcrumb::{ErrorCode, Event, ResponseStatus, schema_names};
 use rcrt_runner::RunnerOptions;
+use rcrt_test_tenant::FailingStore;
 use serde_json::json;
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, native, options};
 
@@ -90,9 +90,9 @@ async fn a_runner_that_stops_while_registering_leaves_no_record_behind() {
     let fixture = Fixture::new().await;
     fixture.create(native("shell", json!({}))).await;
     let store = FailingStore::new(fixture.runner.clone());
-    let answered = store.tells.acquire().await.unwrap();
+    let answered = store.runners_created.close().await;
     let runner = Running::start(store.clone(), &Fake::new(), options());
-    store.told.notified().await;
+    store.runners_created.reached().await;
     runner.told_to_stop();
     drop(answered);
     runner.stop().await;
@@ -103,8 +103,8 @@ async fn a_runner_that_stops_while_registering_leaves_no_record_behind() {
 async fn a_runner_stops_while_the_list_of_runners_hangs() {
     let fixture = Fixture::new().await;
     let store = FailingStore::new(fixture.runner.clone());
-    let _never = store.runners.acquire().await.unwrap();
+    let _never = store.runner_lists.close().await;
     let runner = Running::start(store.clone(), &Fake::new(), options());
-    store.runners_asked.notified().await;
+    store.runner_lists.reached().await;
     runner.stop().await;
 }

@@ -10,10 +10,10 @@ use rcrt_breadcrumb::{
 use rcrt_executors::CallHostOps;
 use rcrt_executors::egress::{Egress, EgressOptions};
 use rcrt_sandbox::{ApiCall, HostOps};
+use rcrt_test_tenant::FailingStore;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 
@@ -141,7 +141,7 @@ async fn a_tool_is_not_triggered_by_an_old_version_its_author_cannot_see() {
     let failing_store = FailingStore::new(fixture.runner.clone());
     let runner = Running::start(failing_store.clone(), &fake, options());
     fixture.call("theirs", json!({})).await;
-    let held = failing_store.events.clone().acquire_owned().await.unwrap();
+    let held = failing_store.events.close().await;
     let id = fixture.create(note(Visibility::Private)).await;
     let Value::Object(context) = json!({"text": "for all"}) else { unreachable!() };
     let opened = BreadcrumbChanges {

@@ -11,12 +11,12 @@ use rcrt_breadcrumb::{
 use rcrt_conformance::Busy;
 use rcrt_executors::NeverOpened;
 use rcrt_runner::RunnerOptions;
+use rcrt_test_tenant::FailingStore;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 use crate::local_dispatch::{begun_with_their_requests, settle_behind};

@@ -1,9 +1,9 @@
 use rcrt_breadcrumb::{ErrorCode, ResponseStatus, schema_names};
 use rcrt_executors::egress::PrivateHost;
 use rcrt_runner::RunnerOptions;
+use rcrt_test_tenant::FailingStore;
 use serde_json::json;
 
-use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, PATIENCE, Running, code, code_context, native, options};
 
@@ -111,16 +111,16 @@ async fn a_runner_keeps_a_report_on_a_tool_it_has_not_read() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runner = fixture.start(&fake);
     let behind = FailingStore::new(fixture.runner.clone());
-    let reports = behind.reports.acquire().await.unwrap();
+    let reports = behind.tool_error_lists.close().await;
     let late = Running::start(behind.clone(), &Fake::new(), options());
     // It has read all tools, and next it checks the reports.
-    behind.reports_asked.notified().await;
-    let gets = behind.gets.acquire().await.unwrap();
+    behind.tool_error_lists.reached().await;
+    let gets = behind.gets.close().await;
     let id = fixture.create(code("broken", bad_source())).await;
     fixture.tool_error(id, |_| true).await;
     let report = fixture.list(schema_names::TOOL_ERROR).await[0].id;
     drop(reports);
-    let mut given = behind.reports_given.subscribe();
+    let mut given = behind.tool_errors_listed.subscribe();
     tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 2)).await.unwrap().unwrap();
     drop(gets);
     tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 3)).await.unwrap().unwrap();

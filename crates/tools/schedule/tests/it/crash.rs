@@ -1,25 +1,28 @@
 //! Schedulers that die during a fire: before and after each of its three writes.
 
+use std::sync::atomic::Ordering;
+
 use chrono::TimeDelta;
 use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
 use rcrt_schedule::{Status, fire_tag};
+use rcrt_test_tenant::{FailingStore, Stop};
 use serde_json::json;
 
 use crate::book::Book;
 use crate::clock::moment;
-use crate::mortal::{End, Mortal};
 
-const POINTS: [End; 6] = [End::Before(0), End::After(0), End::Before(1), End::After(1), End::Before(2), End::After(2)];
+const POINTS: [Stop; 6] =
+    [Stop::Before(0), Stop::After(0), Stop::Before(1), Stop::After(1), Stop::Before(2), Stop::After(2)];
 const NOON: &str = "2026-03-01T12:00:00Z";
 
 /// A book with one task that came due, and a scheduler that died at this point.
-async fn died_at(end: End, more: serde_json::Value) -> Book {
+async fn died_at(stop: Stop, more: serde_json::Value) -> Book {
     let book = Book::at("2026-03-01T11:00:00Z").await;
     book.schedule("noon", "0 12 * * *", more).await;
-    let mortal = Mortal::new(book.store(), end);
-    let doomed = book.scheduler_on(mortal.clone());
+    let store = FailingStore::stopping(book.store(), stop);
+    let doomed = book.scheduler_on(store.clone());
     book.clock.set(NOON);
-    mortal.reached().await;
+    store.stopped().await;
     doomed.kill().await;
     book
 }
@@ -41,32 +44,32 @@ async fn lives_on(book: &Book) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn next_scheduler_finishes_the_fire_once() {
-    for end in POINTS {
-        let book = Box::pin(died_at(end, json!({}))).await;
+    for stop in POINTS {
+        let book = Box::pin(died_at(stop, json!({}))).await;
         lives_on(&book).await;
-        assert_eq!(book.fired().await, [NOON, "2026-03-02T12:00:00Z"], "{end:?}");
-        assert_eq!(book.record("noon").await.context["state"]["fires"], 2, "{end:?}");
+        assert_eq!(book.fired().await, [NOON, "2026-03-02T12:00:00Z"], "{stop:?}");
+        assert_eq!(book.record("noon").await.context["state"]["fires"], 2, "{stop:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn next_scheduler_finishes_the_call_once() {
-    for end in POINTS {
-        let book = Box::pin(died_at(end, json!({"tool": "echo", "input": {"text": "hello"}}))).await;
+    for stop in POINTS {
+        let book = Box::pin(died_at(stop, json!({"tool": "echo", "input": {"text": "hello"}}))).await;
         lives_on(&book).await;
         let requests = book.records(schema_names::TOOL_REQUEST).await;
         let times: Vec<_> = requests.iter().map(|request| &request.context["schedule"]["scheduled_for"]).collect();
-        assert_eq!(times, [NOON, "2026-03-02T12:00:00Z"], "{end:?}");
+        assert_eq!(times, [NOON, "2026-03-02T12:00:00Z"], "{stop:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn surviving_schedulers_finish_the_fire_once() {
-    for end in POINTS {
+    for stop in POINTS {
         let book = Book::at("2026-03-01T11:00:00Z").await;
         book.schedule("noon", "0 12 * * *", json!({"run_once": true})).await;
-        let mortal = Mortal::new(book.store(), end);
-        let doomed = book.scheduler_on(mortal.clone());
+        let store = FailingStore::stopping(book.store(), stop);
+        let doomed = book.scheduler_on(store.clone());
         let others: Vec<_> = (0..3).map(|_| book.scheduler()).collect();
         book.clock.set(NOON);
         // If another scheduler was faster, this one does not reach its end.
@@ -78,14 +81,14 @@ async fn surviving_schedulers_finish_the_fire_once() {
         for other in others {
             other.stop().await;
         }
-        assert_eq!(book.fired().await.len(), 1, "{end:?}");
-        assert_eq!(book.record("noon").await.context["state"]["fires"], 1, "{end:?}");
+        assert_eq!(book.fired().await.len(), 1, "{stop:?}");
+        assert_eq!(book.record("noon").await.context["state"]["fires"], 1, "{stop:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_unfinished_fire_is_found_and_not_repeated() {
-    let book = Box::pin(died_at(End::After(0), json!({}))).await;
+    let book = Box::pin(died_at(Stop::After(0), json!({}))).await;
     // It was written, but its key is no longer remembered.
     let id = book.record("noon").await.id;
     let fired = NewBreadcrumb {
@@ -109,7 +112,7 @@ async fn old_unfinished_fire_is_found_and_not_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
-    let book = Box::pin(died_at(End::After(0), json!({}))).await;
+    let book = Box::pin(died_at(Stop::After(0), json!({}))).await;
     let cancelled = book.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     assert!(cancelled["note"].as_str().unwrap().contains("had begun already"), "{cancelled}");
     book.schedule("other", "30 12 * * *", json!({})).await;
@@ -124,7 +127,7 @@ async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
 /// cancelled meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn task_cancelled_during_its_fire_stays_cancelled() {
-    let book = Box::pin(died_at(End::After(1), json!({"run_once": true}))).await;
+    let book = Box::pin(died_at(Stop::After(1), json!({"run_once": true}))).await;
     book.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     let running = book.scheduler();
     book.clock.set("2026-03-02T13:00:00Z");
@@ -138,10 +141,10 @@ async fn task_cancelled_during_its_fire_stays_cancelled() {
 async fn unavailable_store_is_retried() {
     let book = Book::at("2026-03-01T11:00:00Z").await;
     book.schedule("noon", "0 12 * * *", json!({"run_once": true})).await;
-    let store = Mortal::immortal(book.store());
+    let store = FailingStore::new(book.store());
     let (mut watch, running) = (book.watch().await, book.scheduler_on(store.clone()));
     // Writes that fail, and writes that succeed without a response.
-    store.away_for(5);
+    store.writes_fail.store(5, Ordering::SeqCst);
     book.clock.set(NOON);
     let time_passes = async {
         loop {
@@ -154,7 +157,7 @@ async fn unavailable_store_is_retried() {
         () = time_passes => {}
     }
     running.stop().await;
-    assert!(!store.is_away());
+    assert_eq!(store.writes_fail.load(Ordering::SeqCst), 0);
     assert_eq!(book.fired().await.len(), 1);
 }
 
@@ -163,19 +166,19 @@ async fn unavailable_store_is_retried() {
 async fn known_schedules_fire_while_lists_fail() {
     let book = Book::at("2026-03-01T00:00:00Z").await;
     book.schedule("listed", "0 12 * * *", json!({})).await;
-    let store = Mortal::immortal(book.store());
-    store.refuse_lists(true);
+    let store = FailingStore::new(book.store());
+    store.lists_fail.store(true, Ordering::SeqCst);
     let (mut watch, running) = (book.watch().await, book.scheduler_on(store.clone()));
-    store.list_refused().await;
+    store.list_failed.notified().await;
     // This one is known through events.
     book.schedule("heard", "0 6 * * *", json!({})).await;
     book.clock.set("2026-03-01T06:00:00Z");
     watch.fired("2026-03-01T06:00:00Z").await;
-    store.refuse_lists(false);
+    store.lists_fail.store(false, Ordering::SeqCst);
     book.clock.set(NOON);
     watch.fired(NOON).await;
     // A later failed list removes no known schedule.
-    store.refuse_lists(true);
+    store.lists_fail.store(true, Ordering::SeqCst);
     book.clock.set("2026-03-02T06:00:00Z");
     watch.fired("2026-03-02T06:00:00Z").await;
     book.clock.set("2026-03-02T12:00:00Z");

@@ -7,7 +7,6 @@ mod clock;
 mod crash;
 mod cron;
 mod list;
-mod mortal;
 mod recurrence;
 mod scheduler;
 mod task;
