@@ -43,13 +43,9 @@ impl EventKind {
         }
     }
 
-    /// The inverse of [`Self::as_str`]. `name` must be one of the three names.
-    pub fn from_name(name: &str) -> Self {
-        match name {
-            "breadcrumb.created" => Self::Created,
-            "breadcrumb.updated" => Self::Updated,
-            _ => Self::Deleted,
-        }
+    /// The inverse of [`Self::as_str`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Created, Self::Updated, Self::Deleted].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

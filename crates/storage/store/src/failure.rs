@@ -32,6 +32,11 @@ impl From<Violations> for Failure {
 }
 
 impl Failure {
+    /// An event of a kind that this version does not know, which its table does not permit.
+    pub(crate) fn unknown_event_kind(number: i64, kind: &str) -> Self {
+        Self::Store(StoreError::Internal(format!("event {number} is of the unknown kind {kind}")))
+    }
+
     /// The database rolled this transaction back because of a conflict with another. A repetition
     /// can succeed.
     pub(crate) fn is_collision(&self) -> bool {

@@ -80,7 +80,7 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
             None => page.has_more = true,
             Some(number) => page.events.push(match known.binary_search(&number) {
                 Ok(index) => fresh[index].clone(),
-                Err(_) => Arc::new(row.into_event(owner_id, number)),
+                Err(_) => Arc::new(row.into_event(owner_id, number)?),
             }),
         }
     }
@@ -186,8 +186,8 @@ pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights,
 }
 
 impl EventRow {
-    fn into_event(self, tenant: Uuid, number: i64) -> SizedEvent {
-        let kind = EventKind::from_name(&self.kind);
+    fn into_event(self, tenant: Uuid, number: i64) -> Result<SizedEvent> {
+        let kind = EventKind::from_name(&self.kind).ok_or_else(|| Failure::unknown_event_kind(number, &self.kind))?;
         let event = Event {
             number: EventNumber(number),
             kind,
@@ -208,7 +208,7 @@ impl EventRow {
         };
         let readers = self.readers.unwrap_or_default();
         let visibility = EventVisibility { scope, created_by: self.created_by, readers, read_at: Instant::now() };
-        SizedEvent::new(event, visibility, self.size_bytes)
+        Ok(SizedEvent::new(event, visibility, self.size_bytes))
     }
 }
 

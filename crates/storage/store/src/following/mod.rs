@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub(crate) use self::run::run;
 pub(crate) use self::step::begin_at_present;
 pub(crate) use self::watch::Watches;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -44,8 +44,8 @@ from_row! {
 }
 
 impl EventHeader {
-    pub(crate) fn kind(&self) -> EventKind {
-        EventKind::from_name(&self.kind)
+    pub(crate) fn kind(&self) -> Result<EventKind> {
+        EventKind::from_name(&self.kind).ok_or_else(|| Failure::unknown_event_kind(self.number, &self.kind))
     }
 }
 

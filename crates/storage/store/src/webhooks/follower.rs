@@ -257,7 +257,7 @@ fn matching(
         let Some(content) = contents.remove(&followed.number) else { continue };
         let event = Event {
             number: EventNumber(followed.number),
-            kind: followed.kind(),
+            kind: followed.kind()?,
             breadcrumb_id: followed.breadcrumb_id,
             owner_id,
             version: followed.version,
