@@ -16,6 +16,7 @@ mod actor;
 mod agents;
 mod audit;
 mod calls;
+mod cluster;
 mod connections;
 mod context_reads;
 mod egress_log;
@@ -55,11 +56,13 @@ mod webhooks;
 mod writing;
 
 pub use audit::AuditEntry;
+pub use cluster::{create_app_role, has_restored_owner, server_version};
 pub use migrating::{MIGRATOR, migrate};
 pub use open::OpenError;
 pub use options::{SecretsKey, StoreOptions};
 pub use restoring::{
-    BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, empty_for_restore,
+    BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, delete_unreadable_secrets,
+    empty_for_restore, is_empty,
 };
 pub use secrets::{Rewrapped, SecretsKeys, rewrap_secrets, secrets_by_key};
 pub use semantic_search::{EmbeddingOptions, EmbeddingState};

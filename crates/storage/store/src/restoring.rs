@@ -43,6 +43,28 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
 /// The unprivileged user that owns a restored database if a superuser restores it.
 pub const RESTORED_OWNER: &str = "rcrt_owner";
 
+/// Whether the database has no tables.
+pub async fn is_empty(url: &str) -> Result<bool, sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')",
+    )
+    .fetch_one(&mut connection)
+    .await?;
+    connection.close().await?;
+    Ok(tables == 0)
+}
+
+/// Deletes the secrets that are encrypted under other keys than these.
+pub async fn delete_unreadable_secrets(admin_url: &str, key_ids: &[String]) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    for lost in ["DELETE FROM secrets WHERE key_id <> ALL ($1)", "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1)"]
+    {
+        sqlx::query(lost).bind(key_ids).execute(&mut connection).await?;
+    }
+    connection.close().await
+}
+
 /// Deletes everything in a database, and prepares it for a restore. Returns the URL of the user
 /// that loads the backup.
 ///

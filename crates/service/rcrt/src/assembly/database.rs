@@ -9,7 +9,6 @@ use rcrt_breadcrumb::{TenantQuotas, ttl_seconds};
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
 use rcrt_store::{SecretsKeys, Store, StoreOptions};
 use serde_json::Value;
-use sqlx::{Connection, PgConnection};
 
 use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
@@ -148,7 +147,7 @@ async fn open_embedded(
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let superuser_url = postgres.url(rcrt_postgres::SUPERUSER, MAINTENANCE);
-    admit_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
+    rcrt_store::create_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
     let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, rcrt_postgres::DATABASE);
     open(admin_url, Some(app_url), secrets_keys, options, progress).await
@@ -158,39 +157,8 @@ async fn open_embedded(
 /// ordinary user, because functions and triggers of a backup must never run as superuser.
 /// `superuser_url` must name a database without content of a backup.
 pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
-    let asked = async {
-        let mut connection = PgConnection::connect(superuser_url).await?;
-        let was_restored: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)")
-            .bind(rcrt_store::RESTORED_OWNER)
-            .fetch_one(&mut connection)
-            .await?;
-        connection.close().await?;
-        Ok::<_, sqlx::Error>(was_restored)
-    };
-    let was_restored = asked.await.context("the database cannot be reached")?;
+    let was_restored = rcrt_store::has_restored_owner(superuser_url).await.context("the database cannot be reached")?;
     Ok(if was_restored { rcrt_store::RESTORED_OWNER } else { rcrt_postgres::SUPERUSER })
-}
-
-/// Creates the store's role if needed. Only on the embedded Postgres it can log in, without a
-/// password: only the owner can reach the socket.
-pub async fn admit_app_role(admin_url: &str, is_ours: bool) -> Result<(), sqlx::Error> {
-    let mut connection = PgConnection::connect(admin_url).await?;
-    // In a new cluster, the migrations have not created it yet.
-    sqlx::raw_sql(
-        "DO $$
-        BEGIN
-            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rcrt_app') THEN
-                CREATE ROLE rcrt_app NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
-            END IF;
-        END
-        $$",
-    )
-    .execute(&mut connection)
-    .await?;
-    if is_ours {
-        sqlx::raw_sql("ALTER ROLE rcrt_app LOGIN").execute(&mut connection).await?;
-    }
-    connection.close().await
 }
 
 async fn open(

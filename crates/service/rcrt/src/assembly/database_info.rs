@@ -5,8 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use sqlx::Connection;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
 use crate::exit::Failure;
@@ -31,7 +30,8 @@ impl DatabaseInfo {
 
     /// Queries the Postgres at this URL.
     pub async fn external(url: &str) -> anyhow::Result<Self> {
-        let (version, vector) = ask(url).await.context("the version of Postgres cannot be queried")?;
+        let (version, vector) =
+            rcrt_store::server_version(url).await.context("the version of Postgres cannot be queried")?;
         Ok(Self { place: Some(place(url)), version, vector })
     }
 
@@ -45,22 +45,6 @@ impl DatabaseInfo {
         crate::keys::replace_private(&file, &serde_json::to_vec(self)?)
             .with_context(|| format!("{} cannot be written", file.display()))
     }
-}
-
-/// Returns the version of Postgres, and of pgvector if it is installed or can be installed in the
-/// database.
-pub async fn ask(url: &str) -> Result<(String, Option<String>), sqlx::Error> {
-    let mut connection = PgConnection::connect(url).await?;
-    let version: String = sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await?;
-    let vector = sqlx::query_scalar(
-        "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),
-                         (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))",
-    )
-    .fetch_one(&mut connection)
-    .await?;
-    connection.close().await?;
-    // Packagers add text after the number.
-    Ok((version.split_whitespace().next().unwrap_or_default().to_owned(), vector))
 }
 
 /// Returns host, port and database of a URL, without user and password.

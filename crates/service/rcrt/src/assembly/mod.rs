@@ -22,8 +22,8 @@ mod working_folder;
 
 pub use agents::{Agents, DEFAULT_TENANT};
 pub use data_folder::DataFolder;
-pub use database::{Database, DatabaseOptions, admit_app_role, open_store};
-pub use database_info::{DatabaseInfo, ask, check_url, place};
+pub use database::{Database, DatabaseOptions, open_store};
+pub use database_info::{DatabaseInfo, check_url, place};
 pub use direct_database::DirectDatabase;
 pub use egress_log_writer::{EgressLogChannel, EgressLogWriter};
 pub use embedding::{EmbeddingArgs, Embeddings};

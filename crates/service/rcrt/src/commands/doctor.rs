@@ -306,7 +306,7 @@ async fn embedded(data: &Path) -> Postgres {
 
 async fn checked(url: &str) -> Postgres {
     let fatal = |problem: String| Postgres { problem: Some(problem), is_fatal: true, ..Postgres::default() };
-    match tokio::time::timeout(ANSWER_TIME, assembly::ask(url)).await {
+    match tokio::time::timeout(ANSWER_TIME, rcrt_store::server_version(url)).await {
         Ok(Ok((version, Some(vector)))) => {
             Postgres { version: Some(version), vector: Some(vector), ..Postgres::default() }
         }

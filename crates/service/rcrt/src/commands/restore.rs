@@ -8,10 +8,9 @@ use clap::Args;
 use rcrt_postgres::DataLock;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
 use url::Url;
 
-use crate::assembly::{DataFolder, DirectDatabase, admit_app_role, check_url};
+use crate::assembly::{DataFolder, DirectDatabase, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::keys::{KeyFile, KeyKind, Keys};
@@ -165,15 +164,8 @@ impl Restore {
 
     /// Refuses a database that is not empty, unless `--replace` is set.
     async fn check_empty(&self, direct: &DirectDatabase, is_unfinished: bool) -> anyhow::Result<()> {
-        let mut connection =
-            PgConnection::connect(&direct.admin_url).await.context("the database cannot be reached")?;
-        let tables: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')",
-        )
-        .fetch_one(&mut connection)
-        .await?;
-        connection.close().await?;
-        if tables > 0 && !self.replace && !is_unfinished {
+        let is_empty = rcrt_store::is_empty(&direct.admin_url).await.context("the database cannot be reached")?;
+        if !is_empty && !self.replace && !is_unfinished {
             let what = "the database is not empty; --replace deletes its content (make a backup of it first)";
             return Err(Failure::Refused(what.into()).into());
         }
@@ -194,7 +186,7 @@ impl Restore {
         // Find the programs before anything is deleted, because the restore needs them.
         let programs = direct.programs(config, progress).await?;
         progress.step("Restoring");
-        admit_app_role(&direct.restorer_url, direct.is_embedded)
+        rcrt_store::create_app_role(&direct.restorer_url, direct.is_embedded)
             .await
             .context("the role of the store cannot be set up")?;
         let url = rcrt_store::empty_for_restore(&direct.restorer_url, direct.is_embedded)
@@ -207,13 +199,7 @@ impl Restore {
         Box::pin(rcrt_store::migrate(&options, &rcrt_store::MIGRATOR, &|step| progress.step(step))).await?;
         rcrt_store::count_events_on(&url, backup.manifest.event_horizon.max(counted)).await?;
         if self.lose_secrets {
-            let mut connection = PgConnection::connect(&url).await?;
-            for lost in
-                ["DELETE FROM secrets WHERE key_id <> ALL ($1)", "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1)"]
-            {
-                sqlx::query(lost).bind(keys).execute(&mut connection).await?;
-            }
-            connection.close().await?;
+            rcrt_store::delete_unreadable_secrets(&url, keys).await?;
         }
         if url != direct.restorer_url && !direct.is_embedded {
             rcrt_store::close_restored_owner(&direct.restorer_url).await?;
