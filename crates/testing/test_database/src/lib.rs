@@ -63,6 +63,16 @@ impl TestDatabase {
         run(&self.admin_url, sql).await;
     }
 
+    /// Waits until no connection of this database is in a transaction.
+    pub async fn no_transaction_is_open(&self) {
+        let mut admin = PgConnection::connect(&self.admin_url).await.expect("a connection to the test server");
+        let count = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()";
+        while sqlx::query_scalar::<_, i64>(count).fetch_one(&mut admin).await.expect("the count of transactions") > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     async fn create(template: &str) -> Self {
         let server = SERVER.get_or_init(start).await;
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));

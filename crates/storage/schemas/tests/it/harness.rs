@@ -11,11 +11,10 @@ use rcrt_schemas::Schemas;
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 pub struct LayerHarness {
-    database: TestDatabase,
+    pub database: TestDatabase,
     store: Arc<Store>,
     pub schemas: Arc<Schemas>,
 }
@@ -44,24 +43,6 @@ impl LayerHarness {
 
     pub async fn alone(&self) -> Agent {
         self.agent(self.tenant().await).await
-    }
-
-    /// Waits until no connection of this database is in a transaction.
-    pub async fn no_transaction_is_open(&self) {
-        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
-        loop {
-            let open: i64 = sqlx::query_scalar(
-                "SELECT count(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()",
-            )
-            .fetch_one(&mut admin)
-            .await
-            .unwrap();
-            if open == 0 {
-                return;
-            }
-            tokio::task::yield_now().await;
-        }
     }
 
     /// The same agent's store, below the layer.

@@ -34,7 +34,7 @@ async fn no_transaction_waits_for_a_check() {
     let change = tokio::spawn(async move { changing.update(id, 1, context(large(2))).await });
     // It has read the record and rolled back the transaction.
     Busy::wait_for(agent.identity.owner_id, 1).await;
-    harness.no_transaction_is_open().await;
+    harness.database.no_transaction_is_open().await;
     // It delays neither a change of the same record, nor another tenant's write that needs a check.
     agent.update(id, 1, context(json!({"n": 3}))).await.unwrap();
     let stranger = harness.alone().await;
@@ -66,7 +66,7 @@ async fn a_definition_that_changes_is_compiled_before_its_transaction() {
     let change = BreadcrumbChanges { context: Some(stricter), ..BreadcrumbChanges::default() };
     let change = tokio::spawn(async move { changing.update(id, 1, change).await });
     Busy::wait_for(agent.identity.owner_id, 1).await;
-    harness.no_transaction_is_open().await;
+    harness.database.no_transaction_is_open().await;
     agent.create(noted("x", json!({"n": 1}), &[]), None).await.unwrap();
     assert!(!change.is_finished());
     busy.end().await;

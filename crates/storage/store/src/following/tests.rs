@@ -357,20 +357,7 @@ async fn no_transaction_is_open_while_a_follower_prepares() {
     first_step_in(&follower, world.tenant).await;
     let held = follower.preparing.lock().await;
     write(&*world.agent, 1).await;
-    let mut admin = PgConnection::connect(&world.database.admin_url).await.unwrap();
-    loop {
-        let open: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()",
-        )
-        .fetch_one(&mut admin)
-        .await
-        .unwrap();
-        if open == 0 {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    world.database.no_transaction_is_open().await;
     assert_eq!(world.noted(world.tenant).await, Vec::<i64>::new());
     drop(held);
     assert_eq!(world.noted_all(world.tenant).await, world.events(world.tenant).await);
