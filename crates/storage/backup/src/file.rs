@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
+use rcrt_breadcrumb::hex;
 
 use crate::{BackupError, BackupKey, Manifest, at};
 
@@ -61,7 +62,7 @@ impl Draft {
     pub(crate) fn finish(mut self) -> Result<u64, BackupError> {
         let sum = self.digest.finish();
         let tag = self.key.tag(sum.as_ref());
-        let trailer = format!("\n{}\n{}\n", hexadecimal(sum.as_ref()), hexadecimal(tag.as_ref()));
+        let trailer = format!("\n{}\n{}\n", hex(sum.as_ref()), hex(tag.as_ref()));
         self.file.write_all(trailer.as_bytes()).map_err(at(&self.draft))?;
         self.file.sync_all().map_err(at(&self.draft))?;
         let length = self.file.metadata().map_err(at(&self.draft))?.len();
@@ -175,7 +176,7 @@ pub fn open(path: &Path, proof: Proof<'_>) -> Result<Backup, BackupError> {
     let mut end = String::new();
     reader.read_to_string(&mut end).map_err(|_| damaged("it is truncated"))?;
     let sum = digest.finish();
-    let Some(tag) = end.strip_prefix(&format!("\n{}\n", hexadecimal(sum.as_ref()))) else {
+    let Some(tag) = end.strip_prefix(&format!("\n{}\n", hex(sum.as_ref()))) else {
         if let Err(Some(format)) = manifest {
             return Err(BackupError::Format { path: path.to_owned(), format });
         }
@@ -219,14 +220,6 @@ fn read_manifest(line: &[u8]) -> Result<Manifest, Option<u32>> {
 #[derive(serde::Deserialize)]
 struct Format {
     format: u32,
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rcrt_breadcrumb::hex;
 use rcrt_webhooks::sign;
 use sha2::{Digest, Sha256};
 
@@ -28,10 +29,6 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
-
 #[tokio::test]
 async fn a_receiver_can_verify_what_it_gets_and_tell_a_retry_from_a_replay() {
     let world = World::start().await;
@@ -50,7 +47,7 @@ async fn a_receiver_can_verify_what_it_gets_and_tell_a_retry_from_a_replay() {
         let (id, timestamp) = (received.header("webhook-id"), received.header("webhook-timestamp"));
         let content = format!("{id}.{timestamp}.{}", received.body);
         assert_eq!(received.header("webhook-signature"), format!("v1,{}", base64(&hmac(key, content.as_bytes()))));
-        let of_body = hexadecimal(&hmac(secret.as_bytes(), received.body.as_bytes()));
+        let of_body = hex(&hmac(secret.as_bytes(), received.body.as_bytes()));
         assert_eq!(received.header("x-rcrt-signature"), format!("sha256={of_body}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         assert!(now.abs_diff(timestamp.parse().unwrap()) < 60, "the time is that of the attempt");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rcrt_backup::{BackupError, BackupKey, Database, Manifest, Proof};
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, NewAgent, NewBreadcrumb, NewSecret, Profile, Role, StoreError,
-    Tenancy,
+    Tenancy, hex,
 };
 use rcrt_store::{SecretsKey, Store, StoreOptions, backup_facts, count_events_on, empty_for_restore};
 use rcrt_test_database::TestDatabase;
@@ -241,19 +241,11 @@ fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (bytes[..head].to_vec(), bytes[head..trailer].to_vec(), bytes[trailer..].to_vec())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
-}
-
 /// A file of these lines and this archive, with a correct checksum and the HMAC of another file.
 fn with_correct_sum(head: &[u8], archive: &[u8], old_trailer: &[u8]) -> Vec<u8> {
     let mut file = [head, archive].concat();
     let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &file);
-    file.extend(format!("\n{}\n", hexadecimal(sum.as_ref())).as_bytes());
+    file.extend(format!("\n{}\n", hex(sum.as_ref())).as_bytes());
     file.extend(&old_trailer[66..]);
     file
 }
