@@ -4,3 +4,4 @@
 
 mod frames;
 mod hostile_worker;
+mod level;

@@ -3,6 +3,7 @@
 pub mod crates;
 mod operations;
 mod paths;
+mod test_files;
 mod width;
 mod words;
 
