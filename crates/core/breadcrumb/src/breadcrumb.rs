@@ -453,19 +453,20 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
         }
         found.json(&format!("context.{key:.100}"), value);
     }
-    let size = text_bytes(context);
-    if size > MAX_RECORD_BYTES {
-        found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
+    match text_bytes(context) {
+        Ok(size) if size > MAX_RECORD_BYTES => {
+            found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
+        }
+        Ok(_) => {}
+        Err(error) => found.add("context", format!("cannot be written as JSON: {error}")),
     }
 }
 
 /// The length of the context's JSON text, without allocating it.
-fn text_bytes(context: &Map<String, Value>) -> usize {
+fn text_bytes(context: &Map<String, Value>) -> serde_json::Result<usize> {
     let mut counted = Counted(0);
-    match serde_json::to_writer(&mut counted, context) {
-        Ok(()) => counted.0,
-        Err(_) => 0,
-    }
+    serde_json::to_writer(&mut counted, context)?;
+    Ok(counted.0)
 }
 
 struct Counted(usize);

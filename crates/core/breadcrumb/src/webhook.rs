@@ -161,8 +161,8 @@ pub struct DeadLetter {
 /// `by` is the agent that acts, for the audit log.
 #[async_trait]
 pub trait Webhooks: Send + Sync + 'static {
-    /// Creates a webhook for events from now on. [`StoreError::Invalid`] on `url` if the agent
-    /// already has [`MAX_WEBHOOKS`].
+    /// Creates a webhook for events from now on. [`StoreError::Invalid`] if the agent already has
+    /// [`MAX_WEBHOOKS`].
     async fn create_webhook(
         &self,
         owner_id: Uuid,

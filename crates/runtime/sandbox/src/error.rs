@@ -16,6 +16,8 @@ pub enum SandboxError {
     Version { worker: u32, parent: u32 },
     #[error("the worker broke the protocol: {0}")]
     Protocol(String),
+    #[error("the socket to a worker: {0}")]
+    Socket(std::io::Error),
     #[error("memory for the start-up snapshot: {0}")]
     Snapshot(std::io::Error),
     #[error("{}", unprotected(missing))]

@@ -68,9 +68,9 @@ impl Worker {
         snapshot: Option<OwnedFd>,
         memory_mb: u64,
     ) -> Result<Self, SandboxError> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Snapshot)?;
-        ours.set_nonblocking(true).map_err(SandboxError::Snapshot)?;
-        let (read, write) = UnixStream::from_std(ours).map_err(SandboxError::Snapshot)?.into_split();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Socket)?;
+        ours.set_nonblocking(true).map_err(SandboxError::Socket)?;
+        let (read, write) = UnixStream::from_std(ours).map_err(SandboxError::Socket)?.into_split();
         let has_snapshot = snapshot.is_some();
         let (process, group) = spawner.spawn(theirs.into(), snapshot).await?;
         let mut worker = Self {

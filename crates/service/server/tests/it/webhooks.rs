@@ -98,7 +98,7 @@ async fn invalid_webhooks_are_refused_with_their_field() {
     for _ in 0..20 {
         world.post(&hooks, &token, json!({"url": good})).await.ok();
     }
-    assert!(world.post(&hooks, &token, json!({"url": good})).await.violation("url").contains("20 webhooks"));
+    assert!(world.post(&hooks, &token, json!({"url": good})).await.violation("").contains("20 webhooks"));
     world.close().await;
 }
 

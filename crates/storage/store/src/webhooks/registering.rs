@@ -94,7 +94,7 @@ pub(super) async fn create(
         .await?;
     if count >= MAX_WEBHOOKS as i64 {
         let message = format!("the agent has {count} webhooks, the maximum; delete one first");
-        return Err(Violations::one("url", message).into());
+        return Err(Violations::one("", message).into());
     }
     let after = following::begin_at_present(&mut tx, FOLLOWER).await?;
     let id = Uuid::now_v7();
