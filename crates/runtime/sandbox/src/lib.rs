@@ -10,6 +10,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod call_frames;
+mod call_limits;
 mod code_cache;
 mod console;
 mod ending;
