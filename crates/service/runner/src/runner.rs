@@ -1,10 +1,11 @@
 //! Puts the parts of one runner together, in the order in which they must start and stop.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use rcrt_breadcrumb::{Breadcrumbs, StoreError};
+use rcrt_breadcrumb::{Breadcrumbs, EventNumber, StoreError};
 use rcrt_executors::Executors;
 use rcrt_validate::Budget;
 use tokio::sync::{Notify, mpsc};
@@ -162,81 +163,11 @@ impl Parts {
             latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,
         };
         tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
+        self.spawn_followers(tasks, latest, stop, end);
+        self.spawn_checks(tasks, stop, end);
         // Calls do not wait for the list of all tools: the tools that they need are read first.
-        let listing = self.list();
-        tokio::pin!(listing);
-
-        let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
-        let bootstrap = Arc::new(BootstrapHints::default());
-        let publisher = CatalogPublisher::new(
-            self.store.clone(),
-            self.registry.clone(),
-            self.peers.clone(),
-            self.options.rcrt_compat,
-        );
-        let follower = EventFollower {
-            store: self.store.clone(),
-            registry: self.registry.clone(),
-            loading: self.loading.clone(),
-            leases: self.leases.clone(),
-            hints: self.hints.clone(),
-            bootstrap: bootstrap.clone(),
-            publisher: publisher.clone(),
-            peers: self.peers.clone(),
-            triggers,
-        };
-        let subscriptions =
-            Subscriptions { store: self.store.clone(), registry: self.registry.clone(), loading: self.loading.clone() };
-        let bootstrapping = Bootstrapping {
-            store: self.store.clone(),
-            registry: self.registry.clone(),
-            hints: bootstrap,
-            pause: self.options.continuous_pause,
-            known: HashMap::new(),
-        };
-        let cpu_bound = SlotPool::new(self.options.max_calls, self.options.max_calls_per_tool);
-        let most_waiting = self.options.max_waiting;
-        let io_bound = SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
-        let calls = Arc::new(Calls {
-            call_runner: self.call_runner.clone(),
-            hints: self.hints.clone(),
-            slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
-            max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
-            tasks: TaskTracker::new(),
-            promised: TaskTracker::new(),
-            abandon_uncommitted: CancellationToken::new(),
-            waiting: Arc::default(),
-            ended: Notify::new(),
-            dropped: CancellationToken::new(),
-        });
-        let claim_loop = ClaimLoop {
-            calls,
-            pacer: ClaimPacer::new(self.options.max_calls),
-            poll: self.options.poll,
-            drain: self.options.drain,
-        };
-        tasks.spawn(follower.run(latest, end.clone()));
-        tasks.spawn(subscriptions.run(events, stop.clone()));
-        let (readiness, look_again) = (self.readiness.clone(), stop.clone());
-        let look_every = self.options.readiness;
-        tasks.spawn(async move { readiness.run(look_every, look_again).await });
-        let (leases, loading) = (self.leases.clone(), self.loading.clone());
-        let (beat, reconcile) = (end.clone(), stop.clone());
-        let every = self.options.reconcile;
-        tasks.spawn(async move { leases.run(beat).await });
-        tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
-        // These parts publish something about all tools, so they start when all are known.
-        let (errors, write, loading) = (self.errors.clone(), stop.clone(), self.loading.clone());
-        once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
-        let (publish, loading) = (stop.clone(), self.loading.clone());
-        once(tasks, stop, async move { loading.mostly_validated().await }, async move { publisher.run(publish).await });
-        let (tell, loading, peers) = (stop.clone(), self.loading.clone(), self.peers.clone());
-        once(tasks, stop, async move { loading.listed().await }, async move { peers.run(tell).await });
-        let loading = self.loading.clone();
-        once(tasks, stop, async move { loading.mostly_validated().await }, bootstrapping.run(stop.clone()));
-
-        let claim_loop = claim_loop.run(stop);
-        tokio::pin!(claim_loop);
+        let mut listing = pin!(self.list());
+        let mut claim_loop = pin!(self.claim_loop().run(stop));
         // Before the stop, a part whose task panicked stops the runner.
         let mut is_listed = false;
         let failed = loop {
@@ -256,6 +187,90 @@ impl Parts {
         stop.cancel();
         claim_loop.await;
         Err(failed)
+    }
+
+    /// Starts the parts that follow events, and those that publish what the events change.
+    fn spawn_followers(
+        &self,
+        tasks: &mut JoinSet<()>,
+        latest: EventNumber,
+        stop: &CancellationToken,
+        end: &CancellationToken,
+    ) {
+        let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
+        let bootstrap = Arc::new(BootstrapHints::default());
+        let publisher = CatalogPublisher::new(
+            self.store.clone(),
+            self.registry.clone(),
+            self.peers.clone(),
+            self.options.rcrt_compat,
+        );
+        let follower = EventFollower {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            loading: self.loading.clone(),
+            leases: self.leases.clone(),
+            hints: self.hints.clone(),
+            bootstrap: bootstrap.clone(),
+            publisher: publisher.clone(),
+            peers: self.peers.clone(),
+            triggers,
+        };
+        tasks.spawn(follower.run(latest, end.clone()));
+        let subscriptions =
+            Subscriptions { store: self.store.clone(), registry: self.registry.clone(), loading: self.loading.clone() };
+        tasks.spawn(subscriptions.run(events, stop.clone()));
+        let bootstrapping = Bootstrapping {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            hints: bootstrap,
+            pause: self.options.continuous_pause,
+            known: HashMap::new(),
+        };
+        // These parts publish something about all tools, so they start when all are known.
+        let (loading, publish) = (self.loading.clone(), stop.clone());
+        once(tasks, stop, async move { loading.mostly_validated().await }, async move { publisher.run(publish).await });
+        let loading = self.loading.clone();
+        once(tasks, stop, async move { loading.mostly_validated().await }, bootstrapping.run(stop.clone()));
+    }
+
+    /// Starts the parts that work at intervals.
+    fn spawn_checks(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, end: &CancellationToken) {
+        let (leases, beat) = (self.leases.clone(), end.clone());
+        tasks.spawn(async move { leases.run(beat).await });
+        let (readiness, every, look_again) = (self.readiness.clone(), self.options.readiness, stop.clone());
+        tasks.spawn(async move { readiness.run(every, look_again).await });
+        let (loading, every, reconcile) = (self.loading.clone(), self.options.reconcile, stop.clone());
+        tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
+        // These write something about all tools, so they start when all are known.
+        let (loading, errors, write) = (self.loading.clone(), self.errors.clone(), stop.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
+        let (loading, peers, announce) = (self.loading.clone(), self.peers.clone(), stop.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { peers.run(announce).await });
+    }
+
+    fn claim_loop(&self) -> ClaimLoop {
+        let cpu_bound = SlotPool::new(self.options.max_calls, self.options.max_calls_per_tool);
+        let most_waiting = self.options.max_waiting;
+        let io_bound = SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
+        let calls = Arc::new(Calls {
+            call_runner: self.call_runner.clone(),
+            hints: self.hints.clone(),
+            slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
+            max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
+            tasks: TaskTracker::new(),
+            promised: TaskTracker::new(),
+            abandon_uncommitted: CancellationToken::new(),
+            waiting: Arc::default(),
+            ended: Notify::new(),
+            dropped: CancellationToken::new(),
+        });
+        ClaimLoop {
+            calls,
+            pacer: ClaimPacer::new(self.options.max_calls),
+            poll: self.options.poll,
+            drain: self.options.drain,
+        }
     }
 
     async fn list(&self) -> Result<(), StoreError> {
