@@ -14,7 +14,7 @@ use deno_core::error::CoreError;
 use deno_crypto::rand::{RngCore, thread_rng};
 use nix::libc;
 use nix::unistd::{Pid, dup2, dup2_stderr};
-use rcrt_jail::walls::parent_death;
+use rcrt_jail::protections::process;
 use rcrt_sandbox::protocol::{Begin, ForkRequest, Frame, SOCKET_FD, write_frame};
 
 use crate::engine::{self, Isolate};
@@ -35,7 +35,7 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     // Signals from a terminal must not reach workers.
     let _ = nix::unistd::setsid();
     // Optional: the socket also closes when the parent dies.
-    let _ = parent_death::apply();
+    let _ = process::die_with_parent();
     force_utc();
     engine::start(true);
     let (link, stop) = (Link::default(), Stop::default());

@@ -4,8 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::libc;
-use rcrt_jail::walls::seccomp::rules::Argument;
-use rcrt_jail::walls::seccomp::{SeccompAction, install, rules};
+use rcrt_jail::protections::seccomp::rules::Argument;
+use rcrt_jail::protections::seccomp::{SeccompAction, install, rules};
 
 /// Not a whole system call: only forking a process as a sibling of its parent.
 const COPIES: &str = "copies";

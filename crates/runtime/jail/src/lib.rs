@@ -1,15 +1,15 @@
-//! Restrictions around processes: those that a process applies to itself (`walls`, one file each),
+//! Restrictions around processes: those that a process applies to itself (`protections`),
 //! control groups, which are set from outside (`cgroup`), and programs that run under all of them
 //! (`command`).
 //!
 //! It does not depend on an engine, a tool or a store, and it sets no policy: its users decide what
 //! a process can see and use.
 //!
-//! Begin with `walls/mod.rs`, `command/mod.rs` and `cgroup/mod.rs`.
+//! Begin with `protections/mod.rs`, `command/mod.rs` and `cgroup/mod.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod cgroup;
 pub mod command;
 #[cfg(target_os = "linux")]
-pub mod walls;
+pub mod protections;

@@ -75,6 +75,28 @@ pub mod names {
     pub const NO_CORE_DUMPS: &str = "no core dumps";
     pub const PARENT_DEATH: &str = "parent death signal";
     pub const LOW_PRIORITY: &str = "low priority";
+    /// All that a worker applies to itself.
+    pub const OF_THE_WORKER: [&str; 18] = [
+        DESCRIPTORS,
+        PRIVILEGES,
+        CAPABILITIES,
+        ORDINARY_USER,
+        USER_NAMESPACE,
+        MOUNT_NAMESPACE,
+        PROCESS_NAMESPACE,
+        IPC_NAMESPACE,
+        HOST_NAME_NAMESPACE,
+        NETWORK_NAMESPACE,
+        CGROUP_NAMESPACE,
+        EMPTY_ROOT,
+        LANDLOCK,
+        SECCOMP,
+        RESOURCE_LIMITS,
+        NO_CORE_DUMPS,
+        PARENT_DEATH,
+        LOW_PRIORITY,
+    ];
+
     // Applied by the parent to each worker.
     /// RLIMIT_DATA, which the parent sets for each call.
     pub const MEMORY_CEILING: &str = "memory ceiling";

@@ -16,7 +16,7 @@ fn main() -> std::process::ExitCode {
 #[cfg(target_os = "linux")]
 fn refuse(calls: &str) {
     use nix::libc;
-    use rcrt_jail::walls::seccomp::{SeccompAction, install, rules};
+    use rcrt_jail::protections::seccomp::{SeccompAction, install, rules};
     let numbers: Vec<i64> = calls
         .split(',')
         .map(|name| match name {

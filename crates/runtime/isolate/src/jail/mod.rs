@@ -13,11 +13,11 @@ use rcrt_sandbox::level::names;
 use rcrt_sandbox::protocol::{Protection, ProtectionState};
 
 #[cfg(target_os = "linux")]
-use linux as walls;
+use linux as platform;
 #[cfg(not(target_os = "linux"))]
-use unsupported as walls;
+use unsupported as platform;
 
-pub use walls::{OwnMemory, OwnProcFolder};
+pub use platform::{OwnMemory, OwnProcFolder};
 
 use crate::WorkerError;
 
@@ -26,18 +26,18 @@ use crate::WorkerError;
 /// is a new process, and the function returns only there; the calling process stays outside as its
 /// keeper. Descriptors from `first_foreign` on do not belong to this process.
 pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
-    walls::enter(socket, first_foreign)
+    platform::enter(socket, first_foreign)
 }
 
 /// In a new child, before its threads start: makes it exit with its parent.
 pub fn enter_child(socket: &UnixStream, protections: &mut [Protection]) {
-    update(protections, names::PARENT_DEATH, walls::enter_child(socket));
+    update(protections, names::PARENT_DEATH, platform::enter_child(socket));
 }
 
 /// The last restriction on files. Until then a process and its children can open their own `/proc`
 /// entries. It applies to the calling thread and those that it starts.
 pub fn close_files(kept: OwnProcFolder, protections: &mut [Protection]) -> OwnMemory {
-    let (memory, landlock) = walls::close_files(kept);
+    let (memory, landlock) = platform::close_files(kept);
     update(protections, names::LANDLOCK, landlock);
     memory
 }
@@ -45,7 +45,7 @@ pub fn close_files(kept: OwnProcFolder, protections: &mut [Protection]) -> OwnMe
 /// Call it when all threads of the process have started, and before any tool code: no further
 /// thread can start.
 pub fn seal(protections: &mut [Protection]) {
-    let sealed = walls::seal();
+    let sealed = platform::seal();
     update(protections, names::SECCOMP, sealed);
 }
 

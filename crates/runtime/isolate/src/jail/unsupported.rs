@@ -8,27 +8,6 @@ use rcrt_sandbox::protocol::{Frame, Protection, write_frame};
 use super::named;
 use crate::WorkerError;
 
-const WALLS: [&str; 18] = [
-    names::DESCRIPTORS,
-    names::PRIVILEGES,
-    names::CAPABILITIES,
-    names::ORDINARY_USER,
-    names::USER_NAMESPACE,
-    names::MOUNT_NAMESPACE,
-    names::PROCESS_NAMESPACE,
-    names::IPC_NAMESPACE,
-    names::HOST_NAME_NAMESPACE,
-    names::NETWORK_NAMESPACE,
-    names::CGROUP_NAMESPACE,
-    names::EMPTY_ROOT,
-    names::LANDLOCK,
-    names::SECCOMP,
-    names::RESOURCE_LIMITS,
-    names::NO_CORE_DUMPS,
-    names::PARENT_DEATH,
-    names::LOW_PRIORITY,
-];
-
 pub struct OwnProcFolder;
 
 #[derive(Default)]
@@ -60,5 +39,5 @@ pub fn seal() -> Result<(), String> {
 
 pub fn enter(socket: &mut UnixStream, _first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
     write_frame(socket, &Frame::process(std::process::id()))?;
-    Ok((WALLS.map(|name| named(name, Err("only on Linux".into()))).into(), OwnProcFolder))
+    Ok((names::OF_THE_WORKER.map(|name| named(name, Err("only on Linux".into()))).into(), OwnProcFolder))
 }

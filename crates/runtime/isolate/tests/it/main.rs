@@ -20,8 +20,8 @@ mod platform;
 mod pollution;
 mod processes;
 mod progress;
+mod protections;
 mod results;
 #[cfg(target_os = "linux")]
 mod takeover;
 mod timing;
-mod walls;

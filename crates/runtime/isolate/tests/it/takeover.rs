@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{block_on, function, invocation, run_in, shared, worker};
-use crate::walls::OF_THE_WORKER;
 use must::Must;
 
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
@@ -184,7 +183,7 @@ fn a_successful_attempt_is_detected() {
 
 #[test]
 fn takeover_runs_in_the_same_jail_as_a_worker() {
-    let states = |report: &Report| OF_THE_WORKER.map(|name| state(report, name));
+    let states = |report: &Report| names::OF_THE_WORKER.map(|name| state(report, name));
     let of_the_worker = states(shared().report());
     block_on(async {
         let sandbox = started(takeover(), Level::Strict).await.unwrap();

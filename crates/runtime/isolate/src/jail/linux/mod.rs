@@ -8,11 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
-use rcrt_jail::walls::namespaces::Namespaces;
-use rcrt_jail::walls::{
-    capabilities, core_dumps, descriptors, empty_root, keeper, landlock, no_new_privileges, ordinary_user,
-    parent_death, priority,
-};
+use rcrt_jail::protections::namespaces::Namespaces;
+use rcrt_jail::protections::{empty_root, keeper, landlock, privileges, process};
 use rcrt_sandbox::level::names;
 use rcrt_sandbox::protocol::{Frame, Protection, write_frame};
 use rustix::thread::CapabilitySet;
@@ -25,17 +22,17 @@ use crate::WorkerError;
 
 pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
     let parent = nix::unistd::getppid();
-    let descriptors = descriptors::close_from(first_foreign);
+    let descriptors = process::close_descriptors_from(first_foreign);
     // Opened while files can still be opened.
     let processes = own_memory::processes();
-    let goes_first = priority::go_first();
-    let privileges = no_new_privileges::apply();
-    let (namespaces, root, user) = if capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
+    let goes_first = process::raise_oom_score();
+    let privileges = privileges::forbid_new();
+    let (namespaces, root, user) = if privileges::held_capabilities().contains(CapabilitySet::SYS_ADMIN) {
         // With the operator's privileges everything except the user namespace works even if the
         // kernel refuses that one.
         let mut namespaces = Namespaces::default().unshare_others();
         let root = empty_root::apply(&namespaces);
-        let user = ordinary_user::apply();
+        let user = privileges::become_ordinary_user();
         namespaces.unshare_user();
         (namespaces, root, user)
     } else {
@@ -43,14 +40,14 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
         namespaces.unshare_user();
         let namespaces = namespaces.unshare_others();
         let root = empty_root::apply(&namespaces);
-        (namespaces, root, ordinary_user::apply())
+        (namespaces, root, privileges::become_ordinary_user())
     };
     let limits = limits::apply(namespaces.user.is_ok());
-    let priority = priority::apply().and(goes_first);
-    let capabilities = capabilities::drop_all();
+    let priority = process::lower_priority().and(goes_first);
+    let capabilities = privileges::drop_capabilities();
     // After every change of credentials, which resets both.
-    let core_dumps = core_dumps::apply();
-    let death = parent_death::apply();
+    let core_dumps = process::forbid_core_dumps();
+    let death = process::die_with_parent();
     if nix::unistd::getppid() != parent {
         return Err(WorkerError::Orphan);
     }
@@ -88,7 +85,7 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
 pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
     // The previous child had the same socket and may have changed its mode.
     fcntl(socket, FcntlArg::F_SETFL(OFlag::empty())).map_err(|error| error.to_string())?;
-    parent_death::apply()
+    process::die_with_parent()
 }
 
 pub fn close_files(kept: OwnProcFolder) -> (OwnMemory, Result<(), String>) {
@@ -98,7 +95,7 @@ pub fn close_files(kept: OwnProcFolder) -> (OwnMemory, Result<(), String>) {
 /// The keeper mirrors how the worker ended, since the parent started the keeper.
 fn keep(child: Pid) -> i32 {
     // From here on only the child holds the socket and standard error.
-    let _ = descriptors::close_from(0);
+    let _ = process::close_descriptors_from(0);
     // Optional: nothing can communicate with the keeper anyway.
     let _ = seccomp::apply_to_keeper();
     keeper::mirror(child)

@@ -20,7 +20,7 @@ use rustix::thread::CapabilitySet;
 
 use super::mounts::Binds;
 use crate::command::FilesystemView;
-use crate::walls::{capabilities, keeper};
+use crate::protections::{keeper, privileges};
 
 /// The user and group inside the jail.
 const INSIDE: u32 = 1000;
@@ -40,7 +40,7 @@ pub enum Identity {
 impl Identity {
     /// Chooses by the privileges of this process.
     pub fn choose() -> Self {
-        if geteuid().is_root() && capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
+        if geteuid().is_root() && privileges::held_capabilities().contains(CapabilitySet::SYS_ADMIN) {
             return Self::Nobody;
         }
         Self::Same { user: geteuid(), group: getegid() }

@@ -4,7 +4,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::identity::Identity;
 use crate::command::CommandLimits;
-use crate::walls::namespaces::Namespaces;
+use crate::protections::namespaces::Namespaces;
 
 /// Limit on the descriptors of one process.
 const OPEN_FILES: u64 = 512;

@@ -10,7 +10,7 @@ use nix::mount::{MsFlags, mount};
 
 use super::mounts::{Binds, make_read_only};
 use crate::command::CommandSpec;
-use crate::walls::empty_root;
+use crate::protections::empty_root;
 
 /// A folder that exists on every system, where the new root is built. The files below it were
 /// opened before.

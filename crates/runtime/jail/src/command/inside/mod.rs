@@ -25,7 +25,7 @@ use serde::Deserialize;
 use super::CommandSpec;
 use super::helper_message::HelperMessage;
 use super::jail::Counted;
-use crate::walls::{core_dumps, descriptors, keeper, no_new_privileges, parent_death, priority};
+use crate::protections::{keeper, privileges, process};
 use identity::Identity;
 use jail_root::JailRoot;
 
@@ -70,14 +70,14 @@ fn tell(socket: &mut UnixStream, message: &HelperMessage) -> io::Result<()> {
 /// Returns in the first process of the jail. If a protection is missing, it returns the reason in
 /// the process that found it.
 fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
-    let named = |wall: &'static str| move |reason: String| format!("{wall}: {reason}");
-    descriptors::close_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
+    let named = |protection: &'static str| move |reason: String| format!("{protection}: {reason}");
+    process::close_descriptors_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
     fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("socket: {error}"))?;
     let Plan { order, counted } = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
     // If the machine runs out of memory, processes of a jail are killed first. This is optional.
-    let _ = priority::go_first();
-    let _ = priority::apply();
-    no_new_privileges::apply().map_err(named("no new privileges"))?;
+    let _ = process::raise_oom_score();
+    let _ = process::lower_priority();
+    privileges::forbid_new().map_err(named("no new privileges"))?;
     // Opened while this machine's files are visible.
     let processes = File::open("/proc").map_err(|error| format!("/proc: {error}"))?;
     let identity = Identity::choose();
@@ -101,10 +101,10 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     identity.become_it(&processes).map_err(named("ordinary user"))?;
     drop(processes);
     // A change of user resets this and the dumpable flag.
-    parent_death::apply().map_err(named("parent death signal"))?;
+    process::die_with_parent().map_err(named("parent death signal"))?;
     isolation::limit(&order.bounds).map_err(named("resource limits"))?;
-    crate::walls::capabilities::drop_all().map_err(named("no capabilities"))?;
-    core_dumps::apply().map_err(named("no core dumps"))?;
+    privileges::drop_capabilities().map_err(named("no capabilities"))?;
+    process::forbid_core_dumps().map_err(named("no core dumps"))?;
     // Optional: not every kernel has it, and files outside of the jail are not visible anyway.
     if let Err(reason) = landlock_rules::restrict(&order.view) {
         tracing::debug!(reason, "the jail runs without Landlock");

@@ -3,7 +3,7 @@
 //! process does not have already.
 
 use nix::libc;
-use rcrt_jail::walls::seccomp::rules::{Argument, Rules, always, when};
+use rcrt_jail::protections::seccomp::rules::{Argument, Rules, always, when};
 
 const ALWAYS: &[i64] = &[
     // The socket and other open descriptors. More cannot be opened.

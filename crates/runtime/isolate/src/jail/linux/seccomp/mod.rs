@@ -8,8 +8,8 @@ mod allowed;
 mod forbidden;
 
 use nix::libc;
-use rcrt_jail::walls::Outcome;
-use rcrt_jail::walls::seccomp::{SeccompAction, install};
+use rcrt_jail::protections::Outcome;
+use rcrt_jail::protections::seccomp::{SeccompAction, install};
 
 /// For the process that runs tool code, including threads that start later.
 pub fn apply() -> Outcome {

@@ -9,7 +9,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sig
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork as fork_process};
 
-use super::{Outcome, parent_death};
+use super::{Outcome, process};
 
 /// The exit code of a process that a signal killed is this plus the signal number, as in a shell.
 const SIGNALLED: i32 = 128;
@@ -34,7 +34,7 @@ pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -
         }
         ForkResult::Child => {
             drop(ours);
-            let death = parent_death::apply();
+            let death = process::die_with_parent();
             die_of_aborts()?;
             // The child cannot check whether the keeper is alive. It waits for the keeper's byte,
             // which arrives only if the keeper is alive, and only after its death would be noticed.

@@ -1,5 +1,6 @@
 //! System call filters. The callers choose the calls.
 
+pub mod denied;
 pub mod rules;
 
 use seccompiler::{BpfProgram, SeccompFilter, TargetArch, apply_filter_all_threads};

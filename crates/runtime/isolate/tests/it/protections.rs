@@ -45,27 +45,6 @@ fn no_op_is_reachable_from_any_global() {
     assert_eq!(found, json!([]));
 }
 
-pub const OF_THE_WORKER: [&str; 18] = [
-    names::DESCRIPTORS,
-    names::PRIVILEGES,
-    names::CAPABILITIES,
-    names::ORDINARY_USER,
-    names::USER_NAMESPACE,
-    names::MOUNT_NAMESPACE,
-    names::PROCESS_NAMESPACE,
-    names::IPC_NAMESPACE,
-    names::HOST_NAME_NAMESPACE,
-    names::NETWORK_NAMESPACE,
-    names::CGROUP_NAMESPACE,
-    names::EMPTY_ROOT,
-    names::LANDLOCK,
-    names::SECCOMP,
-    names::RESOURCE_LIMITS,
-    names::NO_CORE_DUMPS,
-    names::PARENT_DEATH,
-    names::LOW_PRIORITY,
-];
-
 /// Protections that every current Linux supports without privileges.
 const WITHOUT_ANY_RIGHTS: [&str; 8] = [
     names::DESCRIPTORS,
@@ -87,7 +66,7 @@ fn the_report_names_engine_and_protections() {
         report.protections.iter().map(|protection| (protection.name.as_str(), &protection.state)).collect();
     assert_eq!(found.len(), report.protections.len(), "a protection is reported twice: {:?}", report.protections);
     assert_eq!(report.missing(), []);
-    for name in OF_THE_WORKER {
+    for name in names::OF_THE_WORKER {
         assert!(found.contains_key(name), "{name}: {found:?}");
     }
     for name in WITHOUT_ANY_RIGHTS {
