@@ -7,16 +7,16 @@
 #![no_main]
 
 // Included by path, because their crate needs an HTTP stack.
-#[path = "../../crates/runtime/executors/src/vault/encoding.rs"]
+#[path = "../../crates/runtime/egress/src/vault/encoding.rs"]
 mod encoding;
-#[path = "../../crates/runtime/executors/src/vault/forms.rs"]
+#[path = "../../crates/runtime/egress/src/vault/forms.rs"]
 mod forms;
-#[path = "../../crates/runtime/executors/src/vault/redaction.rs"]
+#[path = "../../crates/runtime/egress/src/vault/redaction.rs"]
 #[allow(dead_code)]
 mod redaction;
-#[path = "../../crates/runtime/executors/src/vault/search.rs"]
+#[path = "../../crates/runtime/egress/src/vault/search.rs"]
 mod search;
-#[path = "../../crates/runtime/executors/src/vault/text_encoding.rs"]
+#[path = "../../crates/runtime/egress/src/vault/text_encoding.rs"]
 mod text_encoding;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 #![no_main]
 
 // Included by path, because its crate needs an HTTP stack.
-#[path = "../../crates/runtime/executors/src/egress/rules.rs"]
+#[path = "../../crates/runtime/egress/src/rules.rs"]
 #[allow(dead_code)]
 mod rules;
 

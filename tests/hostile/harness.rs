@@ -11,7 +11,7 @@ use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse,
 };
-use rcrt_executors::egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
+use rcrt_egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
 use rcrt_runner::{Runner, RunnerOptions};
 use rcrt_sandbox::{Sandbox, SandboxOptions, WorkerCommand};

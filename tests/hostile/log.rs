@@ -13,8 +13,7 @@ impl Log {
     /// Captures the log of this process from now on, at all levels for our own crates.
     pub fn start() -> Self {
         let log = Self::default();
-        let filter = "warn,breadcrumb=trace,validate=trace,typescript=trace,store=trace,sandbox=trace,executors=trace,\
-                      runner=trace,reqwest=trace,hyper=trace,hyper_util=trace,hickory_resolver=debug";
+        let filter = "warn,rcrt=trace,egress=trace,reqwest=trace,hyper=trace,hyper_util=trace,hickory_resolver=debug";
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::new(filter))
             .with_ansi(false)

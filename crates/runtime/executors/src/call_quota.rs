@@ -4,8 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rcrt_breadcrumb::{LimitName, LimitReached, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN};
-use rcrt_sandbox::OpError;
+use rcrt_breadcrumb::{LimitName, LimitReached, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, OpError};
 use serde_json::Value;
 
 /// How often one call can read a secret. Each read is written to the audit log.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, ErrorCode, Limits, Profiles, ToolDefinition, ToolFailure, ToolRequest};
+use rcrt_egress::{Origin, Vault};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{EffectGate, ProgressSink, TriggerChain, Vault};
+use crate::{EffectGate, TriggerChain};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -39,6 +40,17 @@ pub struct ToolCall {
     /// If it is still closed, only an executor that [waits for it](Executor::supports_speculation)
     /// gets the call.
     pub effect_gate: EffectGate,
+}
+
+impl From<&ToolCall> for Origin {
+    fn from(call: &ToolCall) -> Self {
+        Self {
+            owner_id: call.owner_id,
+            agent_id: call.request.agent_id,
+            tool_id: Some(call.tool_id),
+            call: Some(call.request.id),
+        }
+    }
 }
 
 /// How an attempt ended. The output is not yet checked against the tool's output schema.
@@ -134,4 +146,20 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Drops what was prepared for a tool version that was deleted or replaced.
     fn forget(&self, tool_id: Uuid, tool_version: i64);
+}
+
+/// Where a call reports its progress. Frequent calls are cheap: the reader samples the newest
+/// report.
+pub trait ProgressSink: Send + Sync + 'static {
+    /// `fraction` is from 0 to 1, or `None` if the tool cannot tell. The message is one line for a
+    /// person.
+    fn report(&self, fraction: Option<f64>, message: &str);
+}
+
+/// Discards all progress.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DiscardProgress;
+
+impl ProgressSink for DiscardProgress {
+    fn report(&self, _fraction: Option<f64>, _message: &str) {}
 }

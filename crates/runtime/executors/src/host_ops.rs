@@ -6,20 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Search, SearchMode,
-    Selector, StoreError, schema_names,
+    BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, FetchRequest,
+    FetchResponse, NewBreadcrumb, OpError, Search, SearchMode, Selector, StoreError, schema_names,
 };
-use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError};
+use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, Vault, trace};
+use rcrt_sandbox::ApiCall;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::call_quota::CallQuota;
-use crate::egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use crate::provenance::Provenance;
-use crate::vault::Redaction;
-use crate::{EffectGate, NeverOpened, ProgressSink, ToolCall, Vault, trace};
+use crate::{EffectGate, NeverOpened, ProgressSink, ToolCall};
 
 /// The host ops of one call, under its tool's permissions. They wait until the call's effect gate
 /// is open. They read what the agent that asked for the call can read. Writes are attributed to the

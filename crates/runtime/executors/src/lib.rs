@@ -1,36 +1,29 @@
 //! Runs tools: the [`Executor`] trait and one module for each kind. [`SandboxExecutor`] runs
 //! `tool.code.v1`; [`BuiltinExecutor`] and [`RestExecutor`] run `tool.v1`. Every request of a tool
-//! to the network goes through [`egress`], under the tool's permissions.
+//! to the network goes through [`rcrt_egress`], under the tool's permissions.
 //!
 //! It deliberately does not know the queue or leases. The runner decides what runs when, and writes
 //! the responses.
 //!
-//! Begin with `executor.rs` (the trait), `host_ops.rs` (what tool code can ask for) and
-//! `egress/fetch.rs`.
+//! Begin with `executor.rs` (the trait) and `host_ops.rs` (what tool code can ask for).
 
 pub mod builtin;
 mod call_quota;
 mod effect_gate;
-pub mod egress;
 mod executor;
 mod host_ops;
 mod load_check;
-mod progress;
 mod provenance;
 mod registry;
 pub mod rest;
 mod sandbox_executor;
-pub mod trace;
 mod trigger_chain;
-mod vault;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
 pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};
-pub use executor::{Executor, Hold, ToolCall, ToolOutput};
+pub use executor::{DiscardProgress, Executor, Hold, ProgressSink, ToolCall, ToolOutput};
 pub use host_ops::CallHostOps;
-pub use progress::{DiscardProgress, ProgressSink};
 pub use registry::Executors;
 pub use rest::RestExecutor;
 pub use sandbox_executor::SandboxExecutor;
 pub use trigger_chain::TriggerChain;
-pub use vault::{HeldSecret, Unsearchable, Vault};

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
-use rcrt_sandbox::{
-    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox, Script,
-    Task,
-};
+use rcrt_breadcrumb::{BodyStream, ErrorCode, FetchRequest, FetchResponse, Isolation, Limits, OpError, ToolFailure};
+use rcrt_sandbox::{ApiCall, HostOps, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

@@ -3,10 +3,11 @@
 
 use opentelemetry::Context;
 use rcrt_breadcrumb::{NewBreadcrumb, Profiles};
+use rcrt_egress::trace;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{ToolCall, TriggerChain, trace};
+use crate::{ToolCall, TriggerChain};
 
 /// The marks of the call that writes.
 pub(crate) struct Provenance {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{ErrorCode, Implementation, Isolation, Language, ToolCode, ToolDefinition, ToolFailure};
+use rcrt_egress::{Egress, NetRules};
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::egress::{Egress, NetRules};
 use crate::load_check;
 use crate::{CallHostOps, Executor, ToolCall, ToolOutput};
 

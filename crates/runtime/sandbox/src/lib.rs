@@ -38,10 +38,10 @@ mod zygote;
 
 pub use code_cache::CodeCache;
 pub use error::SandboxError;
-pub use host_ops::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect};
+pub use host_ops::{ApiCall, HostOps};
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
 pub use level::Level;
 pub use options::{CgroupUse, SandboxOptions, WorkerCommand};
-pub use rcrt_breadcrumb::Isolation;
+pub use rcrt_breadcrumb::{BodyStream, FetchRequest, FetchResponse, Isolation, OpError, Redirect};
 pub use report::{CgroupLocation, Protection, ProtectionState, Report};
 pub use sandbox::Sandbox;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use rcrt_executors::egress::DeniedHost;
+use rcrt_egress::DeniedHost;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeniedHosts {

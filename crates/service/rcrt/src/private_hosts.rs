@@ -1,7 +1,7 @@
 //! `--allow-private-host`, shared by the runner, the validation of tools, and webhooks.
 
 use clap::Args;
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct PrivateHosts {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use rcrt_validate::Author;
 use rcrt_validate::seed::Seed;
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};

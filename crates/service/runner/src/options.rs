@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use rcrt_breadcrumb::ToolRequest;
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use uuid::Uuid;
 
 use crate::execution::speculative_run::SMALL_RESULT;

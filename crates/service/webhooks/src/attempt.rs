@@ -5,10 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
-use rcrt_breadcrumb::{Delivery, Host};
-use rcrt_executors::Vault;
-use rcrt_executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
-use rcrt_sandbox::{FetchRequest, FetchResponse, OpError, Redirect};
+use rcrt_breadcrumb::{Delivery, FetchRequest, FetchResponse, Host, OpError, Redirect};
+use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
 use tokio::time::timeout;
 use url::Url;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::Utc;
 use metrics::{counter, gauge, histogram};
 use rcrt_breadcrumb::{Deliveries, Delivery, Settlement, StoreError};
-use rcrt_executors::egress::{Connections, Egress};
+use rcrt_egress::{Connections, Egress};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{DeliveryClaimRequest, Retention};
-use rcrt_executors::egress::{EgressOptions, PrivateHost};
+use rcrt_egress::{EgressOptions, PrivateHost};
 
 /// Time to write the result of an attempt that used its whole timeout.
 const LEASE_BEYOND_ATTEMPT: Duration = Duration::from_secs(30);

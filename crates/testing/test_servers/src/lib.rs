@@ -11,4 +11,5 @@
 pub mod dns;
 pub mod network;
 pub mod raw;
+pub mod service;
 pub mod tls;

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use axum::Router;
 use futures::TryStreamExt;
-use rcrt_breadcrumb::NetPermission;
-use rcrt_executors::Vault;
-use rcrt_executors::egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, PrivateHost, Resolver};
-use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
+use rcrt_breadcrumb::{BodyStream, FetchRequest, FetchResponse, NetPermission, OpError, Redirect};
+use rcrt_egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, PrivateHost, Resolver, Vault};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Identity, NewAgent, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
 };
-use rcrt_executors::{ToolCall, TriggerChain, Vault};
+use rcrt_egress::Vault;
+use rcrt_executors::{ToolCall, TriggerChain};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};

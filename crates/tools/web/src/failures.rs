@@ -1,7 +1,6 @@
 //! Failures, as callers see them.
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_sandbox::OpError;
+use rcrt_breadcrumb::{ErrorCode, OpError, ToolFailure};
 
 pub(crate) fn invalid(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorCode::InvalidArguments, message)

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_breadcrumb::{ErrorCode, FetchRequest, Redirect, ToolFailure};
+use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use rcrt_executors::ToolCall;
-use rcrt_executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
-use rcrt_sandbox::{FetchRequest, Redirect};
 use url::Url;
 
 use crate::failures::{failed, from_egress_error};

@@ -28,8 +28,8 @@ mod web_search;
 
 use std::sync::Arc;
 
+use rcrt_egress::Egress;
 use rcrt_executors::NativeTool;
-use rcrt_executors::egress::Egress;
 
 pub use search::{SearchProvider, SearchQuery, SearchResult};
 pub use settings::{SearchChoice, Settings};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{StoreError, ToolFailure};
-use rcrt_executors::egress::{Connections, Egress};
+use rcrt_egress::{Connections, Egress};
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_memory::WorkingMemory;
 use rcrt_memory::large_result::{ChunkedPage, PageLocation, truncate};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ToolDefinition, ToolFailure};
-use rcrt_executors::egress::{Connections, Egress};
+use rcrt_egress::{Connections, Egress};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};

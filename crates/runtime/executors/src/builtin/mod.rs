@@ -2,20 +2,16 @@
 //! "tool": "read_file"}`. Each tool is a [`NativeTool`] in the crate of its family. Time limits,
 //! cancellation and secrets are handled here for all of them.
 
-mod refusal;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
-use serde_json::{Map, Value};
+use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure, Violations};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{Executor, ToolCall, ToolOutput};
-
-pub use refusal::refused;
 
 /// The `implementation.type` that this executor runs.
 pub const KIND: &str = "builtin";
@@ -157,4 +153,11 @@ impl Executor for BuiltinExecutor {
     }
 
     fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}
+
+/// Reports invalid arguments: `InvalidArguments` with each violation, in the message and in the
+/// details as `{"violations": [{field, message}]}`.
+pub fn refused(violations: &Violations) -> ToolFailure {
+    ToolFailure::new(ErrorCode::InvalidArguments, violations.to_string())
+        .with_details(json!({"violations": violations.0}))
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
+use rcrt_breadcrumb::{BodyStream, ErrorCode, FetchRequest, FetchResponse, OpError, Redirect, ToolFailure};
+use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use serde_json::{Map, Value, json};
 use url::Url;
 use uuid::Uuid;
@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::large_responses::{LargeResponsePermit, LargeResponses, SMALL};
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
-use crate::egress::{Connections, Egress, EgressContext, NetRules, Origin};
 
 /// How many bytes of an error response's body the failure quotes.
 const EXCERPT: usize = 2048;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use rcrt_egress::Egress;
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::egress::Egress;
 use crate::{Executor, Hold, ToolCall, ToolOutput};
 
 use large_responses::LargeResponses;

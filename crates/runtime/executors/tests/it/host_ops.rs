@@ -4,9 +4,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get as on_get;
 use opentelemetry::trace::FutureExt;
-use rcrt_breadcrumb::{BreadcrumbQuery, NewBreadcrumb, NewSecret, Profile};
-use rcrt_executors::{CallHostOps, EffectGate, HeldSecret, ProgressSink, ToolCall, TriggerChain, Vault, trace};
-use rcrt_sandbox::{ApiCall, FetchRequest, HostOps, OpError, Redirect};
+use rcrt_breadcrumb::{BreadcrumbQuery, FetchRequest, NewBreadcrumb, NewSecret, OpError, Profile, Redirect};
+use rcrt_egress::{HeldSecret, Vault, trace};
+use rcrt_executors::{CallHostOps, EffectGate, ProgressSink, ToolCall, TriggerChain};
+use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

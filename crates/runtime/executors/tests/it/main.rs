@@ -1,20 +1,9 @@
-//! Executors through their public interface: the gate on real sockets, an HTTP tool, and the ops of
-//! tool code.
+//! Executors through their public interface: an HTTP tool, and the ops of tool code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // Tests say values in place and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
 mod chain;
-mod denied;
-mod gate;
-mod host;
 mod host_ops;
-mod log;
-mod malicious_servers;
-mod own;
-mod proxies;
-mod redirects;
-mod resolver;
 mod rest;
-mod secure;
-mod vault;
+mod secrets;

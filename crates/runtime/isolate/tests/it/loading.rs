@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{ToolDefinition, ToolFailure};
-use rcrt_executors::egress::{Egress, EgressOptions};
+use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::{Executor, SandboxExecutor};
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Breadcrumbs, EgressRecord, MAX_EGRESS_ENTRIES};
-use rcrt_executors::egress::{EgressLog, Logged};
+use rcrt_egress::{EgressLog, Logged};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use rcrt_executors::egress::Egress;
+use rcrt_egress::Egress;
 use rcrt_executors::{BuiltinExecutor, NativeTool};
 use rcrt_processes::DiskBounds;
 use rcrt_web::SearchChoice;

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rcrt_breadcrumb::Breadcrumbs;
-use rcrt_executors::egress::{Egress, EgressOptions};
+use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use rcrt_runner::{Runner, RunnerOptions};
 use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{Breadcrumbs, Deliveries};
-use rcrt_executors::egress::{DeniedHost, Egress, EgressOptions, PrivateHost};
+use rcrt_egress::{DeniedHost, Egress, EgressOptions, PrivateHost};
 use rcrt_webhooks::{Deliverer, DeliveryOptions};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rcrt_breadcrumb::StoreError;
+use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::Executor;
-use rcrt_executors::egress::{Egress, EgressOptions};
 use serde::Serialize;
 use uuid::Uuid;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use rcrt_validate::Author;
 use serde_json::json;
 

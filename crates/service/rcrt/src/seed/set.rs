@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use rcrt_breadcrumb::NewBreadcrumb;
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use rcrt_validate::Author;
 
 use super::find::SEED_TAG;

@@ -8,7 +8,8 @@ use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
     StoreError, ToolFailure, ToolRequest, UncommittedCall, Violation, Visibility,
 };
-use rcrt_executors::{EffectGate, ToolCall, ToolOutput, TriggerChain, Vault};
+use rcrt_egress::Vault;
+use rcrt_executors::{EffectGate, ToolCall, ToolOutput, TriggerChain};
 use rcrt_memory::WorkingMemory;
 use rcrt_memory::large_result::shorten;
 use rcrt_validate::Schema;

@@ -10,7 +10,8 @@ use rcrt_breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector,
     Sensitivity, StoreError, ToolRequest, ToolResponse, TtlType, Visibility, schema_names::TOOL_PROGRESS,
 };
-use rcrt_executors::{ProgressSink, TriggerChain, Vault};
+use rcrt_egress::Vault;
+use rcrt_executors::{ProgressSink, TriggerChain};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};

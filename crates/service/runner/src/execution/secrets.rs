@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{
     Breadcrumbs, ErrorCode, HostEntry, SecretInfo, SecretUnavailable, StoreError, ToolFailure, ToolRequest,
 };
-use rcrt_executors::{HeldSecret, Vault};
+use rcrt_egress::{HeldSecret, Vault};
 use serde_json::json;
 
 use crate::backoff::with_retries;

@@ -10,7 +10,7 @@ use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt};
 use opentelemetry::{Context, KeyValue, global};
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
-use rcrt_executors::trace;
+use rcrt_egress::trace;
 use uuid::Uuid;
 
 use crate::execution::stages::Stages;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rcrt_breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, Matcher, Profiles, ToolDefinition, ToolFailure, Violations, schema_names,
 };
+use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
-use rcrt_executors::egress::PrivateHost;
 use rcrt_validate::{Author, Budget, Schema};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! Validates a tool with the private hosts that the operator allows.
 
 use rcrt_breadcrumb::{HostEntry, NetPermission, ToolDefinition};
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use rcrt_validate::{Author, Finding, Report};
 
 /// Validates a tool as a runner with these `--allow-private-host` does: a finding about a host that

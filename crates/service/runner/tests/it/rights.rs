@@ -7,8 +7,8 @@ use rcrt_breadcrumb::{
     BreadcrumbChanges, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy, ToolFailure,
     ToolRequest, Visibility, schema_names,
 };
+use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::CallHostOps;
-use rcrt_executors::egress::{Egress, EgressOptions};
 use rcrt_sandbox::{ApiCall, HostOps};
 use rcrt_test_tenant::FailingStore;
 use serde_json::{Value, json};

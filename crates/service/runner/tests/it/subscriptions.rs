@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{NewBreadcrumb, ToolFailure};
+use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::CallHostOps;
-use rcrt_executors::egress::{Egress, EgressOptions};
 use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 use rcrt_breadcrumb::{ErrorCode, ResponseStatus, schema_names};
-use rcrt_executors::egress::PrivateHost;
+use rcrt_egress::PrivateHost;
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
 use serde_json::json;

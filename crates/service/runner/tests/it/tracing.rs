@@ -8,7 +8,7 @@ use opentelemetry::{Context, Value as Attribute, global};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_executors::trace;
+use rcrt_egress::trace;
 use serde_json::{Value, json};
 
 use crate::fake::Fake;

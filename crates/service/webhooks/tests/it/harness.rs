@@ -15,7 +15,7 @@ use rcrt_breadcrumb::{
     Breadcrumbs, Identity, NewAgent, NewBreadcrumb, NewWebhook, Profile, Role, Selector, Tenancy, WebhookInfo,
     WebhookSecret, Webhooks,
 };
-use rcrt_executors::egress::{Egress, EgressOptions, Resolver};
+use rcrt_egress::{Egress, EgressOptions, Resolver};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use rcrt_test_servers::network::{LOOPBACK, Names, serve};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use rcrt_breadcrumb::{EgressOutcome, WebhookState};
-use rcrt_executors::egress::{DeniedHost, EgressLog};
+use rcrt_egress::{DeniedHost, EgressLog};
 use rcrt_webhooks::DeliveryOptions;
 
 use crate::harness::{Delivering, HOST, Receiver, World, options, silent, status};

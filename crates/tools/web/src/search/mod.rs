@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_egress::{Connections, Egress, NetRules};
 use rcrt_executors::ToolCall;
-use rcrt_executors::egress::{Connections, Egress, NetRules};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;

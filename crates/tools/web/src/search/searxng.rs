@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Host, ToolFailure};
-use rcrt_executors::egress::NetRules;
+use rcrt_egress::NetRules;
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;

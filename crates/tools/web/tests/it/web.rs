@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{AccessList, ToolFailure};
-use rcrt_executors::{BuiltinExecutor, Executor, HeldSecret, ToolCall, ToolOutput, Vault};
+use rcrt_egress::{HeldSecret, Vault};
+use rcrt_executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
 use rcrt_test_servers::network::Network;
 use rcrt_test_servers::tls;
 use rcrt_test_tenant::{Tenant, seeded};

@@ -1,0 +1,72 @@
+//! A call's trace context: the spans of its side effects, and the `traceparent` that connects one
+//! request to the next. Without an exporter there are no spans, and the caller's context is passed
+//! on unchanged.
+//!
+//! Spans contain no data of a call: no arguments, no results, no paths and queries of URLs, no
+//! messages of errors.
+
+use std::borrow::Cow;
+
+use opentelemetry::trace::{
+    FutureExt, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId, TraceState,
+    Tracer,
+};
+use opentelemetry::{Context, KeyValue, global};
+use rcrt_breadcrumb::{OpError, Traceparent};
+
+/// The instrumentation scope of all spans and measures of this program.
+pub const SCOPE: &str = "rcrt";
+/// The class of a failure, as OpenTelemetry names the attribute.
+pub const ERROR_TYPE: &str = "error.type";
+
+/// The context of this `traceparent`; empty if it cannot be parsed.
+pub fn caller(traceparent: Option<&str>) -> Context {
+    let Some(caller) = traceparent.and_then(|text| text.parse::<Traceparent>().ok()) else { return Context::new() };
+    let flags = if caller.sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    let (trace, span) = (TraceId::from(caller.trace_id.get()), SpanId::from(caller.span_id.get()));
+    let context = SpanContext::new(trace, span, flags, true, TraceState::default());
+    Context::new().with_remote_span_context(context)
+}
+
+/// The `traceparent` of a context's span.
+pub fn traceparent(context: &Context) -> Option<Traceparent> {
+    let span = context.span();
+    let span = span.span_context();
+    Some(Traceparent {
+        trace_id: u128::from_be_bytes(span.trace_id().to_bytes()).try_into().ok()?,
+        span_id: u64::from_be_bytes(span.span_id().to_bytes()).try_into().ok()?,
+        sampled: span.is_sampled(),
+    })
+}
+
+/// Starts a child span. It ends when the last clone of the returned context is dropped.
+pub fn begin(parent: &Context, span: SpanBuilder) -> Context {
+    parent.with_span(global::tracer(SCOPE).build_with_context(span, parent))
+}
+
+/// Marks the span of this context as failed.
+pub fn failed(context: &Context, class: impl Into<Cow<'static, str>>) {
+    let span = context.span();
+    span.set_attribute(KeyValue::new(ERROR_TYPE, class.into()));
+    span.set_status(Status::error(""));
+}
+
+/// Performs a side effect of the current call in a span of its own.
+pub async fn op<T>(
+    name: impl Into<Cow<'static, str>>,
+    kind: SpanKind,
+    attributes: Vec<KeyValue>,
+    work: impl Future<Output = Result<T, OpError>>,
+) -> Result<T, OpError> {
+    let parent = Context::current();
+    // Outside of a call there is no parent span.
+    if !parent.span().span_context().is_valid() {
+        return work.await;
+    }
+    let context = begin(&parent, SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes));
+    let result = work.with_context(context.clone()).await;
+    if let Err(error) = &result {
+        failed(&context, error.name.clone());
+    }
+    result
+}
