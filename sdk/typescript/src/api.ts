@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** To the page */
+        /** Redirect to the page */
         get: operations["home"];
         put?: never;
         post?: never;
@@ -30,7 +30,8 @@ export interface paths {
         };
         /**
          * List grants
-         * @description Newest first: for a curator those of the tenant, for others those on records of their own making.
+         * @description Newest first. Curators get all grants of the tenant, other agents those on records that they
+         *     created.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -53,10 +54,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Open a record
-         * @description To an agent, of this tenant or another, or to all agents of a tenant. Curators may grant access, and so may the agent
-         *     that created the record. Access to a `tool.response.v1` is granted only by curators.
-         *     `read_full` opens what `read_context` does, too. Granting again adds to what was granted.
+         * Grant access to a record
+         * @description The grantee is an agent of this or another tenant, or all agents of a tenant. Curators can grant
+         *     access, and so can the agent that created the record. Only curators can grant access to a
+         *     `tool.response.v1`. `read_full` includes `read_context`. Another grant to the same grantee adds
+         *     its actions.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -77,8 +79,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Close a record again
-         * @description Takes these actions from the grantee. Holds at once; event streams that are open follow within two seconds.
+         * Revoke access to a record
+         * @description Takes these actions from the grantee at once. Open event streams follow within two seconds.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -99,7 +101,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The same, as RCRT's older clients ask for it
+         * The same, on the path that RCRT's older clients use
          * @description Roles: curator.
          */
         post: operations["admin_purge"];
@@ -123,8 +125,8 @@ export interface paths {
         get: operations["list_agents"];
         put?: never;
         /**
-         * Make an agent
-         * @description The key is shown this once; the store keeps only a hash.
+         * Create an agent
+         * @description The key is shown only once; the store has only a hash.
          *
          *     Roles: curator.
          */
@@ -150,16 +152,16 @@ export interface paths {
         put?: never;
         /**
          * Register an agent
-         * @description Makes an agent of an id of the caller's choice (its key is shown this once), or changes one: its roles, and its name
-         *     where one is given. A role that is taken away is gone from the agent's tokens at once; one that is added is in those
-         *     that it gets from then on.
+         * @description Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
+         *     roles, and if given the name, of an existing one. A removed role is removed from the agent's
+         *     tokens at once. An added role is in tokens that are issued later.
          *
          *     Roles: curator.
          */
         post: operations["register_agent"];
         /**
          * Delete an agent
-         * @description Its key and its tokens end with it.
+         * @description Its key and its tokens become invalid.
          *
          *     Roles: curator.
          */
@@ -179,8 +181,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Set the secret that an agent's deliveries are signed with
-         * @description For all of its webhooks, from now on. It is kept encrypted, and never shown.
+         * Set the secret that signs an agent's deliveries
+         * @description For all of its webhooks, from now on. It is stored encrypted and never shown.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -200,7 +202,7 @@ export interface paths {
         };
         /**
          * List an agent's webhooks
-         * @description With how their receivers do. The oldest first.
+         * @description With the state of their receivers. The oldest first.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -208,8 +210,8 @@ export interface paths {
         put?: never;
         /**
          * Post an agent's events to a URL
-         * @description Each event from now on is posted once, signed with the agent's secret, and again after growing pauses until the
-         *     receiver takes it. docs/webhooks.md tells how a receiver verifies it.
+         * @description Each event from now on is posted, signed with the agent's secret, and repeated with growing
+         *     pauses until the receiver accepts it. docs/webhooks.md describes how a receiver verifies it.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -232,7 +234,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description What waits for it, and its dead letters, end with it.
+         * @description Its queued deliveries and its dead letters are deleted with it.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -253,7 +255,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a webhook
-         * @description Nothing is posted, and no event is queued, until it is resumed. What waits stays.
+         * @description Until it is resumed, nothing is posted and no event is queued. Queued deliveries stay.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -275,7 +277,8 @@ export interface paths {
         put?: never;
         /**
          * Resume a webhook
-         * @description Also one that was paused because its receiver was gone. It goes on at once, with what waited.
+         * @description Also one that was paused because its receiver no longer exists. It continues at once, with the
+         *     queued deliveries.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -295,8 +298,8 @@ export interface paths {
         };
         /**
          * Read the egress log
-         * @description What tools and webhooks of the tenant asked of other servers, and what was refused: hosts, sizes and times, no paths,
-         *     headers or bodies. Entries appear some seconds after the request.
+         * @description The requests of tools and webhooks of the tenant to other servers, and the refused ones: hosts,
+         *     sizes and times, but no paths, headers or bodies. Entries appear some seconds after the request.
          *
          *     Roles: curator.
          */
@@ -304,7 +307,7 @@ export interface paths {
         put?: never;
         /**
          * Add to the egress log
-         * @description As runners do it that work over HTTP.
+         * @description For runners that work over HTTP.
          *
          *     Roles: curator, runner.
          */
@@ -326,9 +329,9 @@ export interface paths {
         put?: never;
         /**
          * Revoke tokens
-         * @description At once on this server, within seconds on others; event streams that were opened with such a token end. An agent
-         *     revokes its own tokens, a curator those of any agent of the tenant. The agent's key stays good: to end it, delete the
-         *     agent.
+         * @description At once on this server, within seconds on others. Event streams that were opened with such a
+         *     token close. An agent can revoke its own tokens, a curator those of any agent of the tenant. The
+         *     agent's key stays valid; to invalidate it, delete the agent.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -350,8 +353,8 @@ export interface paths {
         put?: never;
         /**
          * Get a token
-         * @description The agent's key proves who asks. A server started with open auth asks for no key; there an `agent_id` that is not
-         *     known is registered as an agent with all roles.
+         * @description The agent's key proves the caller's identity. A server with open auth needs no key. There, an
+         *     unknown `agent_id` is registered as an agent with all roles.
          */
         post: operations["get_token"];
         delete?: never;
@@ -369,7 +372,8 @@ export interface paths {
         };
         /**
          * List records
-         * @description Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all. `offset` has the next page.
+         * @description Latest change first. Without a `limit`, as many as one page holds, because RCRT's clients expect
+         *     all. `offset` gets the next page.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -377,9 +381,10 @@ export interface paths {
         put?: never;
         /**
          * Write a record
-         * @description A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`, the same key with the
-         *     same body gets the first answer again (and the header `Idempotency-Replayed: true`) for 24 hours. The header
-         *     `traceparent` (W3C Trace Context) goes into the context of a request that has none of its own.
+         * @description A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`,
+         *     the same key with the same body gets the first response again (and the header
+         *     `Idempotency-Replayed: true`) for 24 hours. The header `traceparent` (W3C Trace Context) is
+         *     copied into the context of a request that has none of its own.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -399,8 +404,9 @@ export interface paths {
         };
         /**
          * Read a record
-         * @description The short view, without owner, audit and TTL fields. Of a record that ends by its reads (`ttl_type` usage or hybrid) this
-         *     counts one, as the full view does; lists, searches, events and the history count none.
+         * @description The short view, without owner, audit and TTL fields. If the record expires by the number of its
+         *     reads (`ttl_type` usage or hybrid), this counts as one, as the full view does. Lists, searches,
+         *     events and the history do not count.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -409,7 +415,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a record
-         * @description With `If-Match`, only if it is at that version. A request that waits or runs is cancelled too.
+         * @description With `If-Match`, only if it is at that version. A request that is queued or running is also
+         *     cancelled.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -418,8 +425,8 @@ export interface paths {
         head?: never;
         /**
          * Change a record
-         * @description A field that is absent stays as it is; the context is replaced whole. `If-Match` must name the version that you
-         *     read: a stale one is refused (412) and changes nothing.
+         * @description An absent field keeps its value; the context is replaced as a whole. `If-Match` must name the
+         *     version that you read. An outdated version is refused (412) and nothing is changed.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -434,7 +441,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a record with everything
+         * Read a record with all fields
          * @description Roles: curator, emitter, subscriber, runner.
          */
         get: operations["get_full_breadcrumb"];
@@ -455,7 +462,7 @@ export interface paths {
         };
         /**
          * Read all versions of a record
-         * @description Newest first, the present one included.
+         * @description Newest first, including the current one.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -476,10 +483,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Search records by words and by meaning
-         * @description Best match first, each with its `score`. `hybrid` joins a full-text search over title, description, tags and context with the records
-         *     nearest in meaning (reciprocal rank fusion); it is the default where search by meaning is on, else `text` is. The header
-         *     `Search-Mode` tells how it was searched, `Search-Fallback` why by words only, when the model did not answer in time.
+         * Search records by text and by meaning
+         * @description Best match first, each with its `score`. `hybrid` combines a full-text search over title,
+         *     description, tags and context with the records nearest in meaning (reciprocal rank fusion). It
+         *     is the default if search by meaning is enabled, otherwise `text` is. The header `Search-Mode`
+         *     says how the search was done. `Search-Fallback` says why only text was searched if the model did
+         *     not respond in time.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -500,7 +509,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where a request stands
+         * Read the state of a request
          * @description Roles: curator, emitter, subscriber, runner.
          */
         get: operations["get_call"];
@@ -522,9 +531,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop a request
-         * @description One that waits is answered `Cancelled` at once; for one that runs, the runner is told. Cancelling a finished one
-         *     changes nothing.
+         * Cancel a request
+         * @description A queued one gets the response `Cancelled` at once. The runner of a running one is notified.
+         *     Cancelling a finished one changes nothing.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -545,8 +554,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Claim waiting calls
-         * @description The oldest first, at once: an empty list when none waits.
+         * Claim queued calls
+         * @description The oldest first. Returns at once, with an empty list if no call is queued.
          *
          *     Roles: curator, runner.
          */
@@ -567,7 +576,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer a call
+         * Complete a call
          * @description Writes the response and finishes the call, in one transaction.
          *
          *     Roles: curator, runner.
@@ -589,8 +598,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep leases
-         * @description Tells how each lease stands, in the order given.
+         * Extend leases
+         * @description Returns the state of each lease, in the order of the input.
          *
          *     Roles: curator, runner.
          */
@@ -611,7 +620,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a call back to the queue
+         * Return a call to the queue
          * @description Roles: curator, runner.
          */
         post: operations["release_call"];
@@ -632,7 +641,7 @@ export interface paths {
         put?: never;
         /**
          * Mark a claimed call as running
-         * @description From here on it is not silently run again.
+         * @description From then on it is repeated only if its `max_attempts` allows it.
          *
          *     Roles: curator, runner.
          */
@@ -652,8 +661,8 @@ export interface paths {
         };
         /**
          * List dead letters
-         * @description Deliveries that were given up, of all agents of the tenant; the newest first. A page may be shorter than `limit` where
-         *     payloads are large; the end is an empty one.
+         * @description Failed deliveries of all agents of the tenant, newest first. A page can be shorter than `limit`
+         *     if payloads are large; the last page is empty.
          *
          *     Roles: curator.
          */
@@ -701,7 +710,7 @@ export interface paths {
         put?: never;
         /**
          * Try a dead letter again
-         * @description As if it had never been tried, under the same `webhook-id`.
+         * @description The delivery is queued as if it were new, with the same `webhook-id`.
          *
          *     Roles: curator.
          */
@@ -771,8 +780,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The number of the newest event
-         * @description 0 when there is none. A stream that starts after it misses nothing from here on.
+         * Get the number of the newest event
+         * @description 0 if there is none. A stream that starts after this number misses nothing from then on.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -794,15 +803,17 @@ export interface paths {
         };
         /**
          * Follow events
-         * @description Server-sent events without end: one for each change of a record that the agent may see, with its number as `id:`. Who
-         *     names the last number it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. An
-         *     agent that has selectors hears what one of them means, and nothing else; `filters` and the other parameters narrow
-         *     this one stream further.
+         * @description An endless stream of server-sent events: one for each change of a record that the agent can see,
+         *     with its number as `id:`. A client that names the last number it saw (`Last-Event-ID`) gets each
+         *     later event once, in order. Without that number the stream starts now. If the agent has
+         *     selectors, the stream has only events that match one of them; `filters` and the other parameters
+         *     narrow this stream further.
          *
-         *     A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
-         *     with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
-         *     so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
-         *     stream ends with the token, when the token is revoked, and when the agent's roles change.
+         *     A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and
+         *     then every 15 seconds, with the number up to which all events were examined. Events are stored
+         *     for 7 days. A client that was away for longer gets `{"type":"missed","after":…,"first":…}`
+         *     before the next event; from the number `first` on nothing is missing. The stream closes when the
+         *     token expires or is revoked, and when the agent's roles change.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -826,8 +837,9 @@ export interface paths {
         put?: never;
         /**
          * Get a ticket for an event stream
-         * @description For browsers, whose `EventSource` sends no header: an address may end up in logs, and a ticket is worth nothing once it
-         *     was used. The stream is that of the token that this request was sent with, and ends with it.
+         * @description For browsers, whose `EventSource` sends no header. A URL can appear in logs, and a ticket is
+         *     useless after its first use. The stream has the rights of the token of this request, and closes
+         *     when that token expires.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -847,8 +859,8 @@ export interface paths {
         };
         /**
          * Is the server ready?
-         * @description `ok` when its database answers, as of a second ago at most: however many ask, the database is asked once in a second. A
-         *     server that is about to stop is answered `draining`.
+         * @description `ok` if its database responds. The result is at most one second old: with any number of callers,
+         *     there is one query per second. A server that is about to stop responds with `draining`.
          */
         get: operations["health"];
         put?: never;
@@ -868,7 +880,8 @@ export interface paths {
         };
         /**
          * Is the process alive?
-         * @description `ok` whenever it answers at all, whatever its database does: for who restarts processes that hang.
+         * @description `ok` whenever it responds at all, whatever the state of its database: for supervisors that
+         *     restart processes that hang.
          */
         get: operations["live"];
         put?: never;
@@ -889,9 +902,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take out ended records now
-         * @description Those of this tenant, instead of within the next seconds. Takes 20 seconds at most: `is_complete` tells whether more is
-         *     left.
+         * Delete expired records now
+         * @description Those of this tenant, instead of within the next seconds. Takes at most 20 seconds:
+         *     `is_complete` is false if more are left.
          *
          *     Roles: curator.
          */
@@ -910,8 +923,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the purging of ended records goes
-         * @description Readers never see an ended record; here is told how those of this tenant are taken out, over all servers and restarts.
+         * Get the statistics of the deletion of expired records
+         * @description Readers never see an expired record. These numbers say how those of this tenant are deleted,
+         *     over all servers and restarts.
          *
          *     Roles: curator.
          */
@@ -933,8 +947,8 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description With the operator's token, or the server's metrics token, all of them; with any other token, or none, those that name
-         *     nothing of a tenant's.
+         * @description All of them with the operator's token or the server's metrics token. With any other token or
+         *     none, only those that name nothing of a tenant.
          */
         get: operations["metrics"];
         put?: never;
@@ -971,17 +985,17 @@ export interface paths {
         };
         /**
          * List secrets by name, without their values
-         * @description With the hosts that each is bound to, whether tools may read it, and which tools may use it. All of them, or those of a scope
-         *     (`scope_type`, `scope_id`).
+         * @description With the hosts of each, whether tools can read it, and which tools can use it. All of them, or
+         *     those of a scope (`scope_type`, `scope_id`).
          *
          *     Roles: curator, runner.
          */
         get: operations["list_secrets"];
         put?: never;
         /**
-         * Keep a secret
-         * @description Tools use its value at the hosts that it is bound to, and do not read it, unless it is `readable`. No tool may use
-         *     it before it is granted.
+         * Store a secret
+         * @description Tools use its value at the hosts that it is bound to, but cannot read it unless it is
+         *     `readable`. A tool can use it only after it is granted.
          *
          *     Roles: curator.
          */
@@ -1002,7 +1016,8 @@ export interface paths {
         get?: never;
         /**
          * Change a secret
-         * @description A new value, other hosts, or whether tools may read it: what is named changes, the rest stays, and so do the grants.
+         * @description A new value, other hosts, or whether tools can read it. Absent fields and the grants stay
+         *     unchanged.
          *
          *     Roles: curator.
          */
@@ -1029,7 +1044,7 @@ export interface paths {
         put?: never;
         /**
          * Decrypt a secret
-         * @description Who asked, when, why and for which tool is written to the audit log.
+         * @description The audit log records the agent, the time, the reason and the tool.
          *
          *     Roles: curator, runner.
          */
@@ -1051,8 +1066,9 @@ export interface paths {
         put?: never;
         /**
          * Let a tool use a secret
-         * @description The grant belongs to the tool's record, and ends with it; another record that takes the name gets nothing. The same
-         *     grant again changes nothing. From then on only a curator may change or delete the record.
+         * @description The grant belongs to the tool's record and is deleted with it; another record with the same name
+         *     gets no access. Repeating a grant changes nothing. From then on only a curator can change or
+         *     delete the record.
          *
          *     Roles: curator.
          */
@@ -1074,8 +1090,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * End a grant
-         * @description For every call that begins from now on. A call that runs keeps what it was given.
+         * Revoke a grant
+         * @description For every call that starts from now on. A running call keeps its values.
          *
          *     Roles: curator.
          */
@@ -1100,8 +1116,8 @@ export interface paths {
         put?: never;
         /**
          * Add a selector
-         * @description From now on the agent's event streams, open ones too, carry only what one of its selectors means. An agent without
-         *     selectors hears everything that it may see.
+         * @description From now on the agent's event streams, including open ones, have only events that match one of
+         *     its selectors. An agent without selectors gets every event that it can see.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -1143,7 +1159,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** To the page, from where RCRT had it */
+        /** Redirect to the page, from its path in RCRT */
         get: operations["swagger"];
         put?: never;
         post?: never;
@@ -1189,24 +1205,26 @@ export interface paths {
         get: operations["get_tenant"];
         /**
          * Rename a tenant
-         * @description Or make it, like the `POST`.
+         * @description Or create it, like the `POST`.
          *
          *     Roles: curator.
          */
         put: operations["update_tenant"];
         /**
-         * Make a tenant
-         * @description With an id of the caller's choice; a tenant of that id that is there already is renamed. The operator may, and a
-         *     curator its own. A new tenant has one agent, whose key is in the answer. A runner works for one tenant: calls of the
-         *     new one wait until a runner is started for it (`rcrt runner` as an agent of that tenant).
+         * Create a tenant
+         * @description With an id of the caller's choice. An existing tenant with that id is renamed. Allowed for the
+         *     operator, and for a curator to rename its own tenant. A new tenant has one agent, whose key is
+         *     in the response. A runner works for one tenant: calls of the new one wait until a runner is
+         *     started for it (`rcrt runner` as an agent of that tenant).
          *
          *     Roles: curator.
          */
         post: operations["ensure_tenant"];
         /**
          * Delete a tenant
-         * @description Its agents are refused from now on; its rows go in the background. For the operator, and not for the tenant `default`,
-         *     the operator's own, one in which a runner is at work, or the last.
+         * @description Its agents are refused from now on; its rows are deleted in the background. Only for the
+         *     operator. The tenant `default`, the operator's own, one with an active runner and the last one
+         *     cannot be deleted.
          *
          *     Roles: curator.
          */
@@ -1224,11 +1242,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the tools on offer
-         * @description All that the caller's profile sees, by name; as `rcrt` also those that wait for something, each with what to do. As
-         *     `openai`, `anthropic` or `mcp` it is the list that goes to a model (or the result of `tools/list`): a name that a
-         *     format refuses is given as another one, which can be invoked as well; a tool whose input never is an object is left
-         *     out. Before the first runner of a tenant has looked at its tools, the lists are empty.
+         * List the offered tools
+         * @description All tools of the caller's profile, by name. The format `rcrt` also has the tools with missing
+         *     requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are lists for a
+         *     model (or the result of `tools/list`). A name that the format does not allow is replaced by
+         *     another one, which can be invoked too. A tool whose input is never an object is left out. The
+         *     lists are empty until the first runner of a tenant has loaded its tools.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -1249,9 +1268,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what the catalog says of a tool
-         * @description As `rcrt`, a tool that waits for something has `waits_for` and no `parameters`. The name is the tool's own, or the
-         *     one that it has in a format.
+         * Read the catalog entry of a tool
+         * @description In the format `rcrt`, a tool with missing requirements has `waits_for` and no `parameters`. The
+         *     name is the tool's own or its name in a format.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -1274,12 +1293,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Call a tool and wait for its answer
-         * @description Writes a `tool.request.v1` and waits for the `tool.response.v1`: the answer is its context, with status 200 also when
-         *     the tool failed (`status` says so). `Prefer: wait=<seconds>` says how long to wait (30 when absent, at most 60);
-         *     `Prefer: respond-async` is answered at once. When the time is up, or the server is about to end, the answer is 202:
-         *     the request stands, `Location` says where it is, a `POST` to the path in `cancel` cancels it, and the same call with
-         *     the same `Idempotency-Key` waits on.
+         * Call a tool and wait for its response
+         * @description Writes a `tool.request.v1` and waits for the `tool.response.v1`. The body is the context of that
+         *     record, with status 200 also if the tool failed (`status` says so). `Prefer: wait=<seconds>`
+         *     sets how long to wait (30 when absent, at most 60). With `Prefer: respond-async` the server does
+         *     not wait. If the time is up or the server is about to stop, the status is 202. The request is
+         *     then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
+         *     `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -1294,7 +1314,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The request stands, and its answer will come. */
+        /** @description The request is written, and its response will follow. */
         Accepted: {
             /**
              * @description `POST` to this path cancels the call.
@@ -1306,10 +1326,10 @@ export interface components {
              * @description The request's record.
              */
             request: string;
-            /** @description The answer will be tagged `request:<request_id>`. */
+            /** @description The response will have the tag `request:<request_id>`. */
             request_id: string;
         };
-        /** @description Actions to be granted or revoked. Exactly one grantee, and `action` or `actions`. */
+        /** @description Actions to grant or revoke. Names exactly one grantee, and either `action` or `actions`. */
         AclChange: {
             action?: components["schemas"]["Action"] | null;
             /** @description Several actions. */
@@ -1327,7 +1347,10 @@ export interface components {
              */
             grantee_owner_id?: string | null;
         };
-        /** @description A record opened to an agent (of whatever tenant), or to all agents of a tenant: one of the two is named. */
+        /**
+         * @description A grant on one record to an agent of any tenant, or to all agents of a tenant. Exactly one of
+         *     the two grantees is set.
+         */
         AclEntry: {
             actions: components["schemas"]["Action"][];
             /** Format: uuid */
@@ -1342,7 +1365,7 @@ export interface components {
             id: string;
         };
         /**
-         * @description What a grant opens.
+         * @description What a grant permits.
          * @enum {string}
          */
         Action: "read_context" | "read_full" | "update" | "delete" | "subscribe";
@@ -1354,35 +1377,39 @@ export interface components {
             name: string;
             /** Format: uuid */
             owner_id: string;
-            /** @description Which tools are kept from it; as it was made, for good. */
+            /** @description Which tools the agent can call. Set when the agent is created; it cannot be changed. */
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
         };
-        /** @description An agent of a chosen id: made, or changed where it is there. */
+        /** @description Creates an agent with a chosen id, or changes it if it exists. */
         AgentRegistration: {
-            /** @description Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id. */
+            /**
+             * @description Unique in its tenant; 1 to 200 characters. When absent, an existing agent keeps its name,
+             *     and a new agent's name is its id.
+             */
             name?: string | null;
             profile?: components["schemas"]["Profile"] | null;
-            /** @description All that it has from now on. */
+            /** @description Replaces all roles of the agent. */
             roles: components["schemas"]["Role"][];
         };
         /**
-         * @description The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool that
-         *     says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
+         * @description The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its
+         *     defaults: without hints, a tool is assumed to make destructive changes in the open world. The
+         *     runtime does not enforce them.
          */
         Annotations: {
             /**
-             * @description What it changes may be lost. Says nothing where it is read-only.
+             * @description It can destroy what it changes. Has no meaning for a read-only tool.
              * @default true
              */
             destructive: boolean;
             /**
-             * @description The same call again changes nothing more.
+             * @description Repeating the same call changes nothing further.
              * @default false
              */
             idempotent: boolean;
             /**
-             * @description It deals with things outside of this installation.
+             * @description It interacts with systems outside of this installation.
              * @default true
              */
             open_world: boolean;
@@ -1392,12 +1419,12 @@ export interface components {
              */
             read_only: boolean;
             /**
-             * @description For people.
+             * @description A title for people.
              * @default null
              */
             title: string | null;
         };
-        /** @description A record as the store has it, with everything (the *full* view). */
+        /** @description A complete record (the *full* view). */
         Breadcrumb: {
             /** @description SHA-256 of the context's JSON text, in hex. */
             checksum: string;
@@ -1420,12 +1447,13 @@ export interface components {
             owner_id: string;
             /**
              * Format: int64
-             * @description Of a record that ends by its reads (`ttl_type` usage or hybrid): how often it was read, this time included.
+             * @description How often the record was read, including this read. Only for `ttl_type` usage and hybrid.
              */
             read_count?: number | null;
             /**
              * Format: int64
-             * @description Of such a record: how many reads are left. With the last one it is gone.
+             * @description How many reads are left. The record expires with the last one. Only for `ttl_type` usage and
+             *     hybrid.
              */
             reads_left?: number | null;
             schema_name?: string | null;
@@ -1455,12 +1483,12 @@ export interface components {
              */
             version: number;
             visibility: components["schemas"]["Visibility"];
-            /** @description In the answer to a write: what the definition of its schema name warns of. */
+            /** @description In the result of a write: warnings from the definition of the record's schema name. */
             warnings?: components["schemas"]["Violation"][];
         };
         /**
-         * @description What a caller gives to change a record: a field that is absent stays as it is; the context is replaced whole.
-         *     Unknown fields are refused.
+         * @description The input to change a record. An absent field keeps its value. The context is replaced as a
+         *     whole. Unknown fields are refused.
          */
         BreadcrumbChanges: {
             context?: Record<string, unknown>;
@@ -1485,18 +1513,19 @@ export interface components {
             id: string;
             /**
              * Format: uuid
-             * @description The tenant, when it is another one, which shares the record.
+             * @description The tenant that shares the record, when it is not the caller's.
              */
             owner_id?: string | null;
             /**
-             * @description The record's `sensitivity` is `secret`: its context, which was asked for, is empty here. Who may read the record
-             *     reads it by id.
+             * @description The record's `sensitivity` is `secret`, so the requested context is empty here. Agents with
+             *     the right to read the record get it by id.
              */
             redacted?: boolean;
             schema_name?: string | null;
             /**
              * Format: double
-             * @description Of a search: how well it matches. Larger is better; only comparable within one answer.
+             * @description In a search: how well the record matches. Larger is better. Compare scores within one result
+             *     only.
              */
             score?: number | null;
             tags: string[];
@@ -1506,7 +1535,7 @@ export interface components {
             /** Format: int64 */
             version: number;
         };
-        /** @description One version of a record, as its history tells it. */
+        /** @description One version of a record in its history. */
         BreadcrumbVersion: {
             checksum: string;
             context: Record<string, unknown>;
@@ -1537,11 +1566,11 @@ export interface components {
             /** Format: int64 */
             version: number;
         };
-        /** @description Where a request stands. */
+        /** @description The state of a request's call. */
         Call: {
             /**
              * Format: int32
-             * @description How many attempts were started.
+             * @description Attempts that were started.
              */
             attempt: number;
             cancel_requested: boolean;
@@ -1556,7 +1585,7 @@ export interface components {
             request: string;
             /**
              * Format: uuid
-             * @description The response's record, once finished.
+             * @description The response record, once the call is finished.
              */
             response?: string | null;
             state: components["schemas"]["CallState"];
@@ -1564,58 +1593,61 @@ export interface components {
         };
         /** @enum {string} */
         CallState: "queued" | "claimed" | "running" | "finished";
-        /** @description All tools of a tenant, each name once, sorted by name. */
+        /** @description All tools of a tenant, sorted by name, without duplicate names. */
         Catalog: {
             tools: components["schemas"]["Registration"][];
             waiting: components["schemas"]["Waiting"][];
         };
-        /** @description A tool that can be called, or (it has `waits_for`) one that cannot be called yet. */
+        /** @description A tool that can be called, or (with `waits_for`) one that cannot be called yet. */
         CatalogEntry: components["schemas"]["Waiting"] | components["schemas"]["Registration"];
-        /** @description The answer to a change. */
+        /** @description The response to an update. */
         Changed: components["schemas"]["Breadcrumb"] & {
-            /** @description `true`: RCRT's clients look for it. */
+            /** @description `true`: RCRT's clients check it. */
             ok: boolean;
         };
         Claim: {
             /**
              * Format: int32
-             * @description Which attempt this would be, from 1.
+             * @description The number of this attempt, from 1.
              */
             attempt: number;
             lease: components["schemas"]["Lease"];
-            /** @description Of whoever wrote the request, and of the calls that led to it, as they stood when it was written. */
+            /**
+             * @description The profiles of the request's author and of the calls that led to it, as of when the request
+             *     was written.
+             */
             profiles?: components["schemas"]["Profiles"];
             /** Format: date-time */
             queued_at: string;
             /**
              * Format: date-time
-             * @description Since when this attempt could have been claimed: a retry waits for its time.
+             * @description When this attempt became claimable. A retry is not claimable at once.
              */
             ready_at?: string | null;
             request: components["schemas"]["Breadcrumb"];
             /**
              * Format: int64
-             * @description Milliseconds until the request's deadline, at the moment of the claim and by the database's clock.
+             * @description Milliseconds from the claim until the request's deadline, by the database's clock.
              */
             time_left_ms?: number | null;
         };
-        /** @description What a runner asks for when it has room. */
+        /** @description What a runner sends to claim calls when it has free slots. */
         ClaimRequest: {
-            /** @description Tools that this runner has no room for now. */
+            /** @description Tools for which this runner has no free slot now. */
             except_tools?: string[];
             /**
              * Format: int64
-             * @description How long the lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
+             * @description How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
              */
             lease_ms: number;
             /**
              * Format: int32
-             * @description How many calls at most, 1 to 100. The oldest come first.
+             * @description The maximum number of calls, 1 to 100. The oldest calls come first.
              */
             limit: number;
             /**
              * Format: uuid
-             * @description This runner process.
+             * @description Identifies the runner process.
              */
             runner_id: string;
         };
@@ -1624,7 +1656,7 @@ export interface components {
             /** @description The `tool.response.v1` record. */
             response: components["schemas"]["NewBreadcrumb"];
         };
-        /** @description The response's record. */
+        /** @description The id of the response's record. */
         Completed: {
             /** Format: uuid */
             id: string;
@@ -1634,18 +1666,18 @@ export interface components {
             op: components["schemas"]["MatchOp"];
             /** @description `$.a.b`, `$.items[0].name`. */
             path: string;
-            /** @description What the operator compares with. `exists` takes `true` (the default) or `false`. */
+            /** @description The operand. `exists` takes `true` (the default) or `false`. */
             value?: Record<string, unknown>;
         };
-        /** @description The answer to a create. */
+        /** @description The result of a create. */
         Created: {
             /** Format: uuid */
             id: string;
-            /** @description True when this answer was given before, to the same `Idempotency-Key` and body. */
+            /** @description True when this is the result of an earlier create with the same `Idempotency-Key` and body. */
             replayed?: boolean;
             /** Format: int64 */
             version: number;
-            /** @description What the definition of the record's schema name warns of. The record was written. */
+            /** @description Warnings from the definition of the record's schema name. The record was written. */
             warnings?: components["schemas"]["Violation"][];
         };
         /** @description A delivery that was given up. */
@@ -1664,9 +1696,9 @@ export interface components {
              * @description The `webhook-id` of its attempts, also of those after a retry.
              */
             id: string;
-            /** @description What came of the last attempt. */
+            /** @description The error of the last attempt. */
             last_error: string;
-            /** @description The event, as it was posted. */
+            /** @description The event that was posted. */
             payload: Record<string, unknown>;
             url: string;
             /** Format: uuid */
@@ -1677,24 +1709,28 @@ export interface components {
             reason: string;
             /**
              * Format: uuid
-             * @description The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out.
+             * @description The record of the tool that will use it; the secret must be granted to it. Only a curator
+             *     can omit it.
              */
             tool_id?: string | null;
         };
-        /** @description What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.) */
+        /**
+         * @description The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as
+         *     JSON.)
+         */
         Done: {
             ok: boolean;
         };
-        /** @description One line of the log. */
+        /** @description One entry of the log. */
         EgressEntry: components["schemas"]["EgressRecord"] & {
             /**
              * Format: int64
-             * @description Its place in the log; later entries have higher ones.
+             * @description Later entries have larger ids.
              */
             id: number;
         };
         /**
-         * @description How a request through the gate ended.
+         * @description The outcome of a request through the gate.
          * @enum {string}
          */
         EgressOutcome: "answered" | "refused" | "failed";
@@ -1704,25 +1740,25 @@ export interface components {
             entries: components["schemas"]["EgressEntry"][];
             /**
              * Format: int64
-             * @description What `before` is to be for the next page; absent on the last one.
+             * @description The value of `before` for the next page; absent on the last one.
              */
             next?: number | null;
         };
-        /** @description One request through the gate. A redirect that is followed is a request of its own. */
+        /** @description One request through the gate. Each followed redirect is a separate request. */
         EgressRecord: {
             /**
              * Format: uuid
-             * @description Who asked for the call.
+             * @description The agent that asked for the call.
              */
             agent_id?: string | null;
             /**
              * Format: date-time
-             * @description When it was begun.
+             * @description When the request started.
              */
             at: string;
             /**
              * Format: int64
-             * @description Bytes of the answer's body that were read, as they came.
+             * @description Bytes read of the response's body, as received.
              */
             bytes_in: number;
             /**
@@ -1732,17 +1768,17 @@ export interface components {
             bytes_out: number;
             /**
              * Format: uuid
-             * @description The `tool.request.v1` record of the call; of a delivery its id.
+             * @description The `tool.request.v1` record of the call. For a webhook delivery, the delivery's id.
              */
             call?: string | null;
             /**
              * Format: int64
-             * @description Until the answer's body was read or left, in milliseconds.
+             * @description Time until the response's body was read or abandoned, in milliseconds.
              */
             duration_ms: number;
-            /** @description As it was judged: a lower-case name or an address. */
+            /** @description The host that was checked: a lower-case name or an address. */
             host: string;
-            /** @description `GET` and so on; `_OTHER` for methods that no standard names. */
+            /** @description `GET` and so on; `_OTHER` for non-standard methods. */
             method: string;
             outcome: components["schemas"]["EgressOutcome"];
             /** Format: int32 */
@@ -1751,7 +1787,7 @@ export interface components {
             reason?: string | null;
             /**
              * Format: int32
-             * @description The HTTP status of the answer.
+             * @description The HTTP status of the response.
              */
             status?: number | null;
             /** @description The tool's name; `webhooks` for deliveries to webhooks. */
@@ -1766,7 +1802,7 @@ export interface components {
             /** @description At most 1000. */
             entries: components["schemas"]["EgressRecord"][];
         };
-        /** @description How many there were. */
+        /** @description How many were deleted. */
         Emptied: {
             /** Format: int64 */
             deleted: number;
@@ -1779,8 +1815,8 @@ export interface components {
         ErrorCode: "ToolNotFound" | "InvalidArguments" | "PermissionDenied" | "Timeout" | "ResourceExhausted" | "ExecutionFailed" | "InvalidOutput" | "Cancelled";
         /**
          * Format: int64
-         * @description An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number
-         *     it saw gets every later event once, in order.
+         * @description An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names
+         *     the last number it saw receives every later event once, in order.
          */
         EventNumber: number;
         GiveBack: {
@@ -1792,12 +1828,12 @@ export interface components {
             agent_id: string;
             /**
              * Format: int64
-             * @description When the token ends, in seconds since 1970.
+             * @description When the token expires, in seconds since 1970.
              */
             exp: number;
             /**
              * Format: int64
-             * @description Seconds until then, for callers whose clock is not ours.
+             * @description Seconds until then, for callers whose clock differs from the server's.
              */
             expires_in: number;
             /** Format: uuid */
@@ -1812,18 +1848,18 @@ export interface components {
             id: string;
         };
         /**
-         * @description A tool that was given a secret. The grant belongs to the tool's record, and ends with it: another record that
-         *     takes the name gets nothing.
+         * @description A tool that can use a secret. The grant belongs to the tool's record and ends with it: another
+         *     record that takes the name has no grant.
          */
         GrantedTool: {
             /** Format: date-time */
             granted_at: string;
             /**
              * Format: uuid
-             * @description The agent that gave it.
+             * @description The agent that made the grant.
              */
             granted_by: string;
-            /** @description The name that the record has now. */
+            /** @description The current name of the record. */
             tool: string;
             /**
              * Format: uuid
@@ -1832,8 +1868,9 @@ export interface components {
             tool_id: string;
             /**
              * Format: int64
-             * @description The record's version at the grant. An older one that runs in its place gets nothing: from the grant on only
-             *     curators change the record, so no code uses the secret that a curator has not given it to.
+             * @description The record's version when the grant was made. An older version that runs does not receive
+             *     the secret. From the grant on only curators can change the record, so a curator has approved
+             *     all code that uses the secret.
              */
             tool_version: number;
         };
@@ -1846,116 +1883,119 @@ export interface components {
         Heartbeat: {
             /**
              * Format: int64
-             * @description How long each lease lasts from now, in milliseconds, 1,000 to 600,000.
+             * @description The new duration of each lease in milliseconds, counted from now, 1,000 to 600,000.
              */
             lease_ms: number;
             /** @description At most 1,000. */
             leases: components["schemas"]["Lease"][];
         };
-        /** @description What a heartbeat learns about one lease. */
+        /** @description The result of a heartbeat for one lease. */
         HeldLease: {
             lease: components["schemas"]["Lease"];
             status: components["schemas"]["LeaseStatus"];
         };
-        /** @description What the purging of ended records came to. */
+        /** @description Statistics about the deletion of expired records. */
         HygieneReport: components["schemas"]["HygieneStats"] & {
-            /** @description Ended records are always taken out. */
+            /** @description Always true: expired records are always deleted. */
             hygiene_enabled: boolean;
             /**
              * Format: date-time
-             * @description When this was told.
+             * @description When these statistics were collected.
              */
             last_updated: string;
             /**
              * Format: int64
-             * @description Agents do not end by themselves here.
+             * @description Always 0: agents do not expire here.
              */
             total_agents_cleaned: number;
         };
-        /** @description What one run did. */
+        /** @description The result of one run. */
         HygieneRun: {
             /** Format: int64 */
             duration_ms: number;
             /**
              * Format: int64
-             * @description The other ended records.
+             * @description Other expired records.
              */
             expired_breadcrumbs_purged: number;
             /**
              * Format: int64
-             * @description Requests among the ended records that were tagged `health:check`.
+             * @description Expired requests that were tagged `health:check`.
              */
             health_checks_purged: number;
-            /** @description False when more is left than one run may take: the next one goes on. */
+            /** @description False if one run could not delete everything. The next run continues. */
             is_complete: boolean;
         };
-        /** @description What a run did. */
+        /** @description The result of a run. */
         HygieneRunReport: components["schemas"]["HygieneRun"] & {
             message: string;
             /** Format: int64 */
             total_cleaned: number;
             triggered: boolean;
         };
-        /** @description What the purging of a tenant's ended records came to, over all servers and restarts. */
+        /** @description Totals of the deletion of a tenant's expired records, over all servers and restarts. */
         HygieneStats: {
             /**
              * Format: date-time
-             * @description The beginning and the end of the last run, and what it took out.
+             * @description When the last run started and ended, and what it deleted.
              */
             last_run_at?: string | null;
             /** Format: int64 */
             last_run_duration_ms: number;
             /**
              * Format: int32
-             * @description 1 when the last run did not come to its end.
+             * @description 1 if the last run failed.
              */
             last_run_errors: number;
             /** Format: int64 */
             last_run_purged: number;
             /**
              * Format: int64
-             * @description Runs that had something to take out, and those that somebody asked for.
+             * @description Runs that deleted something, and runs that were requested.
              */
             runs_completed: number;
             /** Format: int64 */
             total_breadcrumbs_purged: number;
             /**
              * Format: int64
-             * @description Records that have ended and wait to be taken out. Readers do not see them.
+             * @description Expired records that are not deleted yet. Readers do not see them.
              */
             waiting: number;
         };
         Invocation: {
             /**
              * Format: int64
-             * @description Milliseconds from now within which the request is answered, else `Timeout`.
+             * @description Milliseconds from now until the request gets the response `Timeout`.
              */
             deadline_ms?: number | null;
-            /** @description What the tool is called with; `{}` when absent. */
+            /** @description The input of the tool; `{}` when absent. */
             input?: Record<string, unknown>;
             /**
              * Format: int64
-             * @description How many characters of a result the caller takes at once.
+             * @description How many characters of a result the caller accepts at once.
              */
             max_result_chars?: number | null;
-            /** @description The model that will read the answer: it decides how long a result may be. */
+            /** @description The model that will read the response. It decides how long a result can be. */
             model?: string | null;
-            /** @description The caller's own id for the request; the answer is tagged `request:<requestId>`. */
+            /** @description The caller's own id for the request; the response has the tag `request:<requestId>`. */
             requestId?: string | null;
-            /** @description The conversation: a large result goes to its working memory, in parts. */
+            /** @description The conversation. A large result is stored in its working memory, in chunks. */
             session?: string | null;
-            /** @description Where the request and its answer belong: the tag `workspace:…`, or the name after the colon. */
+            /**
+             * @description The workspace of the request and its response: the tag `workspace:…`, or the name after the
+             *     colon.
+             */
             workspace?: string | null;
         };
         /** @description The number of the newest event. */
         Latest: {
             number: components["schemas"]["EventNumber"];
         };
-        /** @description The right to run one call, until the lease ends. A store refuses whoever shows an old fence. */
+        /** @description The right to run one call until the lease ends. A store refuses writes with an old fence. */
         Lease: {
             /**
              * Format: int64
-             * @description Grows with every claim of this call.
+             * @description The fencing token. It grows with each claim of this call.
              */
             fence: number;
             /**
@@ -1975,11 +2015,11 @@ export interface components {
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
         };
-        /** @description A new agent with its key. The key is shown this once; the store keeps only a hash. */
+        /** @description A new agent with its key. The key is shown only once; the store has only a hash of it. */
         NewAgentKey: components["schemas"]["AgentInfo"] & {
             agent_key: string;
         };
-        /** @description What a caller gives to create a record. Unknown fields are refused. */
+        /** @description The input to create a record. Unknown fields are refused. */
         NewBreadcrumb: {
             context?: Record<string, unknown>;
             description?: string | null;
@@ -1991,12 +2031,12 @@ export interface components {
             title: string;
             /**
              * Format: date-time
-             * @description When the record ends, for `ttl_type` datetime (or none) and hybrid.
+             * @description When the record expires. For `ttl_type` datetime (or no `ttl_type`) and hybrid.
              */
             ttl?: string | null;
             /**
-             * @description `duration`: seconds above 0, or a text such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how often
-             *     the record can be read by its id (for usage and hybrid).
+             * @description `duration`: seconds above 0, or a string such as `"2h"` (for `ttl_type` duration and
+             *     hybrid). `max_reads`: how often the record can be read by id (for usage and hybrid).
              */
             ttl_config?: Record<string, unknown>;
             ttl_type?: components["schemas"]["TtlType"] | null;
@@ -2004,7 +2044,7 @@ export interface components {
         };
         /** @description The tool, by its record or by its name. */
         NewGrant: {
-            /** @description The tool's name, where one record alone has it. */
+            /** @description The tool's name, if exactly one record has it. */
             tool?: string | null;
             /**
              * Format: uuid
@@ -2013,23 +2053,30 @@ export interface components {
             tool_id?: string | null;
         };
         NewSecret: {
-            /** @description Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50. */
+            /**
+             * @description Where the value can be sent: `api.example.com`, `api.example.com:8443`, `*.example.com`; at
+             *     most 50.
+             */
             hosts?: string[];
             /**
-             * @description A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant. A
-             *     tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+             * @description A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at
+             *     most 200 characters; unique in its tenant. A tool's `required_secrets` can name it if it is
+             *     a letter or `_`, followed by letters, digits and `_`.
              */
             name: string;
-            /** @description Whether the code of a tool gets the value itself. Default: no, it gets a handle. */
+            /** @description Whether a tool's code receives the value itself. By default it receives a handle. */
             readable?: boolean;
             /**
              * Format: uuid
-             * @description Belongs to `scope_type`.
+             * @description The id that belongs to `scope_type`.
              */
             scope_id?: string | null;
-            /** @description A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100 characters. */
+            /**
+             * @description A label without effect on access: RCRT's clients say here what the secret is for. At most
+             *     100 characters.
+             */
             scope_type?: string | null;
-            /** @description 1 to 65,536 bytes; at least 8 where tools may not read it. */
+            /** @description 1 to 65,536 bytes; at least 8 if tools cannot read it. */
             value: string;
         };
         NewWebhook: {
@@ -2038,24 +2085,24 @@ export interface components {
             selector?: components["schemas"]["Selector"] | null;
             /**
              * Format: uri
-             * @description Absolute, http or https, without a user name or password; at most 2048 bytes. That it leads to the public internet is
-             *     judged at each delivery.
+             * @description An absolute http or https URL without a user name or password; at most 2048 bytes. Each
+             *     delivery checks that it leads to the public internet.
              */
             url: string;
         };
         /**
-         * @description An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
-         *     only.
+         * @description An RFC 9457 problem document. `code` is the stable name of the problem. The members after it
+         *     exist only for some codes.
          */
         Problem: {
             /**
              * Format: int64
-             * @description `version_conflict`: the version that the record is at.
+             * @description `version_conflict`: the current version of the record.
              */
             actual?: number | null;
             code: string;
             column?: number | null;
-            /** @description What went wrong with this request, and what would be right. */
+            /** @description What is wrong with this request, and what is expected. */
             detail: string;
             /**
              * Format: int64
@@ -2069,12 +2116,12 @@ export interface components {
             id?: string | null;
             /**
              * Format: int64
-             * @description `too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep.
+             * @description `too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant.
              */
             limit?: number | null;
-            /** @description `malformed_json`: where the reader stopped, from 1. */
+            /** @description `malformed_json`: the position of the error, counted from 1. */
             line?: number | null;
-            /** @description `tool_not_found`: names of tools that may have been meant. */
+            /** @description `tool_not_found`: similar names of tools. */
             nearest?: string[];
             /** @description `quota_exceeded`: which quota, `records` or `bytes`. */
             quota?: string | null;
@@ -2084,16 +2131,16 @@ export interface components {
              */
             status: number;
             title: string;
-            /** @description Where the code is explained: `/docs#problem-<code>`. */
+            /** @description The URL that explains the code: `/docs#problem-<code>`. */
             type: string;
             /**
              * Format: int64
-             * @description `quota_exceeded`: how much the tenant keeps.
+             * @description `quota_exceeded`: how much the tenant stores.
              */
             used?: number | null;
-            /** @description `invalid`: everything that is wrong with the input. */
+            /** @description `invalid`: all that is wrong with the input. */
             violations?: components["schemas"]["Violation"][];
-            /** @description `not_found`: the kind of thing that is not there. */
+            /** @description `not_found`: the kind of the thing that was not found. */
             what?: string | null;
         };
         /**
@@ -2102,11 +2149,11 @@ export interface components {
          */
         Profile: "main" | "subagent" | "scheduled" | "a2asynthesis";
         /**
-         * @description The profiles under which a request is made: its author's, and those of the calls that led to it. A tool is there
-         *     only where each of them allows it.
+         * @description The profiles of a request: its author's, and those of the calls that led to it. A tool can be
+         *     called only if each of them allows it.
          */
         Profiles: components["schemas"]["Profile"][];
-        /** @description What a purge did, as RCRT tells it. */
+        /** @description The result of a purge, as RCRT reports it. */
         PurgeReport: {
             /** Format: int64 */
             expired_purged: number;
@@ -2117,21 +2164,21 @@ export interface components {
             /** Format: int64 */
             ttl_purged: number;
         };
-        /** @description What became of a registration. */
+        /** @description The result of a registration. */
         Registered: {
-            /** @description Of a new agent its key, shown this once. */
+            /** @description The key of a new agent, shown only once. */
             agent_key?: string | null;
-            /** @description Whether the agent was not there before. */
+            /** @description Whether the agent is new. */
             created: boolean;
             ok: boolean;
         };
-        /** @description A tool that can be called, whatever runs it. */
+        /** @description A tool that can be called, of any source. */
         Registration: {
             annotations?: components["schemas"]["Annotations"];
-            /** @description For whoever chooses among tools. */
+            /** @description For people and models that choose a tool. */
             description?: string;
             name: string;
-            /** @description JSON Schema 2020-12 of the input. `true` admits everything. */
+            /** @description JSON Schema 2020-12 of the input. `true` accepts everything. */
             parameters: Record<string, unknown>;
             source: components["schemas"]["ToolSource"];
             /**
@@ -2141,28 +2188,28 @@ export interface components {
             tool_id: string;
             /**
              * Format: int64
-             * @description The version of that record that serves.
+             * @description The version of that record that runs.
              */
             tool_version: number;
         };
-        /** @description How a runner gives a call back. */
+        /** @description How a runner returns a call to the queue. */
         Release: "unstarted" | {
             /**
-             * @description It failed in a way that a retry may mend; not to be claimed again before this many milliseconds have passed.
-             *     Refused with [`crate::StoreError::Invalid`] when no attempt is left.
+             * @description The call failed, and a retry can succeed. It cannot be claimed again before this many
+             *     milliseconds have passed. Refused with [`crate::StoreError::Invalid`] if no attempt is left.
              */
             retry: {
                 /** Format: int64 */
                 after_ms: number;
             };
         };
-        /** @description It will be tried again. */
+        /** @description The delivery is queued again. */
         Requeued: {
             requeued: boolean;
         };
         /** @enum {string} */
         ResponseStatus: "success" | "error";
-        /** @description How many grants were changed: none, or one. */
+        /** @description The number of grants that were changed: zero or one. */
         Revoked: {
             /** Format: int64 */
             rows: number;
@@ -2173,7 +2220,7 @@ export interface components {
             agent_id: string;
             /**
              * Format: date-time
-             * @description All that were issued before this time.
+             * @description All tokens that were issued before this time.
              */
             issued_before?: string | null;
             /**
@@ -2184,54 +2231,55 @@ export interface components {
             ok: boolean;
         };
         /**
-         * @description Which tokens: `token` or `jti` for one, `all` for every token of an agent so far. With none of them: the token that
-         *     the request was sent with.
+         * @description Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of
+         *     them, the token of this request.
          */
         RevokeTokens: {
             /**
              * Format: uuid
-             * @description The agent of `jti` or `all`; the caller when absent. Others' tokens are revoked by curators.
+             * @description The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of
+             *     other agents.
              */
             agent_id?: string | null;
             /** @description `true`: all tokens of the agent that were issued before now. */
             all?: boolean;
             /**
              * Format: uuid
-             * @description The token's id, its claim `jti`.
+             * @description The id of the token, its claim `jti`.
              */
             jti?: string | null;
             /** @description The token itself. */
             token?: string | null;
         };
         /**
-         * @description What an agent may do. Roles add up.
+         * @description Which HTTP routes an agent can use. An agent can have several roles.
          * @enum {string}
          */
         Role: "curator" | "emitter" | "subscriber" | "runner";
-        /** @description What is to be different about a secret; the rest stays. Its grants stay in any case. */
+        /** @description The changes to a secret. Absent fields keep their values, and grants remain. */
         SecretChanges: {
-            /** @description In place of all hosts that it is bound to; `[]` binds it to none. */
+            /** @description Replaces all hosts. `[]` binds the secret to none. */
             hosts?: string[] | null;
             readable?: boolean | null;
-            /** @description A new value in place of the old one. */
+            /** @description Replaces the value. */
             value?: string | null;
         };
         /** @description A secret without its value. */
         SecretInfo: {
             /** Format: date-time */
             created_at: string;
-            /** @description Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none. */
+            /** @description Where the value can be sent: `host`, `host:port` or `*.host`. If empty, nowhere. */
             hosts: string[];
             /** Format: uuid */
             id: string;
             name: string;
-            /** @description Whether the code of a tool gets the value itself, and not only a handle for it. */
+            /** @description Whether a tool's code receives the value itself instead of a handle. */
             readable: boolean;
             /** Format: uuid */
             scope_id?: string | null;
-            /** @description What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing. */
+            /** @description A label from RCRT's clients, such as `global` or `workspace`. It has no effect on access. */
             scope_type?: string | null;
-            /** @description Who may use it, the oldest grant first. */
+            /** @description The tools that can use it, oldest grant first. */
             tools: components["schemas"]["GrantedTool"][];
             /** Format: date-time */
             updated_at: string;
@@ -2252,7 +2300,7 @@ export interface components {
             context_match?: components["schemas"]["ContextMatch"][] | null;
             schema_name?: string | null;
         };
-        /** @description A selector that an agent keeps: its event streams carry what one of its selectors means. */
+        /** @description A stored selector of an agent. Its event streams carry events that match one of its selectors. */
         SelectorSubscription: {
             /** Format: uuid */
             agent_id: string;
@@ -2274,32 +2322,32 @@ export interface components {
              */
             max_attempts: number;
         };
-        /** @description One message of a stream, as an SSE parser gives it. */
+        /** @description One message of a stream, as an SSE parser returns it. */
         StreamMessage: {
             /** @description As JSON text. */
             data: string;
-            /** @description The number to go on after; the last one counts where a message has none. */
+            /** @description The number after which to resume. If a message has none, the last one counts. */
             id?: string | null;
         };
         /** @description A ticket for one event stream. */
         StreamTicket: {
             /**
              * Format: int64
-             * @description Seconds in which the stream has to be opened.
+             * @description Seconds in which the stream must be opened.
              */
             expires_in: number;
-            /** @description Goes into the address of the stream: `/events/stream?ticket=…`. Good once. */
+            /** @description For the URL of the stream: `/events/stream?ticket=…`. Valid once. */
             ticket: string;
         };
-        /** @description A tag, as the description of the API has it; in Rust it is its text. */
+        /** @description A tag, as the OpenAPI document describes it. In Rust it is a string. */
         Tag: string;
-        /** @description A tenant, with what it keeps and may keep. */
+        /** @description A tenant, with its usage and its quotas. */
         TenantDetails: components["schemas"]["TenantInfo"] & {
             usage: components["schemas"]["TenantUsage"];
         };
-        /** @description A tenant that was made or renamed. */
+        /** @description A tenant that was created or renamed. */
         TenantDone: {
-            /** @description Whether it was not there before. */
+            /** @description Whether the tenant is new. */
             created: boolean;
             first_agent?: components["schemas"]["NewAgentKey"] | null;
             ok: boolean;
@@ -2316,35 +2364,35 @@ export interface components {
             name: string;
             quotas?: components["schemas"]["TenantQuotas"] | null;
         };
-        /** @description The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound. */
+        /** @description The quotas of one tenant. Absent or `null`: the operator's default for all tenants. 0: no quota. */
         TenantQuotas: {
             /**
              * Format: int64
-             * @description Bytes of contexts: of the records, and of old versions as they are stored.
+             * @description The most bytes of contexts: of the records, and of old versions as stored.
              */
             max_bytes?: number | null;
             /**
              * Format: int64
-             * @description Records.
+             * @description The most records.
              */
             max_records?: number | null;
         };
-        /** @description What a tenant keeps, and how much it may. */
+        /** @description How much a tenant stores, and its quotas. */
         TenantUsage: {
             /**
              * Format: int64
-             * @description Of contexts: of the records, and of old versions as they are stored. Those of a deleted record count until its
-             *     events are forgotten.
+             * @description Bytes of contexts: of the records, and of old versions as stored. Those of a deleted record
+             *     count until its events are deleted.
              */
             bytes: number;
             /**
              * Format: date-time
-             * @description Both were counted then, and what this server wrote since is added.
+             * @description When both were counted. Later writes of this server are added.
              */
             counted_at: string;
-            /** @description The bounds in force; `null`: none. */
+            /** @description The quotas in force; `null`: no quota. */
             in_force: components["schemas"]["TenantQuotas"];
-            /** @description The tenant's own bounds, as they were set. */
+            /** @description The tenant's own quotas, as set. */
             own: components["schemas"]["TenantQuotas"];
             /** Format: int64 */
             records: number;
@@ -2352,14 +2400,14 @@ export interface components {
         TokenRequest: {
             /**
              * Format: uuid
-             * @description The agent. May be left out in open mode only: a new id.
+             * @description The agent. Can be absent in open mode only: a new id.
              */
             agent_id?: string | null;
-            /** @description The agent's key, as it was shown when the agent was made. Not needed in open mode. */
+            /** @description The agent's key, as shown when the agent was created. Not needed in open mode. */
             agent_key?: string | null;
             /**
              * Format: uuid
-             * @description The tenant. May be left out in open mode only: the default tenant.
+             * @description The tenant. Can be absent in open mode only: the default tenant.
              */
             owner_id?: string | null;
             profile?: components["schemas"]["Profile"] | null;
@@ -2367,11 +2415,11 @@ export interface components {
             roles?: components["schemas"]["Role"][] | null;
             /**
              * Format: int64
-             * @description How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent.
+             * @description How long the token is valid in seconds, 1 to 2,592,000; 3,600 when absent.
              */
             ttl_sec?: number | null;
         };
-        /** @description As rcrt, openai, anthropic, mcp. */
+        /** @description In the format rcrt, openai, anthropic or mcp. */
         ToolInFormat: components["schemas"]["CatalogEntry"] | {
             function: {
                 description: string;
@@ -2390,7 +2438,7 @@ export interface components {
             inputSchema: Record<string, unknown>;
             name: string;
         };
-        /** @description As rcrt, openai, anthropic, mcp. */
+        /** @description In the format rcrt, openai, anthropic or mcp. */
         ToolList: components["schemas"]["Catalog"] | {
             function: {
                 description: string;
@@ -2420,8 +2468,8 @@ export interface components {
             execution_time_ms: number;
             is_retryable?: boolean | null;
             /**
-             * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`), and
-             *     what executors add.
+             * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
+             *     `tool_version`), and what executors add.
              */
             metadata?: Record<string, unknown>;
             output?: Record<string, unknown>;
@@ -2433,16 +2481,20 @@ export interface components {
         /** @description What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor. */
         ToolSource: string;
         /**
-         * @description How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last permitted
-         *     read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
+         * @description When a record expires: never; at the time `ttl`; `ttl_config.duration` after the write; after
+         *     its last permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first
+         *     (`hybrid`).
          * @enum {string}
          */
         TtlType: "never" | "datetime" | "duration" | "usage" | "hybrid";
-        /** @description One thing that is wrong with an input: where, and what would be right. */
+        /** @description One invalid field of an input, with what is accepted. */
         Violation: {
-            /** @description The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole. */
+            /**
+             * @description The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`). Empty
+             *     for the whole input.
+             */
             field: string;
-            /** @description What is wrong and what would be right, as a sentence for the caller. */
+            /** @description What is wrong and what is accepted, as a sentence for the caller. */
             message: string;
         };
         /** @enum {string} */
@@ -2453,7 +2505,7 @@ export interface components {
             source: components["schemas"]["ToolSource"];
             /** Format: uuid */
             tool_id: string;
-            /** @description What is missing, each a sentence for people that says what to do. */
+            /** @description What is missing. Each is a sentence that says what to do. */
             waits_for: string[];
         };
         WebhookInfo: {
@@ -2463,39 +2515,39 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description The last time that the receiver took one.
+             * @description The time of the last successful delivery.
              */
             delivered_at?: string | null;
             description?: string | null;
             /**
              * Format: int32
-             * @description Attempts in a row that failed.
+             * @description Consecutive failed attempts.
              */
             failures: number;
             /**
              * Format: date-time
-             * @description While many failed: nothing is tried before then.
+             * @description After many failures: no attempt is made before this time.
              */
             held_until?: string | null;
             /** Format: uuid */
             id: string;
             last_error?: string | null;
-            /** @description Of a paused one: that somebody asked for it, or what the receiver did. */
+            /** @description Why it is paused: by request, or because of the receiver's responses. */
             paused_because?: string | null;
             selector?: components["schemas"]["Selector"] | null;
             state: components["schemas"]["WebhookState"];
             url: string;
             /**
              * Format: int32
-             * @description What is queued now, counted to 10,000.
+             * @description Queued deliveries, counted up to 10,000.
              */
             waiting: number;
         };
-        /** @description What deliveries are signed with. */
+        /** @description The secret that signs deliveries. */
         WebhookSecret: {
             /**
-             * @description 8 to 500 characters. `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it, or any text, whose bytes are the
-             *     key.
+             * @description 8 to 500 characters: `whsec_` and 24 to 64 bytes in base64, as in Standard Webhooks, or any
+             *     text, whose bytes are the key.
              */
             secret: string;
         };
@@ -2542,7 +2594,7 @@ export interface operations {
     list_grants: {
         parameters: {
             query?: {
-                /** @description Those on this record */
+                /** @description Only grants on this record */
                 breadcrumb_id?: string;
             };
             header?: never;
@@ -2584,7 +2636,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Open a record */
+            /** @description Grant access to a record */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2617,7 +2669,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Close a record again */
+            /** @description Revoke access to a record */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2646,7 +2698,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The same, as RCRT's older clients ask for it */
+            /** @description The same, on the path that RCRT's older clients use */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2708,7 +2760,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Make an agent */
+            /** @description Create an agent */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2840,7 +2892,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Set the secret that an agent's deliveries are signed with */
+            /** @description Set the secret that signs an agent's deliveries */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3025,23 +3077,23 @@ export interface operations {
     egress_log: {
         parameters: {
             query?: {
-                /** @description Who asked for the call */
+                /** @description The agent that requested the call */
                 agent_id?: string;
-                /** @description The page after the one whose `next` this is */
+                /** @description The `next` of the previous page */
                 before?: number;
-                /** @description The request record of the call */
+                /** @description The id of the call's request */
                 call?: string;
-                /** @description The host, as it stands in the log */
+                /** @description The host, as written in the log */
                 host?: string;
                 /** @description 100 when absent */
                 limit?: number;
                 /** @description `answered`, `refused` or `failed` */
                 outcome?: string;
-                /** @description Begun at this time or later (RFC 3339) */
+                /** @description Started at this time or later (RFC 3339) */
                 since?: string;
                 /** @description The tool's name; `webhooks` for deliveries */
                 tool?: string;
-                /** @description Begun before this time (RFC 3339) */
+                /** @description Started before this time (RFC 3339) */
                 until?: string;
             };
             header?: never;
@@ -3177,13 +3229,13 @@ export interface operations {
                 /** @description Conditions on the context, a JSON array: [{"path": "$.a.b", "op": "eq", "value": 1}] */
                 context_match?: string;
                 include_context?: boolean;
-                /** @description How many at most; 1000 when absent. More than 1000 is taken for 1000, which the header `Limit-Applied` says */
+                /** @description The maximum number of records; 1000 when absent. More than 1000 means 1000, and the header `Limit-Applied` says so */
                 limit?: number;
                 /** @description The same as `limit` */
                 nn?: number;
                 offset?: number;
                 schema_name?: string;
-                /** @description The record has this tag; repeat it for several, all of which it has. `all_tags` means the same */
+                /** @description The record has this tag; repeat it to require several tags. `all_tags` means the same */
                 tag?: string[];
             };
             header?: never;
@@ -3195,7 +3247,7 @@ export interface operations {
             /** @description List records */
             200: {
                 headers: {
-                    /** @description How many at most, where more was asked for */
+                    /** @description The limit that was applied, if it is lower than requested */
                     "Limit-Applied"?: number | null;
                     [name: string]: unknown;
                 };
@@ -3220,7 +3272,7 @@ export interface operations {
             header?: {
                 /** @description 1 to 255 characters, of your choice */
                 "Idempotency-Key"?: string | null;
-                /** @description The caller's place in a trace */
+                /** @description The caller's trace context */
                 traceparent?: string | null;
             };
             path?: never;
@@ -3237,7 +3289,7 @@ export interface operations {
                 headers: {
                     /** @description The record's version */
                     ETag?: string;
-                    /** @description `true` when this answer was given before */
+                    /** @description `true` when this response is a repetition */
                     "Idempotency-Replayed"?: string;
                     /** @description The record's path */
                     Location?: string;
@@ -3376,7 +3428,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Read a record with everything */
+            /** @description Read a record with all fields */
             200: {
                 headers: {
                     /** @description The record's version */
@@ -3439,13 +3491,13 @@ export interface operations {
                 include_context?: boolean;
                 /** @description The same as `nn` */
                 limit?: number;
-                /** @description How to search; `vector` alone goes by meaning only */
+                /** @description How to search; `vector` searches by meaning only */
                 mode?: "text" | "vector" | "hybrid";
-                /** @description How many at most; 10 when absent. More than 100 is taken for 100, which the header `Limit-Applied` says */
+                /** @description The maximum number of records; 10 when absent. More than 100 means 100, and the header `Limit-Applied` says so */
                 nn?: number;
-                /** @description Words or a question, 1 to 1000 characters; required where there is no `qvec` */
+                /** @description Words or a question, 1 to 1000 characters; required without `qvec` */
                 q?: string;
-                /** @description A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between */
+                /** @description A vector of the store's model, used instead of the one for `q`: a JSON array of numbers, or numbers separated by commas */
                 qvec?: string;
                 schema_name?: string;
                 /** @description The record has all of these tags */
@@ -3457,12 +3509,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Search records by words and by meaning */
+            /** @description Search records by text and by meaning */
             200: {
                 headers: {
-                    /** @description How many at most, where more was asked for */
+                    /** @description The limit that was applied, if it is lower than requested */
                     "Limit-Applied"?: number | null;
-                    /** @description Why it was searched by words only */
+                    /** @description Why only the text search was done */
                     "Search-Fallback"?: string;
                     /** @description text, vector or hybrid */
                     "Search-Mode"?: string;
@@ -3495,7 +3547,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Where a request stands */
+            /** @description Read the state of a request */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3527,7 +3579,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Stop a request */
+            /** @description Cancel a request */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3560,7 +3612,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Claim waiting calls */
+            /** @description Claim queued calls */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3593,7 +3645,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Answer a call */
+            /** @description Complete a call */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3626,7 +3678,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Keep leases */
+            /** @description Extend leases */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3659,7 +3711,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Give a call back to the queue */
+            /** @description Return a call to the queue */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3932,7 +3984,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The number of the newest event */
+            /** @description Get the number of the newest event */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3955,15 +4007,15 @@ export interface operations {
     stream_events: {
         parameters: {
             query?: {
-                /** @description The stream as this agent hears it: the caller itself, or any for curators */
+                /** @description The stream of this agent: the caller itself, or any agent for curators */
                 agent_id?: string;
-                /** @description `true`: whatever the agent's selectors say */
+                /** @description `true`: ignore the agent's selectors */
                 all?: boolean;
                 /** @description The same */
                 all_tags?: string[];
                 /** @description The record has at least one of these tags */
                 any_tags?: string[];
-                /** @description A selector, as JSON; repeat it for several, all of which must mean the event */
+                /** @description A selector, as JSON; repeat it for several, all of which must match the event */
                 filters?: string;
                 /** @description The last number seen */
                 last_event_id?: number;
@@ -3975,7 +4027,7 @@ export interface operations {
                 ticket?: string;
             };
             header?: {
-                /** @description The last number seen; goes before `last_event_id` */
+                /** @description The last number seen; has precedence over `last_event_id` */
                 "Last-Event-ID"?: number | null;
             };
             path?: never;
@@ -4099,7 +4151,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Take out ended records now */
+            /** @description Delete expired records now */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4128,7 +4180,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How the purging of ended records goes */
+            /** @description Get the statistics of the deletion of expired records */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4251,7 +4303,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Keep a secret */
+            /** @description Store a secret */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4419,7 +4471,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description End a grant */
+            /** @description Revoke a grant */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4706,7 +4758,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Make a tenant */
+            /** @description Create a tenant */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4762,7 +4814,7 @@ export interface operations {
             query?: {
                 /** @description rcrt when absent */
                 format?: "rcrt" | "openai" | "anthropic" | "mcp";
-                /** @description Only what this profile sees, too */
+                /** @description Also filter by this profile */
                 profile?: "main" | "subagent" | "scheduled" | "a2asynthesis";
             };
             header?: never;
@@ -4771,7 +4823,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description List the tools on offer */
+            /** @description List the offered tools */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4805,7 +4857,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Read what the catalog says of a tool */
+            /** @description Read the catalog entry of a tool */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4833,11 +4885,11 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
                 /** @description wait=<seconds>, respond-async (RFC 7240) */
                 Prefer?: string | null;
-                /** @description The caller's place in a trace */
+                /** @description The caller's trace context */
                 traceparent?: string | null;
             };
             path: {
-                /** @description The tool's name, or the one that it has in a format of GET /tools */
+                /** @description The tool's name, or its name in a format of GET /tools */
                 name: string;
             };
             cookie?: never;
@@ -4851,9 +4903,9 @@ export interface operations {
             /** @description Answered */
             200: {
                 headers: {
-                    /** @description `true` when the request was written before */
+                    /** @description `true` when the request already existed */
                     "Idempotency-Replayed"?: string;
-                    /** @description What of Prefer was followed */
+                    /** @description The preferences that were applied */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4861,14 +4913,14 @@ export interface operations {
                     "application/json": components["schemas"]["ToolResponse"];
                 };
             };
-            /** @description Not answered yet */
+            /** @description No response yet */
             202: {
                 headers: {
-                    /** @description `true` when the request was written before */
+                    /** @description `true` when the request already existed */
                     "Idempotency-Replayed"?: string;
-                    /** @description Where the request stands */
+                    /** @description The path of the request's state */
                     Location?: string;
-                    /** @description What of Prefer was followed */
+                    /** @description The preferences that were applied */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };

@@ -5,55 +5,55 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict, Union
 
 Action = Literal["read_context", "read_full", "update", "delete", "subscribe"]
-"""What a grant opens."""
+"""What a grant permits."""
 CallState = Literal["queued", "claimed", "running", "finished"]
 CatalogEntry = Union["Waiting", "Registration"]
-"""A tool that can be called, or (it has `waits_for`) one that cannot be called yet."""
+"""A tool that can be called, or (with `waits_for`) one that cannot be called yet."""
 EgressOutcome = Literal["answered", "refused", "failed"]
-"""How a request through the gate ended."""
+"""The outcome of a request through the gate."""
 ErrorCode = Literal["ToolNotFound", "InvalidArguments", "PermissionDenied", "Timeout", "ResourceExhausted", "ExecutionFailed", "InvalidOutput", "Cancelled"]
 """Why a call failed."""
 EventNumber = int
-"""An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number it
-saw gets every later event once, in order.
+"""An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names the last number it
+saw receives every later event once, in order.
 """
 LeaseStatus = Literal["held", "cancel_requested", "lost"]
 MatchOp = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "contains_any", "exists"]
 Profile = Literal["main", "subagent", "scheduled", "a2asynthesis"]
 """The kind of agent that a token is for."""
 Profiles = list["Profile"]
-"""The profiles under which a request is made: its author's, and those of the calls that led to it. A tool is there
-only where each of them allows it.
+"""The profiles of a request: its author's, and those of the calls that led to it. A tool can be called only if each of
+them allows it.
 """
 Release = Union[Literal["unstarted"], dict[str, Any]]
-"""How a runner gives a call back."""
+"""How a runner returns a call to the queue."""
 ResponseStatus = Literal["success", "error"]
 Role = Literal["curator", "emitter", "subscriber", "runner"]
-"""What an agent may do. Roles add up."""
+"""Which HTTP routes an agent can use. An agent can have several roles."""
 Sensitivity = Literal["low", "pii", "secret"]
 Tag = str
-"""A tag, as the description of the API has it; in Rust it is its text."""
+"""A tag, as the OpenAPI document describes it. In Rust it is a string."""
 ToolInFormat = Union["CatalogEntry", dict[str, Any]]
-"""As rcrt, openai, anthropic, mcp."""
+"""In the format rcrt, openai, anthropic or mcp."""
 ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any]]
-"""As rcrt, openai, anthropic, mcp."""
+"""In the format rcrt, openai, anthropic or mcp."""
 ToolSource = str
 """What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor."""
 TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
-"""How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last
-permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
+"""When a record expires: never; at the time `ttl`; `ttl_config.duration` after the write; after its last permitted
+read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
 """
 Visibility = Literal["public", "team", "private"]
 WebhookState = Literal["active", "paused"]
 
 class Accepted(TypedDict):
-    """The request stands, and its answer will come."""
+    """The request is written, and its response will follow."""
     cancel: str
     """`POST` to this path cancels the call."""
     request: str
     """The request's record."""
     request_id: str
-    """The answer will be tagged `request:<request_id>`."""
+    """The response will have the tag `request:<request_id>`."""
 
 
 class _AclChange(TypedDict):
@@ -61,7 +61,7 @@ class _AclChange(TypedDict):
 
 
 class AclChange(_AclChange, total=False):
-    """Actions to be granted or revoked. Exactly one grantee, and `action` or `actions`."""
+    """Actions to grant or revoke. Names exactly one grantee, and either `action` or `actions`."""
     action: Union[Action, None]
     actions: list[Action]
     """Several actions."""
@@ -79,7 +79,9 @@ class _AclEntry(TypedDict):
 
 
 class AclEntry(_AclEntry, total=False):
-    """A record opened to an agent (of whatever tenant), or to all agents of a tenant: one of the two is named."""
+    """A grant on one record to an agent of any tenant, or to all agents of a tenant. Exactly one of the two grantees
+    is set.
+    """
     grantee_agent_id: Union[str, None]
     grantee_owner_id: Union[str, None]
 
@@ -94,35 +96,37 @@ class _AgentInfo(TypedDict):
 
 class AgentInfo(_AgentInfo, total=False):
     profile: Profile
-    """Which tools are kept from it; as it was made, for good."""
+    """Which tools the agent can call. Set when the agent is created; it cannot be changed."""
 
 
 class _AgentRegistration(TypedDict):
     roles: list[Role]
-    """All that it has from now on."""
+    """Replaces all roles of the agent."""
 
 
 class AgentRegistration(_AgentRegistration, total=False):
-    """An agent of a chosen id: made, or changed where it is there."""
+    """Creates an agent with a chosen id, or changes it if it exists."""
     name: Union[str, None]
-    """Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id."""
+    """Unique in its tenant; 1 to 200 characters. When absent, an existing agent keeps its name, and a new agent's name
+    is its id.
+    """
     profile: Union[Profile, None]
 
 
 class Annotations(TypedDict, total=False):
-    """The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool
-    that says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
+    """The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: without
+    hints, a tool is assumed to make destructive changes in the open world. The runtime does not enforce them.
     """
     destructive: bool
-    """What it changes may be lost. Says nothing where it is read-only."""
+    """It can destroy what it changes. Has no meaning for a read-only tool."""
     idempotent: bool
-    """The same call again changes nothing more."""
+    """Repeating the same call changes nothing further."""
     open_world: bool
-    """It deals with things outside of this installation."""
+    """It interacts with systems outside of this installation."""
     read_only: bool
     """It changes nothing."""
     title: Union[str, None]
-    """For people."""
+    """A title for people."""
 
 
 class _Breadcrumb(TypedDict):
@@ -145,15 +149,15 @@ class _Breadcrumb(TypedDict):
 
 
 class Breadcrumb(_Breadcrumb, total=False):
-    """A record as the store has it, with everything (the *full* view)."""
+    """A complete record (the *full* view)."""
     created_by: Union[str, None]
     """The agent that wrote the first version."""
     description: Union[str, None]
     llm_hints: dict[str, Any]
     read_count: Union[int, None]
-    """Of a record that ends by its reads (`ttl_type` usage or hybrid): how often it was read, this time included."""
+    """How often the record was read, including this read. Only for `ttl_type` usage and hybrid."""
     reads_left: Union[int, None]
-    """Of such a record: how many reads are left. With the last one it is gone."""
+    """How many reads are left. The record expires with the last one. Only for `ttl_type` usage and hybrid."""
     schema_name: Union[str, None]
     semantic_version: Union[str, None]
     ttl: Union[str, None]
@@ -162,12 +166,12 @@ class Breadcrumb(_Breadcrumb, total=False):
     updated_by: Union[str, None]
     """The agent that wrote this version."""
     warnings: list[Violation]
-    """In the answer to a write: what the definition of its schema name warns of."""
+    """In the result of a write: warnings from the definition of the record's schema name."""
 
 
 class BreadcrumbChanges(TypedDict, total=False):
-    """What a caller gives to change a record: a field that is absent stays as it is; the context is replaced whole.
-    Unknown fields are refused.
+    """The input to change a record. An absent field keeps its value. The context is replaced as a whole. Unknown
+    fields are refused.
     """
     context: dict[str, Any]
     description: Union[str, None]
@@ -196,14 +200,14 @@ class BreadcrumbListItem(_BreadcrumbListItem, total=False):
     context: dict[str, Any]
     """Present when the caller asked for it (`include_context`)."""
     owner_id: Union[str, None]
-    """The tenant, when it is another one, which shares the record."""
+    """The tenant that shares the record, when it is not the caller's."""
     redacted: bool
-    """The record's `sensitivity` is `secret`: its context, which was asked for, is empty here. Who may read the record
-    reads it by id.
+    """The record's `sensitivity` is `secret`, so the requested context is empty here. Agents with the right to read
+    the record get it by id.
     """
     schema_name: Union[str, None]
     score: Union[float, None]
-    """Of a search: how well it matches. Larger is better; only comparable within one answer."""
+    """In a search: how well the record matches. Larger is better. Compare scores within one result only."""
 
 
 class _BreadcrumbVersion(TypedDict):
@@ -216,7 +220,7 @@ class _BreadcrumbVersion(TypedDict):
 
 
 class BreadcrumbVersion(_BreadcrumbVersion, total=False):
-    """One version of a record, as its history tells it."""
+    """One version of a record in its history."""
     schema_name: Union[str, None]
     updated_by: Union[str, None]
 
@@ -241,7 +245,7 @@ class BreadcrumbView(_BreadcrumbView, total=False):
 
 class _Call(TypedDict):
     attempt: int
-    """How many attempts were started."""
+    """Attempts that were started."""
     cancel_requested: bool
     max_attempts: int
     queued_at: str
@@ -252,20 +256,20 @@ class _Call(TypedDict):
 
 
 class Call(_Call, total=False):
-    """Where a request stands."""
+    """The state of a request's call."""
     response: Union[str, None]
-    """The response's record, once finished."""
+    """The response record, once the call is finished."""
 
 
 class Catalog(TypedDict):
-    """All tools of a tenant, each name once, sorted by name."""
+    """All tools of a tenant, sorted by name, without duplicate names."""
     tools: list[Registration]
     waiting: list[Waiting]
 
 
 class _Claim(TypedDict):
     attempt: int
-    """Which attempt this would be, from 1."""
+    """The number of this attempt, from 1."""
     lease: Lease
     queued_at: str
     request: Breadcrumb
@@ -273,26 +277,26 @@ class _Claim(TypedDict):
 
 class Claim(_Claim, total=False):
     profiles: Profiles
-    """Of whoever wrote the request, and of the calls that led to it, as they stood when it was written."""
+    """The profiles of the request's author and of the calls that led to it, as of when the request was written."""
     ready_at: Union[str, None]
-    """Since when this attempt could have been claimed: a retry waits for its time."""
+    """When this attempt became claimable. A retry is not claimable at once."""
     time_left_ms: Union[int, None]
-    """Milliseconds until the request's deadline, at the moment of the claim and by the database's clock."""
+    """Milliseconds from the claim until the request's deadline, by the database's clock."""
 
 
 class _ClaimRequest(TypedDict):
     lease_ms: int
-    """How long the lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000."""
+    """How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000."""
     limit: int
-    """How many calls at most, 1 to 100. The oldest come first."""
+    """The maximum number of calls, 1 to 100. The oldest calls come first."""
     runner_id: str
-    """This runner process."""
+    """Identifies the runner process."""
 
 
 class ClaimRequest(_ClaimRequest, total=False):
-    """What a runner asks for when it has room."""
+    """What a runner sends to claim calls when it has free slots."""
     except_tools: list[str]
-    """Tools that this runner has no room for now."""
+    """Tools for which this runner has no free slot now."""
 
 
 class Complete(TypedDict):
@@ -302,7 +306,7 @@ class Complete(TypedDict):
 
 
 class Completed(TypedDict):
-    """The response's record."""
+    """The id of the response's record."""
     id: str
 
 
@@ -315,7 +319,7 @@ class _ContextMatch(TypedDict):
 class ContextMatch(_ContextMatch, total=False):
     """One condition on the context."""
     value: Any
-    """What the operator compares with. `exists` takes `true` (the default) or `false`."""
+    """The operand. `exists` takes `true` (the default) or `false`."""
 
 
 class _Created(TypedDict):
@@ -324,11 +328,11 @@ class _Created(TypedDict):
 
 
 class Created(_Created, total=False):
-    """The answer to a create."""
+    """The result of a create."""
     replayed: bool
-    """True when this answer was given before, to the same `Idempotency-Key` and body."""
+    """True when this is the result of an earlier create with the same `Idempotency-Key` and body."""
     warnings: list[Violation]
-    """What the definition of the record's schema name warns of. The record was written."""
+    """Warnings from the definition of the record's schema name. The record was written."""
 
 
 class DeadLetter(TypedDict):
@@ -340,9 +344,9 @@ class DeadLetter(TypedDict):
     id: str
     """The `webhook-id` of its attempts, also of those after a retry."""
     last_error: str
-    """What came of the last attempt."""
+    """The error of the last attempt."""
     payload: dict[str, Any]
-    """The event, as it was posted."""
+    """The event that was posted."""
     url: str
     webhook_id: str
 
@@ -354,11 +358,11 @@ class _Decryption(TypedDict):
 
 class Decryption(_Decryption, total=False):
     tool_id: Union[str, None]
-    """The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out."""
+    """The record of the tool that will use it; the secret must be granted to it. Only a curator can omit it."""
 
 
 class Done(TypedDict):
-    """What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.)"""
+    """The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as JSON.)"""
     ok: bool
 
 
@@ -370,22 +374,22 @@ class _EgressPage(TypedDict):
 class EgressPage(_EgressPage, total=False):
     """A page of the egress log."""
     next: Union[int, None]
-    """What `before` is to be for the next page; absent on the last one."""
+    """The value of `before` for the next page; absent on the last one."""
 
 
 class _EgressRecord(TypedDict):
     at: str
-    """When it was begun."""
+    """When the request started."""
     bytes_in: int
-    """Bytes of the answer's body that were read, as they came."""
+    """Bytes read of the response's body, as received."""
     bytes_out: int
     """Bytes of the request's body."""
     duration_ms: int
-    """Until the answer's body was read or left, in milliseconds."""
+    """Time until the response's body was read or abandoned, in milliseconds."""
     host: str
-    """As it was judged: a lower-case name or an address."""
+    """The host that was checked: a lower-case name or an address."""
     method: str
-    """`GET` and so on; `_OTHER` for methods that no standard names."""
+    """`GET` and so on; `_OTHER` for non-standard methods."""
     outcome: EgressOutcome
     port: int
     tool: str
@@ -393,15 +397,15 @@ class _EgressRecord(TypedDict):
 
 
 class EgressRecord(_EgressRecord, total=False):
-    """One request through the gate. A redirect that is followed is a request of its own."""
+    """One request through the gate. Each followed redirect is a separate request."""
     agent_id: Union[str, None]
-    """Who asked for the call."""
+    """The agent that asked for the call."""
     call: Union[str, None]
-    """The `tool.request.v1` record of the call; of a delivery its id."""
+    """The `tool.request.v1` record of the call. For a webhook delivery, the delivery's id."""
     reason: Union[str, None]
     """Why it was refused."""
     status: Union[int, None]
-    """The HTTP status of the answer."""
+    """The HTTP status of the response."""
     tool_id: Union[str, None]
     """The tool's record."""
 
@@ -412,7 +416,7 @@ class EgressRecords(TypedDict):
 
 
 class Emptied(TypedDict):
-    """How many there were."""
+    """How many were deleted."""
     deleted: int
     ok: bool
 
@@ -425,9 +429,9 @@ class GiveBack(TypedDict):
 class GivenToken(TypedDict):
     agent_id: str
     exp: int
-    """When the token ends, in seconds since 1970."""
+    """When the token expires, in seconds since 1970."""
     expires_in: int
-    """Seconds until then, for callers whose clock is not ours."""
+    """Seconds until then, for callers whose clock differs from the server's."""
     owner_id: str
     profile: Profile
     roles: list[Role]
@@ -440,19 +444,19 @@ class Granted(TypedDict):
 
 
 class GrantedTool(TypedDict):
-    """A tool that was given a secret. The grant belongs to the tool's record, and ends with it: another record that
-    takes the name gets nothing.
+    """A tool that can use a secret. The grant belongs to the tool's record and ends with it: another record that takes
+    the name has no grant.
     """
     granted_at: str
     granted_by: str
-    """The agent that gave it."""
+    """The agent that made the grant."""
     tool: str
-    """The name that the record has now."""
+    """The current name of the record."""
     tool_id: str
     """The tool's record."""
     tool_version: int
-    """The record's version at the grant. An older one that runs in its place gets nothing: from the grant on only
-    curators change the record, so no code uses the secret that a curator has not given it to.
+    """The record's version when the grant was made. An older version that runs does not receive the secret. From the
+    grant on only curators can change the record, so a curator has approved all code that uses the secret.
     """
 
 
@@ -465,61 +469,61 @@ class Health(TypedDict):
 
 class Heartbeat(TypedDict):
     lease_ms: int
-    """How long each lease lasts from now, in milliseconds, 1,000 to 600,000."""
+    """The new duration of each lease in milliseconds, counted from now, 1,000 to 600,000."""
     leases: list[Lease]
     """At most 1,000."""
 
 
 class HeldLease(TypedDict):
-    """What a heartbeat learns about one lease."""
+    """The result of a heartbeat for one lease."""
     lease: Lease
     status: LeaseStatus
 
 
 class HygieneRun(TypedDict):
-    """What one run did."""
+    """The result of one run."""
     duration_ms: int
     expired_breadcrumbs_purged: int
-    """The other ended records."""
+    """Other expired records."""
     health_checks_purged: int
-    """Requests among the ended records that were tagged `health:check`."""
+    """Expired requests that were tagged `health:check`."""
     is_complete: bool
-    """False when more is left than one run may take: the next one goes on."""
+    """False if one run could not delete everything. The next run continues."""
 
 
 class _HygieneStats(TypedDict):
     last_run_duration_ms: int
     last_run_errors: int
-    """1 when the last run did not come to its end."""
+    """1 if the last run failed."""
     last_run_purged: int
     runs_completed: int
-    """Runs that had something to take out, and those that somebody asked for."""
+    """Runs that deleted something, and runs that were requested."""
     total_breadcrumbs_purged: int
     waiting: int
-    """Records that have ended and wait to be taken out. Readers do not see them."""
+    """Expired records that are not deleted yet. Readers do not see them."""
 
 
 class HygieneStats(_HygieneStats, total=False):
-    """What the purging of a tenant's ended records came to, over all servers and restarts."""
+    """Totals of the deletion of a tenant's expired records, over all servers and restarts."""
     last_run_at: Union[str, None]
-    """The beginning and the end of the last run, and what it took out."""
+    """When the last run started and ended, and what it deleted."""
 
 
 class Invocation(TypedDict, total=False):
     deadline_ms: Union[int, None]
-    """Milliseconds from now within which the request is answered, else `Timeout`."""
+    """Milliseconds from now until the request gets the response `Timeout`."""
     input: Any
-    """What the tool is called with; `{}` when absent."""
+    """The input of the tool; `{}` when absent."""
     max_result_chars: Union[int, None]
-    """How many characters of a result the caller takes at once."""
+    """How many characters of a result the caller accepts at once."""
     model: Union[str, None]
-    """The model that will read the answer: it decides how long a result may be."""
+    """The model that will read the response. It decides how long a result can be."""
     requestId: Union[str, None]
-    """The caller's own id for the request; the answer is tagged `request:<requestId>`."""
+    """The caller's own id for the request; the response has the tag `request:<requestId>`."""
     session: Union[str, None]
-    """The conversation: a large result goes to its working memory, in parts."""
+    """The conversation. A large result is stored in its working memory, in chunks."""
     workspace: Union[str, None]
-    """Where the request and its answer belong: the tag `workspace:…`, or the name after the colon."""
+    """The workspace of the request and its response: the tag `workspace:…`, or the name after the colon."""
 
 
 class Latest(TypedDict):
@@ -528,9 +532,9 @@ class Latest(TypedDict):
 
 
 class Lease(TypedDict):
-    """The right to run one call, until the lease ends. A store refuses whoever shows an old fence."""
+    """The right to run one call until the lease ends. A store refuses writes with an old fence."""
     fence: int
-    """Grows with every claim of this call."""
+    """The fencing token. It grows with each claim of this call."""
     request: str
     """The request's record."""
 
@@ -551,7 +555,7 @@ class _NewBreadcrumb(TypedDict):
 
 
 class NewBreadcrumb(_NewBreadcrumb, total=False):
-    """What a caller gives to create a record. Unknown fields are refused."""
+    """The input to create a record. Unknown fields are refused."""
     context: dict[str, Any]
     description: Union[str, None]
     llm_hints: dict[str, Any]
@@ -560,10 +564,10 @@ class NewBreadcrumb(_NewBreadcrumb, total=False):
     sensitivity: Sensitivity
     tags: list[Tag]
     ttl: Union[str, None]
-    """When the record ends, for `ttl_type` datetime (or none) and hybrid."""
+    """When the record expires. For `ttl_type` datetime (or no `ttl_type`) and hybrid."""
     ttl_config: dict[str, Any]
-    """`duration`: seconds above 0, or a text such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how
-    often the record can be read by its id (for usage and hybrid).
+    """`duration`: seconds above 0, or a string such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how
+    often the record can be read by id (for usage and hybrid).
     """
     ttl_type: Union[TtlType, None]
     visibility: Visibility
@@ -572,37 +576,36 @@ class NewBreadcrumb(_NewBreadcrumb, total=False):
 class NewGrant(TypedDict, total=False):
     """The tool, by its record or by its name."""
     tool: Union[str, None]
-    """The tool's name, where one record alone has it."""
+    """The tool's name, if exactly one record has it."""
     tool_id: Union[str, None]
     """The tool's record."""
 
 
 class _NewSecret(TypedDict):
     name: str
-    """A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant.
-    A tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+    """A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at most 200 characters;
+    unique in its tenant. A tool's `required_secrets` can name it if it is a letter or `_`, followed by letters,
+    digits and `_`.
     """
     value: str
-    """1 to 65,536 bytes; at least 8 where tools may not read it."""
+    """1 to 65,536 bytes; at least 8 if tools cannot read it."""
 
 
 class NewSecret(_NewSecret, total=False):
     hosts: list[str]
-    """Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50."""
+    """Where the value can be sent: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50."""
     readable: bool
-    """Whether the code of a tool gets the value itself. Default: no, it gets a handle."""
+    """Whether a tool's code receives the value itself. By default it receives a handle."""
     scope_id: Union[str, None]
-    """Belongs to `scope_type`."""
+    """The id that belongs to `scope_type`."""
     scope_type: Union[str, None]
-    """A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100
-    characters.
-    """
+    """A label without effect on access: RCRT's clients say here what the secret is for. At most 100 characters."""
 
 
 class _NewWebhook(TypedDict):
     url: str
-    """Absolute, http or https, without a user name or password; at most 2048 bytes. That it leads to the public
-    internet is judged at each delivery.
+    """An absolute http or https URL without a user name or password; at most 2048 bytes. Each delivery checks that it
+    leads to the public internet.
     """
 
 
@@ -615,43 +618,43 @@ class NewWebhook(_NewWebhook, total=False):
 class _Problem(TypedDict):
     code: str
     detail: str
-    """What went wrong with this request, and what would be right."""
+    """What is wrong with this request, and what is expected."""
     status: int
     """The HTTP status."""
     title: str
     type: str
-    """Where the code is explained: `/docs#problem-<code>`."""
+    """The URL that explains the code: `/docs#problem-<code>`."""
 
 
 class Problem(_Problem, total=False):
-    """An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some
-    codes only.
+    """An RFC 9457 problem document. `code` is the stable name of the problem. The members after it exist only for some
+    codes.
     """
     actual: Union[int, None]
-    """`version_conflict`: the version that the record is at."""
+    """`version_conflict`: the current version of the record."""
     column: Union[int, None]
     expected: Union[int, None]
     """`version_conflict`: the version that the caller named."""
     id: Union[str, None]
     """`not_found`: its id. `lease_lost`: the request's."""
     limit: Union[int, None]
-    """`too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep."""
+    """`too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant."""
     line: Union[int, None]
-    """`malformed_json`: where the reader stopped, from 1."""
+    """`malformed_json`: the position of the error, counted from 1."""
     nearest: list[str]
-    """`tool_not_found`: names of tools that may have been meant."""
+    """`tool_not_found`: similar names of tools."""
     quota: Union[str, None]
     """`quota_exceeded`: which quota, `records` or `bytes`."""
     used: Union[int, None]
-    """`quota_exceeded`: how much the tenant keeps."""
+    """`quota_exceeded`: how much the tenant stores."""
     violations: list[Violation]
-    """`invalid`: everything that is wrong with the input."""
+    """`invalid`: all that is wrong with the input."""
     what: Union[str, None]
-    """`not_found`: the kind of thing that is not there."""
+    """`not_found`: the kind of the thing that was not found."""
 
 
 class PurgeReport(TypedDict):
-    """What a purge did, as RCRT tells it."""
+    """The result of a purge, as RCRT reports it."""
     expired_purged: int
     health_checks_purged: int
     purged: int
@@ -660,55 +663,55 @@ class PurgeReport(TypedDict):
 
 class _Registered(TypedDict):
     created: bool
-    """Whether the agent was not there before."""
+    """Whether the agent is new."""
     ok: bool
 
 
 class Registered(_Registered, total=False):
-    """What became of a registration."""
+    """The result of a registration."""
     agent_key: Union[str, None]
-    """Of a new agent its key, shown this once."""
+    """The key of a new agent, shown only once."""
 
 
 class _Registration(TypedDict):
     name: str
     parameters: dict[str, Any]
-    """JSON Schema 2020-12 of the input. `true` admits everything."""
+    """JSON Schema 2020-12 of the input. `true` accepts everything."""
     source: ToolSource
     tool_id: str
     """The record that defines the tool."""
     tool_version: int
-    """The version of that record that serves."""
+    """The version of that record that runs."""
 
 
 class Registration(_Registration, total=False):
-    """A tool that can be called, whatever runs it."""
+    """A tool that can be called, of any source."""
     annotations: Annotations
     description: str
-    """For whoever chooses among tools."""
+    """For people and models that choose a tool."""
 
 
 class Requeued(TypedDict):
-    """It will be tried again."""
+    """The delivery is queued again."""
     requeued: bool
 
 
 class RevokeTokens(TypedDict, total=False):
-    """Which tokens: `token` or `jti` for one, `all` for every token of an agent so far. With none of them: the token
-    that the request was sent with.
+    """Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of them, the token of
+    this request.
     """
     agent_id: Union[str, None]
-    """The agent of `jti` or `all`; the caller when absent. Others' tokens are revoked by curators."""
+    """The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of other agents."""
     all: bool
     """`true`: all tokens of the agent that were issued before now."""
     jti: Union[str, None]
-    """The token's id, its claim `jti`."""
+    """The id of the token, its claim `jti`."""
     token: Union[str, None]
     """The token itself."""
 
 
 class Revoked(TypedDict):
-    """How many grants were changed: none, or one."""
+    """The number of grants that were changed: zero or one."""
     rows: int
 
 
@@ -720,30 +723,30 @@ class _RevokedTokens(TypedDict):
 class RevokedTokens(_RevokedTokens, total=False):
     """What was revoked."""
     issued_before: Union[str, None]
-    """All that were issued before this time."""
+    """All tokens that were issued before this time."""
     jti: Union[str, None]
     """The one token."""
 
 
 class SecretChanges(TypedDict, total=False):
-    """What is to be different about a secret; the rest stays. Its grants stay in any case."""
+    """The changes to a secret. Absent fields keep their values, and grants remain."""
     hosts: Union[list[str], None]
-    """In place of all hosts that it is bound to; `[]` binds it to none."""
+    """Replaces all hosts. `[]` binds the secret to none."""
     readable: Union[bool, None]
     value: Union[str, None]
-    """A new value in place of the old one."""
+    """Replaces the value."""
 
 
 class _SecretInfo(TypedDict):
     created_at: str
     hosts: list[str]
-    """Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none."""
+    """Where the value can be sent: `host`, `host:port` or `*.host`. If empty, nowhere."""
     id: str
     name: str
     readable: bool
-    """Whether the code of a tool gets the value itself, and not only a handle for it."""
+    """Whether a tool's code receives the value itself instead of a handle."""
     tools: list[GrantedTool]
-    """Who may use it, the oldest grant first."""
+    """The tools that can use it, oldest grant first."""
     updated_at: str
     version: int
     """Starts at 1 and grows with each new value."""
@@ -753,7 +756,7 @@ class SecretInfo(_SecretInfo, total=False):
     """A secret without its value."""
     scope_id: Union[str, None]
     scope_type: Union[str, None]
-    """What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing."""
+    """A label from RCRT's clients, such as `global` or `workspace`. It has no effect on access."""
 
 
 class SecretValue(TypedDict):
@@ -770,7 +773,7 @@ class Selector(TypedDict, total=False):
 
 
 class SelectorSubscription(TypedDict):
-    """A selector that an agent keeps: its event streams carry what one of its selectors means."""
+    """A stored selector of an agent. Its event streams carry events that match one of its selectors."""
     agent_id: str
     created_at: str
     id: str
@@ -790,27 +793,27 @@ class _StreamMessage(TypedDict):
 
 
 class StreamMessage(_StreamMessage, total=False):
-    """One message of a stream, as an SSE parser gives it."""
+    """One message of a stream, as an SSE parser returns it."""
     id: Union[str, None]
-    """The number to go on after; the last one counts where a message has none."""
+    """The number after which to resume. If a message has none, the last one counts."""
 
 
 class StreamTicket(TypedDict):
     """A ticket for one event stream."""
     expires_in: int
-    """Seconds in which the stream has to be opened."""
+    """Seconds in which the stream must be opened."""
     ticket: str
-    """Goes into the address of the stream: `/events/stream?ticket=…`. Good once."""
+    """For the URL of the stream: `/events/stream?ticket=…`. Valid once."""
 
 
 class _TenantDone(TypedDict):
     created: bool
-    """Whether it was not there before."""
+    """Whether the tenant is new."""
     ok: bool
 
 
 class TenantDone(_TenantDone, total=False):
-    """A tenant that was made or renamed."""
+    """A tenant that was created or renamed."""
     first_agent: Union[NewAgentKey, None]
 
 
@@ -830,40 +833,40 @@ class TenantName(_TenantName, total=False):
 
 
 class TenantQuotas(TypedDict, total=False):
-    """The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound."""
+    """The quotas of one tenant. Absent or `null`: the operator's default for all tenants. 0: no quota."""
     max_bytes: Union[int, None]
-    """Bytes of contexts: of the records, and of old versions as they are stored."""
+    """The most bytes of contexts: of the records, and of old versions as stored."""
     max_records: Union[int, None]
-    """Records."""
+    """The most records."""
 
 
 class TenantUsage(TypedDict):
-    """What a tenant keeps, and how much it may."""
+    """How much a tenant stores, and its quotas."""
     bytes: int
-    """Of contexts: of the records, and of old versions as they are stored. Those of a deleted record count until its
-    events are forgotten.
+    """Bytes of contexts: of the records, and of old versions as stored. Those of a deleted record count until its
+    events are deleted.
     """
     counted_at: str
-    """Both were counted then, and what this server wrote since is added."""
+    """When both were counted. Later writes of this server are added."""
     in_force: TenantQuotas
-    """The bounds in force; `null`: none."""
+    """The quotas in force; `null`: no quota."""
     own: TenantQuotas
-    """The tenant's own bounds, as they were set."""
+    """The tenant's own quotas, as set."""
     records: int
 
 
 class TokenRequest(TypedDict, total=False):
     agent_id: Union[str, None]
-    """The agent. May be left out in open mode only: a new id."""
+    """The agent. Can be absent in open mode only: a new id."""
     agent_key: Union[str, None]
-    """The agent's key, as it was shown when the agent was made. Not needed in open mode."""
+    """The agent's key, as shown when the agent was created. Not needed in open mode."""
     owner_id: Union[str, None]
-    """The tenant. May be left out in open mode only: the default tenant."""
+    """The tenant. Can be absent in open mode only: the default tenant."""
     profile: Union[Profile, None]
     roles: Union[list[Role], None]
     """Roles for this token, a subset of the agent's; all of the agent's when absent."""
     ttl_sec: Union[int, None]
-    """How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent."""
+    """How long the token is valid in seconds, 1 to 2,592,000; 3,600 when absent."""
 
 
 class _ToolResponse(TypedDict):
@@ -888,11 +891,11 @@ class ToolResponse(_ToolResponse, total=False):
 
 
 class Violation(TypedDict):
-    """One thing that is wrong with an input: where, and what would be right."""
+    """One invalid field of an input, with what is accepted."""
     field: str
-    """The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole."""
+    """The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`). Empty for the whole input."""
     message: str
-    """What is wrong and what would be right, as a sentence for the caller."""
+    """What is wrong and what is accepted, as a sentence for the caller."""
 
 
 class Waiting(TypedDict):
@@ -901,75 +904,75 @@ class Waiting(TypedDict):
     source: ToolSource
     tool_id: str
     waits_for: list[str]
-    """What is missing, each a sentence for people that says what to do."""
+    """What is missing. Each is a sentence that says what to do."""
 
 
 class _WebhookInfo(TypedDict):
     agent_id: str
     created_at: str
     failures: int
-    """Attempts in a row that failed."""
+    """Consecutive failed attempts."""
     id: str
     state: WebhookState
     url: str
     waiting: int
-    """What is queued now, counted to 10,000."""
+    """Queued deliveries, counted up to 10,000."""
 
 
 class WebhookInfo(_WebhookInfo, total=False):
     delivered_at: Union[str, None]
-    """The last time that the receiver took one."""
+    """The time of the last successful delivery."""
     description: Union[str, None]
     held_until: Union[str, None]
-    """While many failed: nothing is tried before then."""
+    """After many failures: no attempt is made before this time."""
     last_error: Union[str, None]
     paused_because: Union[str, None]
-    """Of a paused one: that somebody asked for it, or what the receiver did."""
+    """Why it is paused: by request, or because of the receiver's responses."""
     selector: Union[Selector, None]
 
 
 class WebhookSecret(TypedDict):
-    """What deliveries are signed with."""
+    """The secret that signs deliveries."""
     secret: str
-    """8 to 500 characters. `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it, or any text, whose
-    bytes are the key.
+    """8 to 500 characters: `whsec_` and 24 to 64 bytes in base64, as in Standard Webhooks, or any text, whose bytes
+    are the key.
     """
 
 
 class Changed(Breadcrumb):
-    """The answer to a change."""
+    """The response to an update."""
     ok: bool
-    """`true`: RCRT's clients look for it."""
+    """`true`: RCRT's clients check it."""
 
 
 class EgressEntry(EgressRecord):
-    """One line of the log."""
+    """One entry of the log."""
     id: int
-    """Its place in the log; later entries have higher ones."""
+    """Later entries have larger ids."""
 
 
 class HygieneReport(HygieneStats):
-    """What the purging of ended records came to."""
+    """Statistics about the deletion of expired records."""
     hygiene_enabled: bool
-    """Ended records are always taken out."""
+    """Always true: expired records are always deleted."""
     last_updated: str
-    """When this was told."""
+    """When these statistics were collected."""
     total_agents_cleaned: int
-    """Agents do not end by themselves here."""
+    """Always 0: agents do not expire here."""
 
 
 class HygieneRunReport(HygieneRun):
-    """What a run did."""
+    """The result of a run."""
     message: str
     total_cleaned: int
     triggered: bool
 
 
 class NewAgentKey(AgentInfo):
-    """A new agent with its key. The key is shown this once; the store keeps only a hash."""
+    """A new agent with its key. The key is shown only once; the store has only a hash of it."""
     agent_key: str
 
 
 class TenantDetails(TenantInfo):
-    """A tenant, with what it keeps and may keep."""
+    """A tenant, with its usage and its quotas."""
     usage: TenantUsage
