@@ -312,8 +312,8 @@ async fn tools_cannot_write_records_of_the_runner() {
     for (schema, says) in [
         ("schedule.v1", "schedule_task"),
         ("tool.progress.v1", "context.progress"),
-        ("tool.catalog.v1", "follows the tools"),
-        ("tool.runner.v1", "set up for"),
+        ("tool.catalog.v1", "updates it when tools change"),
+        ("tool.runner.v1", "each runner publishes its own"),
     ] {
         let mine = NewBreadcrumb { title: "x".into(), schema_name: Some(schema.into()), ..Default::default() };
         let id = tenant.breadcrumbs.create(mine, None).await.unwrap().id.to_string();

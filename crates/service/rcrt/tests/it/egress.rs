@@ -50,7 +50,7 @@ fn outgoing_requests_are_logged_and_denied_hosts_are_refused() {
             "--deny-host",
             "*.denied.example,10.0.0.0/8",
             "--log",
-            "info,server=trace,client=trace,hyper=trace,egress=info",
+            "info,rcrt_server=trace,rcrt_client=trace,hyper=trace,egress=info",
         ],
     );
     let fetch = |url: String| up.run(&["call", "web_fetch", &json!({"url": url}).to_string(), "-o", "json"]);

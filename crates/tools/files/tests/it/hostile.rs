@@ -146,7 +146,7 @@ async fn links_inside_the_folder_are_followed_and_preserved() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), "there!");
     assert!(std::fs::symlink_metadata(desk.at("link")).unwrap().is_symlink());
     symlink("nothing", desk.at("dangling")).unwrap();
-    refused(desk.write("dangling", "x").await, ExecutionFailed, "a link to nothing");
+    refused(desk.write("dangling", "x").await, ExecutionFailed, "a link whose target does not exist");
 }
 
 fn exchange(one: &Path, other: &Path) {

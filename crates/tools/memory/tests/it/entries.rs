@@ -157,7 +157,7 @@ async fn invalid_keys_and_values_are_refused_with_the_field() {
     let desk = Desk::new().await;
     for (input, says) in [
         (json!({"key": "a//b", "value": 1}), "key: has an empty name"),
-        (json!({"key": "a/../b", "value": 1}), "key: has a name . or .."),
+        (json!({"key": "a/../b", "value": 1}), "key: has . or .. as a name"),
         (json!({"key": "a/", "value": 1}), "key: ends with /"),
         (json!({"key": " ", "value": 1}), "key: is empty"),
         (json!({"key": "k", "value": 1, "namespace": "a\nb"}), "namespace: has a control character"),

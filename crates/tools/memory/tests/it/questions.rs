@@ -221,7 +221,7 @@ async fn invalid_and_expensive_paths_are_refused() {
     for (path, says) in [
         ("people", "path: is not a valid JSONPath (RFC 9535)"),
         ("$.people[?@.stars >]", "path: is not a valid JSONPath (RFC 9535)"),
-        ("$..*..*..*..*..*..*", "path: asks for too much"),
+        ("$..*..*..*..*..*..*", "path: is too expensive"),
         ("$[?count($..*) > 1]", "path: has $ in a filter"),
         ("$[?@[?@.a]]", "path: has a filter in a filter"),
         ("$[?search(@.a, @.b)]", "path: has a search whose pattern"),

@@ -78,7 +78,7 @@ fn sentences_have_the_defaults() {
         ("docs/webhooks.md", "16 times at most", "--webhook-max-attempts", "16"),
         ("docs/webhooks.md", "for a day at most", "--webhook-max-age-hours", "24"),
         ("docs/webhooks.md", "one at a time, unless", "--webhook-parallel", "1"),
-        ("docs/operations.md", "kept for 30 days (`--keep-egress-audit`)", "--keep-egress-audit", "30d"),
+        ("docs/operations.md", "retained for 30 days (`--keep-egress-audit`)", "--keep-egress-audit", "30d"),
     ] {
         assert!(Page::read(page).text.contains(sentence), "{page} no longer says {sentence:?} of {option}");
         let real = help.options.get(option).unwrap_or_else(|| panic!("rcrt up has no {option}"));
