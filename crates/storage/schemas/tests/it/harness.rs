@@ -32,7 +32,7 @@ impl LayerHarness {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         // Tests hold checks for as long as they need, however slow the machine is.
-        let schemas = Schemas::with_check_timeout(store.clone(), Duration::from_secs(600));
+        let schemas = Schemas::with_check_timeout(store.clone(), Duration::from_mins(10));
         Self { database, store, schemas }
     }
 

@@ -62,7 +62,7 @@ impl Announcer {
     }
 
     /// The tenant and the topic of another process's message. `None` for a message of this process.
-    fn from_other_process(&self, payload: &str) -> Option<(Uuid, Topic)> {
+    fn parse_foreign(&self, payload: &str) -> Option<(Uuid, Topic)> {
         let mut words = payload.split(' ');
         let (owner_id, name) = (words.next()?.parse().ok()?, words.next()?);
         let what = match words.next() {
@@ -167,7 +167,7 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     listener.listen(CHANNEL).await?;
     loop {
         match listener.try_recv().await? {
-            Some(notification) => match store.announcer.from_other_process(notification.payload()) {
+            Some(notification) => match store.announcer.parse_foreign(notification.payload()) {
                 Some((owner_id, Topic::Events)) => store.feeds.wake(owner_id),
                 Some((_, Topic::Selectors)) => store.announcer.selectors.notify_one(),
                 None => {}

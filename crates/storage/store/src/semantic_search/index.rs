@@ -50,7 +50,7 @@ async fn make(connection: &mut PgConnection, number: i32, dimensions: usize) -> 
         format!("DROP INDEX CONCURRENTLY IF EXISTS {name}"),
         format!(
             "CREATE INDEX CONCURRENTLY {name} ON breadcrumb_embeddings \
-             USING hnsw ((rcrt_embedding::{kind}({dimensions})) {kind}_cosine_ops) WHERE model = {number}"
+             USING hnsw ((embedding::{kind}({dimensions})) {kind}_cosine_ops) WHERE model = {number}"
         ),
         format!("UPDATE embedding_models SET is_indexed = true WHERE id = {number}"),
     ] {
