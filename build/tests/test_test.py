@@ -31,7 +31,7 @@ class Test(Stage):
         self.assertTrue(any("unittest discover" in call for call in self.called()))
 
     def test_with_arguments_only_cargo_runs(self):
-        self.run_script("build/test", "-p", "store").ends(0)
+        self.run_script("build/test", "-p", "rcrt-store").ends(0)
         self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p rcrt-store"])
 
     def test_a_failed_test_is_named_and_the_rest_still_runs(self):
