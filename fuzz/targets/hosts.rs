@@ -6,11 +6,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use libfuzzer_sys::fuzz_target;
 use rcrt_breadcrumb::{
     AccessList, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, Violations,
     special_purpose,
 };
-use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 use url::Url;
 

@@ -6,7 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use rcrt_sandbox::protocol::{ApiReply, Begin, BodyEnd, CallDone, CallStart, FetchReply, FetchStart, Hello, decode, encode};
+use rcrt_sandbox::protocol::{
+    ApiReply, Begin, BodyEnd, CallDone, CallStart, FetchReply, FetchStart, Hello, decode, encode,
+};
 use rcrt_sandbox::{ApiCall, ConsoleLine};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

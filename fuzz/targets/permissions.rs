@@ -9,8 +9,8 @@
 #[allow(dead_code)]
 mod rules;
 
-use rcrt_breadcrumb::{AccessList, Host, HostEntry, Permissions};
 use libfuzzer_sys::{Corpus, fuzz_target};
+use rcrt_breadcrumb::{AccessList, Host, HostEntry, Permissions};
 use rules::NetRules;
 
 fuzz_target!(|input: &[u8]| -> Corpus {

@@ -4,8 +4,8 @@
 //! Input: the selector as JSON, then the context of a record as JSON.
 #![no_main]
 
-use rcrt_breadcrumb::{ContextMatch, Fuel, MatchOp, Matcher, OutOfFuel, Selector};
 use libfuzzer_sys::{Corpus, fuzz_target};
+use rcrt_breadcrumb::{ContextMatch, Fuel, MatchOp, Matcher, OutOfFuel, Selector};
 use serde_json::{Deserializer, Map, Value};
 
 fuzz_target!(|input: &[u8]| -> Corpus {

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Map, Value, json};
 use rcrt_typescript::Dialect;
 use rcrt_validate::template::Template;
+use serde_json::{Map, Value, json};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else { return };

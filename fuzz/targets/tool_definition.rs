@@ -11,12 +11,14 @@
 #[allow(dead_code)]
 mod rules;
 
-use rcrt_breadcrumb::{AccessList, Bootstrap, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
 use libfuzzer_sys::{Corpus, fuzz_target};
-use rules::NetRules;
-use serde_json::{Deserializer, Map, Value};
+use rcrt_breadcrumb::{
+    AccessList, Bootstrap, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names,
+};
 use rcrt_typescript::Dialect;
 use rcrt_validate::{Author, Schema};
+use rules::NetRules;
+use serde_json::{Deserializer, Map, Value};
 
 fuzz_target!(|input: &[u8]| -> Corpus {
     let mut documents = Deserializer::from_slice(input).into_iter::<Value>();
@@ -53,7 +55,10 @@ fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
     let again = serde_json::to_value(definition.limits).expect("limits are JSON");
     assert_eq!(serde_json::from_value::<rcrt_breadcrumb::Limits>(again).ok(), Some(definition.limits));
     let again = serde_json::to_value(&definition.permissions).expect("permissions are JSON");
-    assert_eq!(serde_json::from_value::<rcrt_breadcrumb::Permissions>(again).ok().as_ref(), Some(&definition.permissions));
+    assert_eq!(
+        serde_json::from_value::<rcrt_breadcrumb::Permissions>(again).ok().as_ref(),
+        Some(&definition.permissions)
+    );
     if let Some(bootstrap) = &definition.bootstrap {
         let again = serde_json::to_value(bootstrap).expect("a bootstrap is JSON");
         assert_eq!(serde_json::from_value::<Bootstrap>(again).ok().as_ref(), Some(bootstrap));
@@ -98,8 +103,8 @@ fn check_offered(definition: &ToolDefinition, value: &Value) {
             Language::Typescript => Dialect::TypeScript,
             Language::Javascript => Dialect::JavaScript,
         };
-        let compiled =
-            rcrt_typescript::compile(source, "tool.ts", dialect).expect("the runner compiles what the validator accepts");
+        let compiled = rcrt_typescript::compile(source, "tool.ts", dialect)
+            .expect("the runner compiles what the validator accepts");
         let forbidden = rcrt_typescript::inspect(&compiled.javascript, Dialect::JavaScript);
         assert!(forbidden.is_ok(), "what was compiled is JavaScript: {forbidden:?}");
     }
