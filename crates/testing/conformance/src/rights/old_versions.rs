@@ -1,0 +1,104 @@
+//! Who reads the versions that a record had before.
+
+use rcrt_breadcrumb::{
+    AclChange, Action, BreadcrumbChanges, Event, EventNumber, NewBreadcrumb, Sensitivity, Visibility,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Cast, id_of, private};
+use crate::harness::{Agent, Harness, next, note, object};
+
+/// The versions that an agent reads of a record, oldest first.
+async fn versions_for(agent: &Agent, id: Uuid) -> Vec<i64> {
+    let mut versions: Vec<i64> = agent.history(id).await.unwrap().iter().map(|one| one.version).collect();
+    versions.reverse();
+    versions
+}
+
+pub async fn an_old_version_is_visible_by_its_own_visibility(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
+    let opened = BreadcrumbChanges {
+        visibility: Some(Visibility::Team),
+        context: Some(object(json!({"text": "for all"}))),
+        ..BreadcrumbChanges::default()
+    };
+    cast.author.update(id, 1, opened).await.unwrap();
+    let renamed = BreadcrumbChanges { title: Some("Open diary".into()), ..BreadcrumbChanges::default() };
+    cast.author.update(id, 2, renamed).await.unwrap();
+    for agent in [&cast.author, &cast.curator, &cast.runner] {
+        assert_eq!(versions_for(agent, id).await, [1, 2, 3]);
+    }
+    assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
+    // A grant to read the full record also opens its past, until it is revoked.
+    let grant = AclChange::agent(id, id_of(&cast.colleague), [Action::ReadFull]);
+    cast.author.grant(&grant).await.unwrap();
+    assert_eq!(versions_for(&cast.colleague, id).await, [1, 2, 3]);
+    cast.author.revoke(&grant).await.unwrap();
+    assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
+    // A runner that acts on behalf of an agent reads no more than that agent.
+    let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
+    let read = for_colleague.history(id).await.unwrap();
+    assert_eq!(read.iter().map(|one| one.version).collect::<Vec<_>>(), [3, 2]);
+    // The event stream has the same versions for the agent.
+    let expected = [(1, true), (2, false), (3, false)];
+    for agent in [&cast.author, &cast.curator, &cast.runner] {
+        let heard = received_versions(agent, id, 3).await;
+        assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), expected);
+        assert_eq!(heard[0].context["text"], "Diary walrus");
+    }
+    let heard = received_versions(&cast.colleague, id, 3).await;
+    assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), expected[1..]);
+    assert!(heard.iter().all(|event| event.context["text"] == "for all"), "{heard:?}");
+    let subscribe = AclChange::agent(id, id_of(&cast.colleague), [Action::Subscribe]);
+    cast.author.grant(&subscribe).await.unwrap();
+    assert_eq!(received_versions(&cast.colleague, id, 3).await.len(), 3);
+    cast.author.revoke(&subscribe).await.unwrap();
+    // Deleting the record does not open anything either.
+    cast.author.delete(id, None).await.unwrap();
+    let end = cast.author.create(note("The end"), None).await.unwrap().id;
+    let mut events = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
+    let mut versions = Vec::new();
+    loop {
+        let event = next(&mut events).await;
+        if event.breadcrumb_id == end {
+            break;
+        }
+        versions.push(event.version);
+    }
+    assert_eq!(versions, [2, 3, 3]);
+}
+
+/// The record's events that the agent gets, from the first one up to this version's.
+async fn received_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Event> {
+    let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
+    let mut received: Vec<Event> = Vec::new();
+    while received.last().is_none_or(|event| event.version != last) {
+        let event = next(&mut events).await;
+        assert_eq!(event.breadcrumb_id, id);
+        received.push(event);
+    }
+    received
+}
+
+pub async fn an_old_version_is_visible_by_its_own_sensitivity(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let secret =
+        NewBreadcrumb { sensitivity: Sensitivity::Secret, ..noted("Code", json!({"text": "4711"}), &["kept"]) };
+    let id = cast.author.create(secret, None).await.unwrap().id;
+    let declared = BreadcrumbChanges {
+        sensitivity: Some(Sensitivity::Low),
+        context: Some(object(json!({"text": "none"}))),
+        ..BreadcrumbChanges::default()
+    };
+    cast.author.update(id, 1, declared).await.unwrap();
+    assert_eq!(versions_for(&cast.author, id).await, [1, 2]);
+    assert_eq!(versions_for(&cast.curator, id).await, [1, 2]);
+    assert_eq!(versions_for(&cast.colleague, id).await, [2]);
+    for agent in [&cast.author, &cast.curator, &cast.colleague] {
+        let heard = received_versions(agent, id, 2).await;
+        assert_eq!(heard.iter().map(|event| event.redacted).collect::<Vec<_>>(), [true, false]);
+        assert!(heard[0].context.is_empty() && heard[1].context["text"] == "none", "{heard:?}");
+    }
+}
