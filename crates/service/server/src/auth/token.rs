@@ -14,6 +14,9 @@ use crate::TokenKey;
 /// The least bytes of a signing key (the length of the hash, as RFC 7518 requires).
 pub const MIN_KEY_BYTES: usize = 32;
 
+/// The longest validity of a token: 30 days. It becomes invalid earlier if its agent is deleted.
+pub const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
+
 /// How long a ticket is valid.
 pub const TICKET_TIME: Duration = Duration::from_secs(30);
 

@@ -1,6 +1,7 @@
-//! Headers that can occur at most once, read as text.
+//! Request headers that can occur at most once.
 
 use axum::http::HeaderMap;
+use rcrt_breadcrumb::{NewBreadcrumb, Traceparent, schema_names};
 
 use crate::http::problem::Problem;
 
@@ -21,4 +22,18 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         return Err(Problem::invalid("Idempotency-Key", "must have 1 to 255 characters"));
     }
     Ok(key)
+}
+
+/// Copies the header `traceparent` (W3C Trace Context) into a request's context, unless it has one.
+/// A malformed or repeated header is ignored: a broken trace must not make the request fail.
+pub fn carry_traceparent(headers: &HeaderMap, record: &mut NewBreadcrumb) {
+    if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) || record.context.contains_key("traceparent") {
+        return;
+    }
+    let mut values = headers.get_all("traceparent").iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return };
+    if let Some(place) = value.to_str().ok().and_then(|text| text.trim().parse::<Traceparent>().ok()) {
+        // As parsed here, without the additions of later versions.
+        record.context.insert("traceparent".into(), place.to_string().into());
+    }
 }

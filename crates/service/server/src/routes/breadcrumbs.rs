@@ -14,12 +14,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::access::Caller;
-use crate::http::headers::idempotency_key;
-use crate::http::path_id::PathId;
+use crate::http::headers::{carry_traceparent, idempotency_key};
+use crate::http::path::PathId;
 use crate::http::precondition::{IfMatch, etag, if_match};
 use crate::http::problem::Problem;
 use crate::http::query::{AppliedLimit, Query};
-use crate::http::traceparent;
 use crate::routes::config_secrets::ConfigSecrets;
 use crate::routes::rcrt_compat::{CompatBody, RcrtCompat};
 use crate::routes::replies::Done;
@@ -56,7 +55,7 @@ pub async fn create(
     CompatBody(mut record): CompatBody<NewBreadcrumb>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
-    traceparent::carry(&headers, &mut record);
+    carry_traceparent(&headers, &mut record);
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let created = caller.store.create(record, key).await?;
     if let Some(chosen) = chosen {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::path_id::PathId;
+use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::routes::replies::Done;
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::path_id::PathId;
+use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::replies::Done;

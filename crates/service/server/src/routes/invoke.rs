@@ -19,13 +19,12 @@ use uuid::Uuid;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::headers::idempotency_key;
+use crate::http::headers::{carry_traceparent, idempotency_key};
 use crate::http::json_body::JsonBody;
-use crate::http::path_tool::PathTool;
+use crate::http::path::PathTool;
 use crate::http::prefer::{PREFERENCE_APPLIED, Preferences};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::traceparent;
 use crate::response_waiters::Listener;
 use crate::routes::breadcrumbs::REPLAYED;
 
@@ -110,7 +109,7 @@ pub async fn invoke(
     let preferences = Preferences::read(&headers);
     let own_id = invocation.request_id.clone();
     let mut record = invocation.record(&resolve_tool_name(&caller, name).await?);
-    traceparent::carry(&headers, &mut record);
+    carry_traceparent(&headers, &mut record);
     record.check().map_err(as_fields)?;
 
     let wait = preferences.wait();

@@ -19,6 +19,7 @@ pub(crate) mod secret_grants;
 pub(crate) mod secrets;
 pub(crate) mod selectors;
 pub(crate) mod tenants;
+pub(crate) mod tokens;
 pub(crate) mod tool_schemas;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
@@ -38,7 +39,6 @@ use utoipa_axum::{
 use crate::ServerState;
 use crate::auth::access::{self, Access};
 use crate::auth::revocation;
-use crate::auth::tokens;
 use crate::http::problem::Problem;
 use crate::openapi;
 

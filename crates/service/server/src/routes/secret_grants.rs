@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::path_id::PathId;
+use crate::http::path::PathId;
 use crate::http::problem::Problem;
 
 /// The tool, by its record or by its name.

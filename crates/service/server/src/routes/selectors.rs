@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Selector, SelectorSubscription};
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::path_id::PathId;
+use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::replies::Done;

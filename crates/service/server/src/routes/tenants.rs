@@ -10,12 +10,12 @@ use uuid::Uuid;
 use crate::AuthMode;
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::auth::tokens::{OPEN_TENANT, RCRT_OWNER};
 use crate::http::json_body::JsonBody;
-use crate::http::path_id::PathId;
+use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::replies::{Done, NoStore};
+use crate::routes::tokens::{OPEN_TENANT, RCRT_OWNER};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

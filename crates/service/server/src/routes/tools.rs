@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names}
 use serde_json::{Value, json};
 
 use crate::auth::access::Caller;
-use crate::http::path_tool::PathTool;
+use crate::http::path::PathTool;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::tool_schemas::{ToolInFormat, ToolList};

@@ -11,14 +11,13 @@ use uuid::Uuid;
 use crate::AuthMode;
 use crate::ServerState;
 use crate::auth::access::role_names;
+use crate::auth::token::MAX_TTL_SEC;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::routes::replies::NoStore;
 
 /// How long a token is valid if the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
-/// The longest validity of a token: 30 days. It becomes invalid earlier if its agent is deleted.
-pub const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
 /// The tenant of callers in open mode that do not name one.
 pub const OPEN_TENANT: &str = "default";
 /// The tenant that RCRT's clients name if none is configured. Here it means the default tenant.
