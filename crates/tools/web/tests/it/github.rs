@@ -42,10 +42,6 @@ async fn api(
 ) -> Response {
     let token = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
     seen.lock().unwrap().push((format!("{owner}/{repository}/{rest}"), token.clone()));
-    let refuse = |status: u16, message: &str| {
-        let body = json!({"message": message, "documentation_url": "https://docs.github.com/rest", "status": status.to_string()});
-        (StatusCode::from_u16(status).unwrap(), Json(body)).into_response()
-    };
     if !headers.contains_key("user-agent")
         || headers.get("x-github-api-version").is_none_or(|version| version != "2022-11-28")
     {
@@ -67,6 +63,17 @@ async fn api(
         _ => return refuse(404, "Not Found"),
     }
     let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
+    content(&rest, page)
+}
+
+fn refuse(status: u16, message: &str) -> Response {
+    let body =
+        json!({"message": message, "documentation_url": "https://docs.github.com/rest", "status": status.to_string()});
+    (StatusCode::from_u16(status).unwrap(), Json(body)).into_response()
+}
+
+/// What the repository has under this path.
+fn content(path: &str, page: usize) -> Response {
     let list = |entries: Value, goes_on: bool| {
         let link = if goes_on {
             format!(
@@ -79,7 +86,7 @@ async fn api(
         ([(header::LINK, link)], Json(entries)).into_response()
     };
     let comment = |login: &str, association: &str, at: &str, body: &str| json!({"id": 9, "user": user(login), "author_association": association, "created_at": at, "updated_at": at, "body": body, "reactions": {}});
-    match rest.as_str() {
+    match path {
         "issues/7" => Json(issue(7)).into_response(),
         "issues/7/comments" => list(
             json!([
