@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumbs, Event, Fuel, MAX_RECORD_BYTES, NewBreadcrumb, OutOfFuel, StoreError, ToolRequest, Visibility,
+    Breadcrumbs, Event, Fuel, MAX_RECORD_BYTES, NewBreadcrumb, OutOfFuel, Records, StoreError, ToolRequest, Visibility,
     schema_names,
 };
 use rcrt_executors::TriggerChain;
@@ -68,7 +68,7 @@ impl Subscriptions {
             }
         };
         // A tool receives only events that its author can see.
-        if event.private && !sees_version(&store, event).await {
+        if event.private && !sees_version(&*store, event).await {
             return;
         }
         match with_retries("trigger a tool", || store.create(request.clone(), Some(&key))).await {
@@ -86,7 +86,7 @@ impl Subscriptions {
 
 /// Whether the agent of this store sees the event's version. Each old version has its own
 /// visibility.
-async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
+async fn sees_version(store: &dyn Records, event: &Event) -> bool {
     let id = event.breadcrumb_id;
     match with_retries("check who sees a record", || store.view(id)).await {
         Ok(present) if present.version == event.version => true,

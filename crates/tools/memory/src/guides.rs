@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Selector, StoreError, schema_names::TOOL_GUIDE,
-};
+use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Records, Selector, StoreError, schema_names::TOOL_GUIDE};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -48,7 +46,7 @@ impl Guide {
 }
 
 /// All guide records with these tags, up to a bound.
-pub(crate) async fn records(store: &dyn Breadcrumbs, all_tags: &[&str]) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+pub(crate) async fn records(store: &dyn Records, all_tags: &[&str]) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let mut found = Vec::new();
     loop {
         let selector = Selector {
@@ -69,7 +67,7 @@ pub(crate) async fn records(store: &dyn Breadcrumbs, all_tags: &[&str]) -> Resul
 
 /// By name, without skills. If two have the same name the older one counts, so that no guide can be
 /// replaced by another author.
-pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Guide>, StoreError> {
+pub(crate) async fn all(store: &dyn Records) -> Result<Vec<Guide>, StoreError> {
     let mut found: BTreeMap<String, (Uuid, Guide)> = BTreeMap::new();
     for item in records(store, &[]).await?.iter().filter(|item| !skills::is_skill(item)) {
         let Some(guide) = Guide::read(item) else { continue };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, Breadcrumbs, NewBreadcrumb, StoreError, schema_names::TOOL_GUIDE,
+    BreadcrumbChanges, BreadcrumbListItem, NewBreadcrumb, Records, StoreError, schema_names::TOOL_GUIDE,
 };
 use rcrt_executors::ToolCall;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ pub(crate) fn is_skill(item: &BreadcrumbListItem) -> bool {
 }
 
 /// By name. If two have the same name, the oldest record counts.
-pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Skill>, StoreError> {
+pub(crate) async fn all(store: &dyn Records) -> Result<Vec<Skill>, StoreError> {
     let mut found: BTreeMap<String, Skill> = BTreeMap::new();
     for item in records(store, &[TAG]).await? {
         let Some(guide) = Guide::read(&item) else { continue };
@@ -39,7 +39,7 @@ pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Skill>, StoreErro
 }
 
 /// The records with this name, oldest first.
-async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Skill>, StoreError> {
+async fn named(store: &dyn Records, name: &str) -> Result<Vec<Skill>, StoreError> {
     let items = records(store, &[TAG, &tag(name)]).await?;
     let read = |item: BreadcrumbListItem| Guide::read(&item).map(|guide| Skill { item, guide });
     let mut found: Vec<Skill> = items.into_iter().filter_map(read).filter(|skill| skill.guide.name == name).collect();
@@ -47,7 +47,7 @@ async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Skill>, StoreE
     Ok(found)
 }
 
-pub(crate) async fn get(store: &dyn Breadcrumbs, name: &str) -> Result<Option<Skill>, StoreError> {
+pub(crate) async fn get(store: &dyn Records, name: &str) -> Result<Option<Skill>, StoreError> {
     Ok(named(store, name).await?.into_iter().next())
 }
 
@@ -95,12 +95,12 @@ pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreEr
 }
 
 /// Returns whether it existed.
-pub(crate) async fn delete(store: &dyn Breadcrumbs, name: &str) -> Result<bool, StoreError> {
+pub(crate) async fn delete(store: &dyn Records, name: &str) -> Result<bool, StoreError> {
     remove(store, &named(store, name).await?).await
 }
 
 /// Returns whether any of them still existed.
-async fn remove(store: &dyn Breadcrumbs, skills: &[Skill]) -> Result<bool, StoreError> {
+async fn remove(store: &dyn Records, skills: &[Skill]) -> Result<bool, StoreError> {
     let mut removed = false;
     for skill in skills {
         match store.delete(skill.item.id, None).await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Profiles, Search, SearchMode,
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, NewBreadcrumb, Profiles, Records, Search, SearchMode,
     Selector, StoreError, schema_names::MEMORY_ENTRY,
 };
 use rcrt_executors::TriggerChain;
@@ -22,7 +22,7 @@ const PAGE: u32 = 15;
 /// The working memory of a tenant, for the writes of one call.
 #[derive(Clone)]
 pub struct WorkingMemory {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     chain: TriggerChain,
     profiles: Profiles,
 }
@@ -71,7 +71,7 @@ impl WorkingMemory {
     /// `chain` and `profiles` are those of the writing call. They mark what is written, so that no
     /// triggered tool triggers itself through it, and triggered calls are bound to the same
     /// profiles.
-    pub fn new(store: Arc<dyn Breadcrumbs>, chain: TriggerChain, profiles: Profiles) -> Self {
+    pub fn new(store: Arc<dyn Records>, chain: TriggerChain, profiles: Profiles) -> Self {
         Self { store, chain, profiles }
     }
 

@@ -1,8 +1,8 @@
 //! The schedule records of a tenant.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath,
-    MAX_PAGE, MatchOp, Selector, StoreError, TtlType, schema_names,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, MAX_PAGE, MatchOp,
+    Records, Selector, StoreError, TtlType, schema_names,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -51,7 +51,7 @@ impl From<BreadcrumbListItem> for Entry {
 }
 
 /// The schedules that have not ended: at most one page, newest change first.
-pub(crate) async fn active(store: &dyn Breadcrumbs) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn active(store: &dyn Records) -> Result<Vec<Entry>, StoreError> {
     let has_not = |status: Status| status_is(MatchOp::Ne, status);
     let conditions = [has_not(Status::Done), has_not(Status::Cancelled)];
     list(store, Selector { context_match: conditions.into_iter().flatten().collect(), ..Selector::default() }, MAX_PAGE)
@@ -59,7 +59,7 @@ pub(crate) async fn active(store: &dyn Breadcrumbs) -> Result<Vec<Entry>, StoreE
 }
 
 /// The schedules that ended last, newest first.
-pub(crate) async fn ended(store: &dyn Breadcrumbs, most: u32) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn ended(store: &dyn Records, most: u32) -> Result<Vec<Entry>, StoreError> {
     let mut found = Vec::new();
     for status in [Status::Done, Status::Cancelled] {
         let conditions = status_is(MatchOp::Eq, status).into_iter().collect();
@@ -73,14 +73,14 @@ pub(crate) async fn ended(store: &dyn Breadcrumbs, most: u32) -> Result<Vec<Entr
 
 /// All schedules with this name, oldest first. There is one, unless somebody wrote a record by
 /// hand.
-pub(crate) async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn named(store: &dyn Records, name: &str) -> Result<Vec<Entry>, StoreError> {
     let mut found = list(store, Selector { all_tags: vec![name_tag(name)], ..Selector::default() }, 100).await?;
     found.retain(|entry| entry.schedule.as_ref().is_ok_and(|schedule| schedule.name == name));
     found.sort_by_key(|entry| entry.id);
     Ok(found)
 }
 
-async fn list(store: &dyn Breadcrumbs, selector: Selector, limit: u32) -> Result<Vec<Entry>, StoreError> {
+async fn list(store: &dyn Records, selector: Selector, limit: u32) -> Result<Vec<Entry>, StoreError> {
     let selector = Selector { schema_name: Some(schema_names::SCHEDULE.into()), ..selector };
     let query = BreadcrumbQuery { selector, limit, offset: 0, include_context: true };
     Ok(store.list(&query).await?.into_iter().map(Entry::from).collect())

@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Annotations, Breadcrumbs, NewBreadcrumb, Profile, StoreError, ToolSource};
+use crate::{Annotations, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
 
 pub use format::ToolFormat;
 
@@ -117,7 +117,7 @@ impl Catalog {
 
     /// Reads the catalog; `None` if no runner has written one yet. While a runner writes, a reader
     /// sees each tool in its old or its new state.
-    pub async fn read(store: &dyn Breadcrumbs) -> Result<Option<Self>, StoreError> {
+    pub async fn read(store: &dyn Records) -> Result<Option<Self>, StoreError> {
         parts::read(store).await
     }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Catalog, CatalogEntry, Registration, Waiting};
 use crate::schema_names::TOOL_CATALOG;
-use crate::{BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Selector, StoreError};
+use crate::{BreadcrumbQuery, NewBreadcrumb, Records, Selector, StoreError};
 
 /// The most parts. 4096 parts have a gigabyte.
 const MAX_PARTS: usize = 4096;
@@ -136,7 +136,7 @@ enum Entry {
     Waiting(Waiting),
 }
 
-pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, StoreError> {
+pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreError> {
     let mut query = BreadcrumbQuery {
         selector: Selector {
             all_tags: vec![Catalog::TAG.into()],

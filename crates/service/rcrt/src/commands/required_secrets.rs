@@ -1,6 +1,6 @@
 //! Which secrets a tool needs, and the state of each.
 
-use rcrt_breadcrumb::{Breadcrumbs, SecretInfo, SecretUnavailable, StoreError};
+use rcrt_breadcrumb::{SecretInfo, SecretUnavailable, Secrets, StoreError};
 use uuid::Uuid;
 
 /// The tenant's secrets, or `None` if the token cannot list them.
@@ -14,7 +14,7 @@ pub struct RequiredSecret<'n> {
 }
 
 impl KnownSecrets {
-    pub async fn read(store: &dyn Breadcrumbs) -> Result<Self, StoreError> {
+    pub async fn read(store: &dyn Secrets) -> Result<Self, StoreError> {
         match store.secrets().await {
             Ok(secrets) => Ok(Self(Some(secrets))),
             Err(StoreError::Forbidden(_)) => Ok(Self(None)),

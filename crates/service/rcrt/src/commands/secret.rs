@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use rcrt_breadcrumb::{Breadcrumbs, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, schema_names};
+use rcrt_breadcrumb::{MIN_OPAQUE_BYTES, NewSecret, Records, SecretChanges, SecretInfo, Secrets, schema_names};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -216,12 +216,12 @@ fn missing(name: &str) -> Failure {
     Failure::NotFound(format!("there is no secret named {name}; see `rcrt secret list`"))
 }
 
-async fn find(store: &dyn Breadcrumbs, name: &str) -> anyhow::Result<Option<SecretInfo>> {
+async fn find(store: &dyn Secrets, name: &str) -> anyhow::Result<Option<SecretInfo>> {
     Ok(store.secrets().await?.into_iter().find(|secret| secret.name == name))
 }
 
 /// Finds a tool's record by its id, or by a name that no other tool has.
-async fn tool_record(store: &dyn Breadcrumbs, tool: &str) -> anyhow::Result<Uuid> {
+async fn tool_record(store: &dyn Records, tool: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(tool) {
         return Ok(id);
     }

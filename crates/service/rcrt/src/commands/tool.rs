@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
+    Breadcrumb, Catalog, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
 };
 use rcrt_client::Client;
 use serde::Serialize;
@@ -265,7 +265,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
 }
 
 /// Reads the tools of the tenant, or those with one name.
-async fn tools(store: &dyn Breadcrumbs, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
+async fn tools(store: &dyn Records, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let items = match name {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, Breadcrumbs, MAX_PAGE, StoreError, schema_names};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, MAX_PAGE, Records, StoreError, schema_names};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ impl Report {
 pub struct Reports(HashMap<Uuid, Report>);
 
 impl Reports {
-    pub async fn read(store: &dyn Breadcrumbs) -> Result<Self, StoreError> {
+    pub async fn read(store: &dyn Records) -> Result<Self, StoreError> {
         let mut query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(schema_names::TOOL_ERROR) };
         let mut reports = HashMap::new();
         loop {

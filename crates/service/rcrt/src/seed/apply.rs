@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rcrt_breadcrumb::{Breadcrumb, Breadcrumbs, CURATORS_TOOL_TAG, Selector, StoreError, schema_names};
+use rcrt_breadcrumb::{Breadcrumb, CURATORS_TOOL_TAG, Records, Selector, StoreError, schema_names};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -71,7 +71,7 @@ impl SeedOutcome {
 }
 
 /// Applies the whole set. An invalid file does not stop the others; an error of the store does.
-pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
+pub async fn apply(store: &dyn Records, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
     let mut rows = Vec::new();
     for seed in &set.seeds {
         rows.push(apply_seed(store, set, seed, options).await?);
@@ -85,7 +85,7 @@ pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> 
 }
 
 async fn apply_seed(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     set: &SeedSet,
     seed: &Seed,
     options: Options,
@@ -139,7 +139,7 @@ async fn apply_seed(
 /// because a `tool.v1` of the same name exists or is in the set. Without one, a new version would
 /// only change the record's author.
 async fn lacks_curators_tag(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     set: &SeedSet,
     seed: &Seed,
     record: &Breadcrumb,
@@ -182,7 +182,7 @@ fn refused(file: &Refused) -> SeedResult {
 /// Removes the records of this set that belong to none of its files. An invalid file keeps its
 /// record.
 async fn prune(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     set: &SeedSet,
     done: &[SeedResult],
     options: Options,

@@ -1,8 +1,8 @@
 //! Finds the store's record for a seed file.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MAX_PAGE, MatchOp,
-    NewBreadcrumb, Selector, StoreError, schema_names,
+    Breadcrumb, BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, MAX_PAGE, MatchOp, NewBreadcrumb,
+    Records, Selector, StoreError, schema_names,
 };
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub const SEED_TAG: &str = "seed:";
 /// Finds a tool by its name, and another record by its schema and title, or else by the tag of its
 /// file. Of several, prefers a seeded record, then the one changed last.
 pub async fn existing(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     file: &NewBreadcrumb,
     seed_tag: &str,
 ) -> Result<Option<Breadcrumb>, StoreError> {
@@ -37,11 +37,7 @@ pub async fn existing(
 }
 
 /// The tools with this schema and name, the one changed last first.
-pub async fn tools_named(
-    store: &dyn Breadcrumbs,
-    schema: &str,
-    name: &str,
-) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+pub async fn tools_named(store: &dyn Records, schema: &str, name: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let path = ContextPath::try_from("$.name".to_owned()).map_err(StoreError::Internal)?;
     let mut query = BreadcrumbQuery::of_schema(schema);
     query.selector.context_match = vec![ContextMatch { path, op: MatchOp::Eq, value: name.into() }];
@@ -49,7 +45,7 @@ pub async fn tools_named(
     store.list(&query).await
 }
 
-async fn titled(store: &dyn Breadcrumbs, schema: &str, title: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+async fn titled(store: &dyn Records, schema: &str, title: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let selector = Selector { schema_name: Some(schema.to_owned()), ..Selector::default() };
     let mut found = every(store, selector).await?;
     found.retain(|item| item.title == title);
@@ -57,7 +53,7 @@ async fn titled(store: &dyn Breadcrumbs, schema: &str, title: &str) -> Result<Ve
 }
 
 /// All records that match the selector, without contexts, read page by page.
-pub async fn every(store: &dyn Breadcrumbs, selector: Selector) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+pub async fn every(store: &dyn Records, selector: Selector) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let mut query = BreadcrumbQuery { selector, limit: MAX_PAGE, ..BreadcrumbQuery::default() };
     let mut items = Vec::new();
     loop {

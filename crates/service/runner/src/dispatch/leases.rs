@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{Breadcrumbs, Lease, LeaseStatus};
+use rcrt_breadcrumb::{CallQueue, Lease, LeaseStatus};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ const BATCH: usize = 100;
 const AT_ONCE: usize = 2;
 
 pub(crate) struct Leases {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn CallQueue>,
     lease_ms: u64,
     entries: Mutex<HashMap<Lease, Entry>>,
     at_once: Notify,
@@ -51,7 +51,7 @@ impl Drop for LeaseGuard {
 }
 
 impl Leases {
-    pub fn new(store: Arc<dyn Breadcrumbs>, lease_ms: u64) -> Arc<Self> {
+    pub fn new(store: Arc<dyn CallQueue>, lease_ms: u64) -> Arc<Self> {
         Arc::new(Self { store, lease_ms, entries: Mutex::default(), at_once: Notify::new() })
     }
 

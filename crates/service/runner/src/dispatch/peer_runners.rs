@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, Breadcrumbs, CatalogEntry, MAX_PAGE, NewBreadcrumb, StoreError, TtlType, schema_names::TOOL_RUNNER,
+    BreadcrumbQuery, CatalogEntry, MAX_PAGE, NewBreadcrumb, Records, StoreError, TtlType, schema_names::TOOL_RUNNER,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_millis(500);
 const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct PeerRunners {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     registry: Arc<Registry>,
     hints: Arc<QueueHints>,
     runner_id: Uuid,
@@ -45,12 +45,7 @@ struct Peer {
 }
 
 impl PeerRunners {
-    pub fn new(
-        store: Arc<dyn Breadcrumbs>,
-        registry: Arc<Registry>,
-        hints: Arc<QueueHints>,
-        runner_id: Uuid,
-    ) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Records>, registry: Arc<Registry>, hints: Arc<QueueHints>, runner_id: Uuid) -> Arc<Self> {
         Arc::new(Self { store, registry, hints, runner_id, peers: Mutex::default(), listed: OnceCell::new() })
     }
 

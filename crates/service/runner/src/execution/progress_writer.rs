@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector,
+    BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Records, Selector,
     Sensitivity, StoreError, ToolRequest, ToolResponse, TtlType, Visibility, schema_names::TOOL_PROGRESS,
 };
 use rcrt_egress::Vault;
@@ -56,7 +56,7 @@ impl ProgressSink for ProgressSender {
 
 /// The store's side of the channel.
 pub(crate) struct ProgressWriter {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     request: ToolRequest,
     seen: (Visibility, Sensitivity),
     chain: TriggerChain,
@@ -69,7 +69,7 @@ pub(crate) struct ProgressWriter {
 /// `seen`: the visibility and sensitivity of the request. `chain` marks the record, so that a tool
 /// cannot trigger itself by reporting progress.
 pub(crate) fn channel(
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     request: &ToolRequest,
     seen: (Visibility, Sensitivity),
     chain: TriggerChain,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    Breadcrumbs, ErrorCode, HostEntry, SecretInfo, SecretUnavailable, StoreError, ToolFailure, ToolRequest,
+    ErrorCode, HostEntry, SecretInfo, SecretUnavailable, Secrets, StoreError, ToolFailure, ToolRequest,
 };
 use rcrt_egress::{HeldSecret, Vault};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::registry::tool::Tool;
 /// decryption is audited with the tool and the request. A tool that lacks a required secret is
 /// refused before it runs, with the command that fixes it.
 pub(crate) async fn granted_secrets(
-    store: &dyn Breadcrumbs,
+    store: &dyn Secrets,
     tool: &Tool,
     request: &ToolRequest,
 ) -> Result<Arc<Vault>, ToolFailure> {
@@ -46,7 +46,7 @@ pub(crate) async fn granted_secrets(
 }
 
 async fn open(
-    store: &dyn Breadcrumbs,
+    store: &dyn Secrets,
     secret: &SecretInfo,
     tool: &Tool,
     request: &ToolRequest,

@@ -1,6 +1,6 @@
 //! One part of the catalog in the store.
 
-use rcrt_breadcrumb::{BreadcrumbChanges, Breadcrumbs, Catalog, NewBreadcrumb, StoreError};
+use rcrt_breadcrumb::{BreadcrumbChanges, Catalog, NewBreadcrumb, Records, StoreError};
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
@@ -18,7 +18,7 @@ pub(crate) struct PublishedPart {
 impl PublishedPart {
     /// Updates the part to this content. False if it was deleted, or if other runners keep changing
     /// it.
-    pub async fn update_to(&mut self, store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Result<bool, StoreError> {
+    pub async fn update_to(&mut self, store: &dyn Records, part: &NewBreadcrumb) -> Result<bool, StoreError> {
         let fingerprint = part.fingerprint();
         if fingerprint == self.fingerprint {
             return Ok(true);
@@ -46,7 +46,7 @@ impl PublishedPart {
 
 /// `None` if it was deleted, or another runner changed it first.
 pub(crate) async fn update(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     id: Uuid,
     version: i64,
     part: &NewBreadcrumb,
@@ -64,7 +64,7 @@ pub(crate) async fn update(
     }
 }
 
-pub(crate) async fn create(store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Result<(), StoreError> {
+pub(crate) async fn create(store: &dyn Records, part: &NewBreadcrumb) -> Result<(), StoreError> {
     let number = Catalog::part_tag(&part.tags).unwrap_or(&part.title);
     // The same part has the same key on every runner.
     let key = format!("{number}:{}", &part.fingerprint()[..32]);
@@ -77,7 +77,7 @@ pub(crate) async fn create(store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Res
     Ok(())
 }
 
-pub(crate) async fn delete(store: &dyn Breadcrumbs, id: Uuid) -> Result<(), StoreError> {
+pub(crate) async fn delete(store: &dyn Records, id: Uuid) -> Result<(), StoreError> {
     match with_retries("delete a part of the catalog", || store.delete(id, None)).await {
         Err(StoreError::NotFound { .. }) => Ok(()),
         outcome => outcome,

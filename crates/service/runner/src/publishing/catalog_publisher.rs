@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, CatalogEntry, NewBreadcrumb, Selector, StoreError,
+    BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, NewBreadcrumb, Records, Selector, StoreError,
     schema_names::TOOL_CATALOG,
 };
 use tokio::sync::Notify;
@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 const MAX_TRIES: usize = 10;
 
 pub(crate) struct CatalogPublisher {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     registry: Arc<Registry>,
     peers: Arc<PeerRunners>,
     lost: Notify,
@@ -46,7 +46,7 @@ struct PublishedCatalog {
 
 impl CatalogPublisher {
     pub fn new(
-        store: Arc<dyn Breadcrumbs>,
+        store: Arc<dyn Records>,
         registry: Arc<Registry>,
         peers: Arc<PeerRunners>,
         rcrt_compat: bool,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, Selector, StoreError, schema_names::TOOL_CATALOG};
+use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, Records, Selector, StoreError, schema_names::TOOL_CATALOG};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub(crate) struct PreviousCatalog {
 
 impl PreviousCatalog {
     /// The current content of the catalog.
-    pub async fn read(store: &dyn Breadcrumbs) -> Result<Self, StoreError> {
+    pub async fn read(store: &dyn Records) -> Result<Self, StoreError> {
         let selector = Selector {
             all_tags: vec![Catalog::TAG.into()],
             schema_name: Some(TOOL_CATALOG.into()),

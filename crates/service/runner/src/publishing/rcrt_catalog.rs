@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{SecondsFormat, Utc};
 use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, MAX_RECORD_BYTES, NewBreadcrumb, Selector, StoreError,
+    BreadcrumbListItem, BreadcrumbQuery, Catalog, MAX_RECORD_BYTES, NewBreadcrumb, Records, Selector, StoreError,
     schema_names::TOOL_CATALOG,
 };
 use serde_json::{Map, Value, json};
@@ -28,14 +28,14 @@ const MAX_TRIES: usize = 5;
 /// Removes the record that a runner with `--compat rcrt` left behind, which nothing else would
 /// update. If such a runner is live, it sees the deletion and writes the record again. So call this
 /// once and not on every change.
-pub(crate) async fn remove(store: &dyn Breadcrumbs) -> Result<(), StoreError> {
+pub(crate) async fn remove(store: &dyn Records) -> Result<(), StoreError> {
     for row in list(store).await? {
         delete(store, row.id).await?;
     }
     Ok(())
 }
 
-async fn list(store: &dyn Breadcrumbs) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+async fn list(store: &dyn Records) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let selector = Selector {
         all_tags: vec![Catalog::TAG.into(), TAG.into()],
         schema_name: Some(TOOL_CATALOG.into()),
@@ -46,7 +46,7 @@ async fn list(store: &dyn Breadcrumbs) -> Result<Vec<BreadcrumbListItem>, StoreE
 }
 
 /// Updates the record to the offered tools. Catalog records of other programs are not changed.
-pub(crate) async fn synchronize(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
+pub(crate) async fn synchronize(store: &dyn Records, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
     let Some(wanted) = record(offered) else {
         tracing::warn!(tools = offered.len(), "there are too many tools for one catalog record in RCRT's format");
         return Ok(());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber, StoreError, schema_names};
+use rcrt_breadcrumb::{Event, EventKind, EventNumber, Events, StoreError, schema_names};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ use crate::registry::tool_preparation::is_tool;
 const STEADY: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventFollower {
-    pub store: Arc<dyn Breadcrumbs>,
+    pub store: Arc<dyn Events>,
     pub registry: Arc<Registry>,
     pub loading: Arc<ToolLoader>,
     pub leases: Arc<Leases>,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumbs, SecretInfo, StoreError};
+use rcrt_breadcrumb::{SecretInfo, Secrets, StoreError};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use crate::registry::missing_requirements::MissingRequirements;
 use crate::registry::tool::Candidate;
 
 pub(crate) struct Readiness {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Secrets>,
     registry: Arc<Registry>,
     soon: Notify,
     /// The last list of secrets, and when it was read.
@@ -27,7 +27,7 @@ pub(crate) struct Readiness {
 const LATELY: Duration = Duration::from_secs(1);
 
 impl Readiness {
-    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Secrets>, registry: Arc<Registry>) -> Arc<Self> {
         Arc::new(Self { store, registry, soon: Notify::new(), listed: Mutex::new(None) })
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp,
-    NewBreadcrumb, Selector, StoreError, schema_names,
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Records,
+    Selector, StoreError, schema_names,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ use crate::registry::{Registry, Report};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct ToolErrors {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Records>,
     registry: Arc<Registry>,
     waiting: Mutex<HashSet<Uuid>>,
     /// Records whose report is not known until they are validated.
@@ -33,7 +33,7 @@ pub(crate) struct ToolErrors {
 }
 
 impl ToolErrors {
-    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Records>, registry: Arc<Registry>) -> Arc<Self> {
         Arc::new(Self {
             store,
             registry,

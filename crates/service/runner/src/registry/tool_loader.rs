@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Selector,
-    StoreError, schema_names,
+    Breadcrumb, BreadcrumbQuery, BreadcrumbVersion, ContextMatch, ContextPath, MatchOp, Records, Selector, StoreError,
+    schema_names,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
@@ -44,7 +44,7 @@ const HEAD_START: Duration = Duration::from_millis(300);
 const MAX_RIVALS: u32 = 100;
 
 pub(crate) struct ToolLoader {
-    pub store: Arc<dyn Breadcrumbs>,
+    pub store: Arc<dyn Records>,
     pub registry: Arc<Registry>,
     pub errors: Arc<ToolErrors>,
     readiness: Arc<Readiness>,
@@ -60,7 +60,7 @@ pub(crate) struct ToolLoader {
 
 impl ToolLoader {
     pub fn new(
-        store: Arc<dyn Breadcrumbs>,
+        store: Arc<dyn Records>,
         registry: Arc<Registry>,
         errors: Arc<ToolErrors>,
         readiness: Arc<Readiness>,

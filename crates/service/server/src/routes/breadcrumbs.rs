@@ -6,8 +6,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
-    ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Search, SearchMode, Selector, StoreError, Violations,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
+    ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Records, Search, SearchMode, Selector, StoreError,
+    Violations,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -168,7 +169,7 @@ pub struct Changed {
 
 /// Updates the current version, and retries if it was changed meanwhile. No record is at version 0,
 /// so the first try returns the current version in its error, without a read that would count.
-async fn overwrite(store: &dyn Breadcrumbs, id: Uuid, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+async fn overwrite(store: &dyn Records, id: Uuid, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
     let mut version = 0;
     for _ in 0..MOST_OVERTAKEN {
         match store.update(id, version, changes.clone()).await {

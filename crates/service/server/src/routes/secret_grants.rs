@@ -6,7 +6,7 @@ use axum::{
     http::request::Parts,
 };
 use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, SecretInfo, StoreError,
+    BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, Records, SecretInfo, StoreError,
     schema_names,
 };
 use serde::Deserialize;
@@ -83,7 +83,7 @@ fn read(field: &str, text: &str) -> Result<Uuid, Problem> {
 
 /// The only record with this name. If there are several, the caller must choose: one can be from an
 /// attacker.
-pub async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Uuid, Problem> {
+pub async fn named(store: &dyn Records, name: &str) -> Result<Uuid, Problem> {
     let mut found: Vec<BreadcrumbListItem> = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let path = ContextPath::try_from("$.name".to_owned()).map_err(StoreError::Internal)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{BreadcrumbChanges, Breadcrumbs, StoreError, ToolFailure, nearest_names};
+use rcrt_breadcrumb::{BreadcrumbChanges, Records, StoreError, ToolFailure, nearest_names};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -59,7 +59,7 @@ impl NativeTool for CancelScheduledTask {
 
 impl CancelScheduledTask {
     /// Returns the schedule with its end.
-    async fn cancel(&self, store: &dyn Breadcrumbs, call: &ToolCall, entry: &Entry) -> Result<Schedule, StoreError> {
+    async fn cancel(&self, store: &dyn Records, call: &ToolCall, entry: &Entry) -> Result<Schedule, StoreError> {
         let Ok(there) = &entry.schedule else {
             return Err(StoreError::NotFound { what: "schedule", id: entry.id });
         };
@@ -98,7 +98,7 @@ impl CancelScheduledTask {
     }
 }
 
-async fn unknown(store: &dyn Breadcrumbs, name: &str) -> ToolFailure {
+async fn unknown(store: &dyn Records, name: &str) -> ToolFailure {
     let entries = match records::active(store).await {
         Ok(entries) => entries,
         Err(error) => return failed(&error),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    Breadcrumbs, Catalog, ErrorCode, NewBreadcrumb, Profile, Registration, StoreError, ToolFailure, ToolSource,
-    TtlType, Violations, nearest_names, schema_names,
+    Catalog, ErrorCode, NewBreadcrumb, Profile, Records, Registration, StoreError, ToolFailure, ToolSource, TtlType,
+    Violations, nearest_names, schema_names,
 };
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_validate::Schema;
@@ -150,7 +150,7 @@ impl ScheduleTask {
     /// its content.
     async fn enter(
         &self,
-        store: &dyn Breadcrumbs,
+        store: &dyn Records,
         call: &ToolCall,
         schedule: Schedule,
     ) -> Result<(String, Schedule), ToolFailure> {
@@ -187,7 +187,7 @@ impl ScheduleTask {
         Err(contended(&schedule.name))
     }
 
-    async fn refuse_too_many(&self, store: &dyn Breadcrumbs) -> Result<(), ToolFailure> {
+    async fn refuse_too_many(&self, store: &dyn Records) -> Result<(), ToolFailure> {
         let active = records::active(store).await.map_err(|error| failed(&error))?.len();
         if active < self.settings.max_active {
             return Ok(());
@@ -216,7 +216,7 @@ fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure
 /// Refuses what would fail at each fire: a tool that is not offered, and an input that its schema
 /// refuses. Without a catalog nothing is known. The schema of a waiting tool is unknown too.
 async fn refuse_what_fails(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     owner_id: Uuid,
     tool: &str,
     input: Option<&Value>,
@@ -249,12 +249,7 @@ fn refuse_unfit(tool: &Registration, input: &Value) -> Result<(), ToolFailure> {
 /// The first record of a name uses the name's idempotency key, so one of several concurrent calls
 /// creates it. If that record was deleted by hand within a day, the key is still in use, and the
 /// next one is tried.
-async fn create(
-    store: &dyn Breadcrumbs,
-    call: &ToolCall,
-    schedule: &Schedule,
-    gone: u32,
-) -> Result<String, StoreError> {
+async fn create(store: &dyn Records, call: &ToolCall, schedule: &Schedule, gone: u32) -> Result<String, StoreError> {
     let mut tags = tags(call, schedule);
     call.chain.mark(&mut tags, 1);
     let record = NewBreadcrumb {
@@ -279,7 +274,7 @@ async fn create(
 
 /// Reuses the record of a name, whether its task has ended or is replaced.
 async fn rewrite(
-    store: &dyn Breadcrumbs,
+    store: &dyn Records,
     call: &ToolCall,
     entry: &Entry,
     schedule: &Schedule,
