@@ -1,7 +1,7 @@
 //! A subscription that survives lost connections: each event once, in order, across restarts of the
 //! server.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
@@ -15,13 +15,14 @@ use serde::Deserialize;
 use crate::{
     Client, problem,
     request::{ATTEMPTS, pause, reason},
-    sse::{Message, Parser},
+    sse::{Message, messages},
 };
 
 /// The server pings every 15 seconds. After three missed pings the connection is treated as dead.
 const SILENCE: Duration = Duration::from_secs(45);
 /// The timeout for the head of the server's response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const CLOSED: &str = "the server closed the stream";
 /// How often in a row the same event can be unreadable before the stream fails.
 const UNREADABLE: u32 = 5;
 
@@ -169,12 +170,7 @@ fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
     Ok(Some(SubscriptionItem::Event(Event { number: EventNumber(number), ..event })))
 }
 
-struct Connection {
-    bytes: BoxStream<'static, reqwest::Result<Bytes>>,
-    parser: Parser,
-    /// Parsed messages. Nothing more is read from the connection before they are taken.
-    ready: VecDeque<Message>,
-}
+struct Connection(BoxStream<'static, Result<Message, String>>);
 
 impl Connection {
     /// A connection that has sent its first message, and the number where it starts.
@@ -184,13 +180,21 @@ impl Connection {
         last: Option<EventNumber>,
     ) -> Result<(Self, Option<EventNumber>), StoreError> {
         let bytes = Self::request(client, asked, last).await?;
-        let mut connection = Self { bytes, parser: Parser::default(), ready: VecDeque::new() };
+        let bytes = futures::stream::unfold(bytes, |mut bytes| async move {
+            let part = match tokio::time::timeout(SILENCE, bytes.next()).await {
+                Ok(Some(part)) => part.map_err(|error| reason(&error)),
+                Ok(None) => Err(CLOSED.to_owned()),
+                Err(_) => Err("no data arrived, not even a ping".to_owned()),
+            };
+            Some((part, bytes))
+        });
+        let mut connection = Self(messages(bytes));
         let hello = connection.next().await.map_err(StoreError::Unavailable)?;
         let start = hello.id.parse().ok().map(EventNumber);
         if !matches!(read(&hello), Ok(None | Some(SubscriptionItem::Skipped(_)))) {
             // Not a ping, but already an item.
-            connection.ready.push_front(hello);
-            return Ok((connection, None));
+            let all = futures::stream::iter([Ok(hello)]).chain(connection.0);
+            return Ok((Self(all.boxed()), None));
         }
         Ok((connection, start))
     }
@@ -233,16 +237,6 @@ impl Connection {
     }
 
     async fn next(&mut self) -> Result<Message, String> {
-        loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Ok(message);
-            }
-            let bytes = tokio::time::timeout(SILENCE, self.bytes.next())
-                .await
-                .map_err(|_| "no data arrived, not even a ping".to_owned())?
-                .ok_or_else(|| "the server closed the stream".to_owned())?
-                .map_err(|error| reason(&error))?;
-            self.parser.read(&bytes, &mut self.ready).map_err(|_| "a message is too long".to_owned())?;
-        }
+        self.0.next().await.unwrap_or_else(|| Err(CLOSED.to_owned()))
     }
 }
