@@ -60,7 +60,7 @@ pub struct RunnerOptions {
     pub allowed_private: Vec<PrivateHost>,
     /// The size above which a result is split into chunks, and how long the chunks are kept.
     /// Default: 64,000 characters, 20 minutes.
-    pub large_results: rcrt_memory::large_result::Settings,
+    pub large_results: rcrt_large_results::Settings,
     /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
     /// and secrets by id. Default: false.
     pub rcrt_compat: bool,
@@ -86,7 +86,7 @@ impl Default for RunnerOptions {
             continuous_pause: Duration::from_secs(1),
             system_authors: HashSet::new(),
             allowed_private: Vec::new(),
-            large_results: rcrt_memory::large_result::Settings::default(),
+            large_results: rcrt_large_results::Settings::default(),
             rcrt_compat: false,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use rcrt_large_results::one_line;
+
 /// The maximum length of an excerpt, in characters.
 const WINDOW: usize = 240;
 /// How many characters of a long line are shown before the first term.
@@ -116,19 +118,6 @@ impl Terms {
 /// Lowercases character by character, so that a text and a term in it get the same spelling.
 fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
-}
-
-/// The text with every run of white space replaced by one space.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// At most this many characters. `…` at the end marks a cut.
-pub(crate) fn at_most(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub struct Settings {
     /// How long the chunks of a page are stored. Default 30 minutes.
     pub chunk_keep: Duration,
     /// The limits of results for callers.
-    pub results: rcrt_memory::large_result::Settings,
+    pub results: rcrt_large_results::Settings,
 }
 
 impl Default for Settings {
@@ -69,7 +69,7 @@ impl Default for Settings {
             chunk_threshold: 8000,
             chunk_chars: 4000,
             chunk_keep: Duration::from_mins(30),
-            results: rcrt_memory::large_result::Settings::default(),
+            results: rcrt_large_results::Settings::default(),
         }
     }
 }

@@ -117,7 +117,7 @@ pub struct NativeTools {
     pub executor: BuiltinExecutor,
     pub schedule: rcrt_schedule::Settings,
     pub clock: Arc<dyn rcrt_schedule::Clock>,
-    pub large_results: rcrt_memory::large_result::Settings,
+    pub large_results: rcrt_large_results::Settings,
 }
 
 impl NativeToolOptions {

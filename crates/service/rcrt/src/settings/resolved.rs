@@ -69,16 +69,16 @@ impl Resolved {
         Ok(usize::try_from(self.number(key)?)?)
     }
 
-    pub fn large_results(&self) -> anyhow::Result<rcrt_memory::large_result::Settings> {
+    pub fn large_results(&self) -> anyhow::Result<rcrt_large_results::Settings> {
         let texts = self.text("results.models").split(',').filter(|text| !text.is_empty());
         let models = texts.map(|text| {
             let (model, characters) = model(text).map_err(anyhow::Error::msg)?;
             Ok((model.to_owned(), usize::try_from(characters)?))
         });
-        Ok(rcrt_memory::large_result::Settings {
+        Ok(rcrt_large_results::Settings {
             max_result_chars: self.size("results.max_chars")?,
             models: models.collect::<anyhow::Result<_>>()?,
-            ..rcrt_memory::large_result::Settings::default()
+            ..rcrt_large_results::Settings::default()
         })
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let resolved = given(&[]).resolve(Path::new("/nowhere")).unwrap();
         let (web, results) = (resolved.web().unwrap(), resolved.large_results().unwrap());
         assert_eq!(format!("{web:?}"), format!("{:?}", rcrt_web::Settings::default()));
-        assert_eq!(format!("{results:?}"), format!("{:?}", rcrt_memory::large_result::Settings::default()));
+        assert_eq!(format!("{results:?}"), format!("{:?}", rcrt_large_results::Settings::default()));
         let schedule = resolved.schedule().unwrap();
         assert_eq!(format!("{schedule:?}"), format!("{:?}", rcrt_schedule::Settings::default()));
         assert_eq!((web.chunk_threshold, web.chunk_chars, web.chunk_keep.as_secs()), (8000, 4000, 1800));

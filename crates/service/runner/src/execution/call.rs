@@ -10,8 +10,7 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, ToolOutput, TriggerChain};
-use rcrt_memory::WorkingMemory;
-use rcrt_memory::large_result::shorten;
+use rcrt_large_results::{WorkingMemory, shorten};
 use rcrt_validate::Schema;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};

@@ -1,7 +1,7 @@
 //! What a caller gets if a result is larger than its limit.
 
 use rcrt_breadcrumb::{ErrorCode, ResponseStatus, schema_names};
-use rcrt_memory::large_result::Settings;
+use rcrt_large_results::Settings;
 use rcrt_runner::RunnerOptions;
 use serde_json::{Value, json};
 

@@ -3,9 +3,8 @@
 use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
 use rcrt_executors::ToolCall;
 use rcrt_executors::builtin::refused;
+use rcrt_large_results::StoredResultError;
 use serde::de::DeserializeOwned;
-
-use crate::large_result::Error;
 
 pub(super) fn read<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
     T::deserialize(&call.input).map_err(|error| invalid("input", error.to_string()))
@@ -57,11 +56,11 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
 }
 
 /// The failure for a stored result that cannot be read.
-pub(super) fn stored(error: Error) -> ToolFailure {
+pub(super) fn stored(error: StoredResultError) -> ToolFailure {
     match error {
-        Error::Key(wrong) => invalid("key", wrong),
-        Error::Gone(what) => failed(format!("{what} is no longer stored; call the tool again")),
-        Error::Store(error) => store(error),
+        StoredResultError::Key(wrong) => invalid("key", wrong),
+        StoredResultError::Gone(what) => failed(format!("{what} is no longer stored; call the tool again")),
+        StoredResultError::Store(error) => store(error),
     }
 }
 

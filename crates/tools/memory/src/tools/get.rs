@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{EntryKey, Selection, WorkingMemory};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, key, memory};
-use crate::{EntryKey, Selection, WorkingMemory};
 
 /// How many existing keys the failure for a missing key lists.
 const NAMED: usize = 20;

@@ -5,13 +5,11 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{Entry, EntryRole, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, memory, namespace};
-use crate::large_result::text_of;
-use crate::text_search::{at_most, one_line};
-use crate::{Entry, EntryRole, Selection};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 200;

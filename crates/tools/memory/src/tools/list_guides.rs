@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{at_most, one_line};
 use serde_json::{Map, Value, json};
 
 use super::answer;
 use crate::guides;
-use crate::text_search::{at_most, one_line};
 
 pub(super) struct ListGuides;
 

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use chrono::SecondsFormat;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{at_most, one_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
 use crate::skills::{self, Skill};
-use crate::text_search::{at_most, one_line};
 
 pub(super) struct ListSkills;
 

@@ -19,9 +19,8 @@ mod search;
 use std::sync::Arc;
 
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{EntryKey, Namespace, Settings, WorkingMemory};
 
-use crate::large_result::Settings;
-use crate::{EntryKey, Namespace, WorkingMemory};
 use rcrt_breadcrumb::ToolFailure;
 
 /// The tools for working memory, guides, skills and large results. `settings` are those that

@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{Namespace, Step, StoredResult, json_chars, leaves_and_containers, written};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
 
 use super::{answer, memory};
-use crate::Namespace;
 use crate::jsonpath_cost::Cost;
-use crate::large_result::{Step, StoredResult, json_chars, leaves_and_containers, written};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;

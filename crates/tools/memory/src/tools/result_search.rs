@@ -3,14 +3,13 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{Namespace, ResultChunk, Settings, Step, StoredResult, json_chars, leaves, text_of, written};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::search::terms;
 use super::{answer, memory};
-use crate::Namespace;
-use crate::large_result::{ResultChunk, Settings, Step, StoredResult, json_chars, leaves, text_of, written};
 use crate::text_search::{TermMatch, Terms};
 
 const DEFAULT_LIMIT: usize = 10;

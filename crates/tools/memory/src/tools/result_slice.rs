@@ -3,12 +3,11 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{Layout, Namespace, Settings, StoredResult, WorkingMemory, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, memory};
-use crate::large_result::{Layout, Settings, StoredResult, text_of};
-use crate::{Namespace, WorkingMemory};
 
 /// Room for the last line, which says how to continue.
 const NOTICE: usize = 150;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{EntryRole, NewEntry};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, key, memory};
-use crate::{EntryRole, NewEntry};
 
 /// One year.
 const MAX_TTL_SECONDS: u64 = 365 * 24 * 60 * 60;

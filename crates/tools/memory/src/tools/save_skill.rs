@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{at_most, one_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
 use crate::guides::{self, Guide};
 use crate::skills;
-use crate::text_search::{at_most, one_line};
 
 const MAX_NAME: usize = 100;
 const MAX_SUMMARY: usize = 500;

@@ -6,14 +6,13 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{Entry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{answer, memory, namespace};
-use crate::large_result::text_of;
-use crate::text_search::{Terms, at_most, one_line};
-use crate::{Entry, Selection};
+use crate::text_search::Terms;
 
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 50;

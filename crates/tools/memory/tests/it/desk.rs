@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use rcrt_breadcrumb::{ErrorCode, Profiles, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
-use rcrt_memory::large_result::{Settings, Shortened, shorten};
-use rcrt_memory::{EntryKey, Namespace, WorkingMemory};
+use rcrt_large_results::{EntryKey, Namespace, Settings, Shortened, WorkingMemory, shorten};
 use rcrt_test_tenant::{Tenant, seeded};
 use rcrt_validate::Schema;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! How large results are stored and returned.
 
 use rcrt_breadcrumb::{BreadcrumbQuery, TtlType, schema_names::MEMORY_ENTRY};
-use rcrt_memory::large_result::{MIN_CHUNK_CHARS, Settings, shorten};
+use rcrt_large_results::{MIN_CHUNK_CHARS, Settings, shorten};
 use rcrt_test_tenant::golden;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{BreadcrumbQuery, schema_names::MEMORY_ENTRY};
-use rcrt_memory::{EntryKey, NewEntry};
+use rcrt_large_results::{EntryKey, NewEntry};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;

@@ -31,7 +31,7 @@ async fn site(page: String) -> (Web, String) {
 
 /// The output of a working memory tool in the session.
 async fn ask(web: &Web, tool: &str, input: Value) -> Value {
-    let executor = BuiltinExecutor::new().with(rcrt_memory::tools(rcrt_memory::large_result::Settings::default()));
+    let executor = BuiltinExecutor::new().with(rcrt_memory::tools(rcrt_large_results::Settings::default()));
     executor.execute(web.call(tool, input), CancellationToken::new()).await.result.unwrap()
 }
 

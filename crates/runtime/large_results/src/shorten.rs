@@ -6,10 +6,10 @@ use rcrt_breadcrumb::{StoreError, ToolRequest};
 use serde_json::{Map, Value, json};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use super::excerpt::{text_of, truncate};
 use super::index::{chunk_name, index, index_name, table};
 use super::parts::{Split, split};
 use super::threshold::{MAX_RESULT_BYTES, Settings, chunk_chars};
-use super::{text_of, truncate::truncate};
 use crate::{EntryKey, EntryRole, Namespace, NewEntry, WorkingMemory};
 
 /// Chunks that are written concurrently.

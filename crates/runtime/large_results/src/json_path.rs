@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 /// One step into a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Step {
+pub enum Step {
     Index(usize),
     Key(String),
 }
 
 /// The path as a JSONPath (RFC 9535), in dot notation if the key allows it.
-pub(crate) fn written(path: &[Step]) -> String {
+pub fn written(path: &[Step]) -> String {
     use std::fmt::Write;
     let mut text = String::from("$");
     for step in path {

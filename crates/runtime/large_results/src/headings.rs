@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::text_search::{at_most, one_line};
+use crate::excerpt::{at_most, one_line};
 
 pub(crate) struct Heading {
     /// From 1 to 6.

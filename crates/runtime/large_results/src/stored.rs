@@ -11,7 +11,7 @@ use crate::{Entry, EntryKey, EntryRole, Namespace, WorkingMemory};
 use rcrt_breadcrumb::StoreError;
 
 /// What the key of a stored result refers to.
-pub(crate) enum StoredResult {
+pub enum StoredResult {
     /// The whole result, by its base key or the key of its index.
     Whole { base: EntryKey, layout: Layout, outline: Vec<Section> },
     /// One chunk, or any other entry.
@@ -19,7 +19,7 @@ pub(crate) enum StoredResult {
 }
 
 /// A chunk of a result that is being searched or read.
-pub(crate) struct ResultChunk {
+pub struct ResultChunk {
     /// From 1; `None` for an entry that is not a chunk.
     pub number: Option<usize>,
     pub value: Value,
@@ -31,8 +31,8 @@ pub(crate) struct ResultChunk {
 
 impl StoredResult {
     /// `None` if nothing is stored under the key, or if it expired.
-    pub async fn find(memory: &WorkingMemory, key: &str, home: &Namespace) -> Result<Option<Self>, Error> {
-        let key = EntryKey::read(key, home).map_err(Error::Key)?;
+    pub async fn find(memory: &WorkingMemory, key: &str, home: &Namespace) -> Result<Option<Self>, StoredResultError> {
+        let key = EntryKey::read(key, home).map_err(StoredResultError::Key)?;
         let index = |key: &EntryKey| EntryKey::of(key.namespace(), &index_name(key.name()));
         let (base, entry) = match base_of_index(key.name()) {
             Some(base) => (EntryKey::of(key.namespace(), base), memory.get(&key).await?),
@@ -61,12 +61,12 @@ impl StoredResult {
     }
 
     /// The chunk with this index, from 0.
-    pub async fn chunk(&self, memory: &WorkingMemory, index: usize) -> Result<ResultChunk, Error> {
+    pub async fn chunk(&self, memory: &WorkingMemory, index: usize) -> Result<ResultChunk, StoredResultError> {
         match self {
             Self::One(entry) => Ok(ResultChunk { number: None, value: entry.value.clone(), start: 0, begin: None }),
             Self::Whole { base, layout, .. } => {
                 let key = EntryKey::of(base.namespace(), &chunk_name(base.name(), index + 1));
-                let entry = memory.get(&key).await?.ok_or_else(|| Error::Gone(key.path()))?;
+                let entry = memory.get(&key).await?.ok_or_else(|| StoredResultError::Gone(key.path()))?;
                 let (start, begin) = match layout {
                     Layout::Text { starts, .. } => (starts.get(index).copied().unwrap_or(0), None),
                     Layout::Json { begins } => (0, begins.get(index).cloned()),
@@ -77,12 +77,12 @@ impl StoredResult {
     }
 
     /// The whole result, reassembled.
-    pub async fn whole(&self, memory: &WorkingMemory) -> Result<Value, Error> {
+    pub async fn whole(&self, memory: &WorkingMemory) -> Result<Value, StoredResultError> {
         let mut looks = Vec::new();
         for index in 0..self.count() {
             looks.push(self.chunk(memory, index).await?);
         }
-        let broken = || Error::Gone("a chunk of the result".into());
+        let broken = || StoredResultError::Gone("a chunk of the result".into());
         match self {
             Self::One(_) => looks.pop().map(|look| look.value).ok_or_else(broken),
             Self::Whole { layout: Layout::Text { .. }, .. } => {
@@ -103,8 +103,9 @@ impl StoredResult {
     }
 }
 
+/// Why a stored result cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum StoredResultError {
     #[error("{0}")]
     Key(String),
     #[error("{0} is no longer stored")]

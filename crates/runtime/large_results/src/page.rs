@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::index::{chunk_name, index_name};
 use super::parts::{Split, split_page};
 use super::shorten::ResultWriter;
-use crate::text_search::{at_most, one_line};
+use crate::excerpt::{at_most, one_line};
 use crate::{EntryKey, Namespace, WorkingMemory};
 
 /// The maximum length of a heading in the table, in characters.

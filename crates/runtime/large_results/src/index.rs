@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::outline::{Section, cut_below, depth};
 use super::parts::{Layout, Split};
 use super::threshold::MIN_CHUNK_CHARS;
-use crate::text_search::{at_most, one_line};
+use crate::excerpt::{at_most, one_line};
 
 /// The names of a result's entries. The name of a page is its address, and colons separate the
 /// parts.

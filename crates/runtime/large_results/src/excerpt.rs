@@ -1,6 +1,31 @@
-//! The start of a result, for callers that have no working memory for the rest.
+//! The text of a result, whole or cut.
 
-/// At most `most` characters. The last line says how many were omitted.
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// The text that is measured: a string itself, any other result as compact JSON.
+pub fn text_of(result: &Value) -> Cow<'_, str> {
+    match result {
+        Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// The text with every run of white space replaced by one space.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most this many characters. `…` at the end marks a cut.
+pub fn at_most(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// At most `most` characters, for callers that have no working memory for the rest. The last line says how many were omitted.
 pub fn truncate(text: &str, most: usize) -> String {
     let whole = text.chars().count();
     if whole <= most {

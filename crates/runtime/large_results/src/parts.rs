@@ -10,7 +10,7 @@ use super::json_path::{Step, written};
 use super::json_text;
 use super::outline::{Section, flat, nested};
 use super::text;
-use crate::text_search::{at_most, one_line};
+use crate::excerpt::{at_most, one_line};
 
 /// The maximum length of a chunk's description in the table, in characters.
 const MAX_ABOUT: usize = 160;
@@ -34,7 +34,7 @@ pub(crate) struct Part {
 /// How the chunks form the whole. It is stored with the index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Layout {
+pub enum Layout {
     /// Consecutive texts; where each starts, in characters.
     Text { starts: Vec<usize>, characters: usize },
     /// Documents, each of which continues where the previous one ended.

@@ -14,7 +14,7 @@ use super::text;
 
 /// Where a piece starts in the whole document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Begin {
+pub struct Begin {
     pub path: Vec<Step>,
     /// For a split text, how many of its characters are in earlier pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,7 +271,7 @@ fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> O
 
 /// Each scalar and each empty container of a piece, with its path in the whole document. Without a
 /// beginning, the piece is the whole document.
-pub(crate) fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step], &Value)) {
+pub fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step], &Value)) {
     let mut leaf = |path: &[Step], value: &Value| {
         let inner = match value {
             Value::Array(items) => items.len(),
@@ -286,7 +286,7 @@ pub(crate) fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(
 }
 
 /// Each value of a document, with its path.
-pub(crate) fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[Step], &Value)) {
+pub fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[Step], &Value)) {
     walk(document, &mut Vec::new(), None, see);
 }
 

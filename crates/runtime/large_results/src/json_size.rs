@@ -3,7 +3,7 @@
 use serde_json::Value;
 use text_splitter::ChunkSizer;
 
-pub(crate) fn json_chars(value: &Value) -> usize {
+pub fn json_chars(value: &Value) -> usize {
     match value {
         Value::Null => 4,
         Value::Bool(yes) => 5 - usize::from(*yes),

@@ -1,0 +1,46 @@
+//! Results that are too large to return whole. [`shorten`] splits one into chunks in the working
+//! memory of the caller's session, and the caller gets a table of the chunks. [`StoredResult`] reads
+//! them. [`WorkingMemory`] is the entries that agents keep for a limited time, by namespace and key.
+//!
+//! Everything is stored in breadcrumbs. This crate does not depend on the queue or the network, and
+//! does not know the tools that read entries. All agents of a tenant share the entries: a namespace
+//! groups entries and does not restrict access.
+//!
+//! Begin with `shorten.rs`, `parts.rs` (how a result is split) and `working_memory.rs`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod blocks;
+mod entry;
+mod excerpt;
+mod headings;
+mod index;
+mod json;
+mod json_path;
+mod json_size;
+mod json_text;
+mod key;
+mod outline;
+mod page;
+mod parts;
+#[cfg(test)]
+mod properties;
+mod shorten;
+mod stored;
+mod text;
+mod threshold;
+mod working_memory;
+
+pub use entry::{Entry, EntryRole, NewEntry, Saved};
+pub use excerpt::{at_most, one_line, text_of, truncate};
+pub use json::{Begin, leaves, leaves_and_containers};
+pub use json_path::{Step, written};
+pub use json_size::json_chars;
+pub use key::{EntryKey, MAX_DEPTH, MAX_PATH_CHARS, Namespace};
+pub use outline::Section;
+pub use page::{ChunkedPage, PageLocation};
+pub use parts::Layout;
+pub use shorten::{Shortened, shorten};
+pub use stored::{ResultChunk, StoredResult, StoredResultError};
+pub use threshold::{MAX_CHUNK_CHARS, MIN_CHUNK_CHARS, Settings};
+pub use working_memory::{EntryPage, Selection, WorkingMemory};
