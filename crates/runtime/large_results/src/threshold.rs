@@ -84,7 +84,7 @@ impl Settings {
     }
 
     /// The maximum number of characters that this tool can return.
-    pub(crate) fn most_for(&self, tool: &str, request: &ToolRequest) -> usize {
+    pub fn most_for(&self, tool: &str, request: &ToolRequest) -> usize {
         let threshold = self.threshold(request);
         if READERS.contains(&tool) { threshold.max(MIN_CHUNK_CHARS) } else { threshold }
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Cast, id_of, private};
-use crate::harness::{Agent, Harness, next, note, object};
+use crate::harness::{Agent, Harness, next, note, noted, object};
 
 /// The versions that an agent reads of a record, oldest first.
 async fn versions_for(agent: &Agent, id: Uuid) -> Vec<i64> {

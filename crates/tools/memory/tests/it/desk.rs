@@ -1,7 +1,5 @@
 //! A tenant with the tools, called like a runner calls them: large results are chunked.
 
-use std::sync::Arc;
-
 use rcrt_breadcrumb::{ErrorCode, Profiles, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
 use rcrt_large_results::{EntryKey, Namespace, Settings, Shortened, WorkingMemory, shorten};
@@ -71,7 +69,7 @@ impl Desk {
 
     pub fn memory(&self) -> WorkingMemory {
         WorkingMemory::new(
-            Arc::clone(&self.tenant.breadcrumbs),
+            self.tenant.breadcrumbs.clone(),
             rcrt_executors::TriggerChain::default(),
             Profiles::default(),
         )
