@@ -277,6 +277,44 @@ impl NewBreadcrumb {
         }
     }
 
+    /// The record as it is first written, at this time. `measured`: its checksum and size.
+    pub fn into_first_version(
+        self,
+        id: Uuid,
+        owner_id: Uuid,
+        creator: Option<Uuid>,
+        measured: (String, i64),
+        at: DateTime<Utc>,
+    ) -> Breadcrumb {
+        let (ttl, (checksum, size_bytes)) = (self.ends_at(at), measured);
+        Breadcrumb {
+            id,
+            owner_id,
+            title: self.title,
+            description: self.description,
+            semantic_version: self.semantic_version,
+            context: self.context,
+            tags: self.tags,
+            schema_name: self.schema_name,
+            llm_hints: self.llm_hints,
+            visibility: self.visibility,
+            sensitivity: self.sensitivity,
+            version: 1,
+            checksum,
+            ttl,
+            ttl_type: self.ttl_type,
+            ttl_config: self.ttl_config,
+            created_at: at,
+            updated_at: at,
+            created_by: creator,
+            updated_by: creator,
+            size_bytes,
+            read_count: None,
+            reads_left: None,
+            warnings: Vec::new(),
+        }
+    }
+
     /// SHA-256 of the canonical request body, in hex. It detects whether a repeated
     /// `Idempotency-Key` has the same body. A request's `traceparent` is left out, because a repeat
     /// is another step of the caller's trace.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumb, Profiles};
+use crate::{Breadcrumb, NewBreadcrumb, Profiles};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -85,6 +85,29 @@ pub struct Claim {
     pub ready_at: Option<DateTime<Utc>>,
 }
 
+/// How a new request's call is claimed as it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimTerms {
+    /// The id of the new request.
+    pub id: Uuid,
+    pub runner_id: Uuid,
+    pub lease_ms: u64,
+    /// If set, the call begins running with its first of so many attempts, otherwise claimed.
+    pub max_attempts: Option<u32>,
+}
+
+/// The response that is written with a new request.
+#[derive(Debug, Clone)]
+pub struct AnsweredTerms {
+    /// The id of the new request.
+    pub id: Uuid,
+    pub response: NewBreadcrumb,
+    /// The agent of the runner that computed the response.
+    pub responder: Uuid,
+    /// The tool's number of attempts, of which the response is the first.
+    pub max_attempts: u32,
+}
+
 /// The result of a heartbeat for one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeldLease {
@@ -114,9 +137,25 @@ pub enum Release {
     Retry { after_ms: u64 },
 }
 
+impl Claim {
+    /// The claim of a call that was claimed as its request was written.
+    pub fn at_write(request: Breadcrumb, profiles: Profiles, time_left_ms: Option<u64>) -> Self {
+        let at = request.created_at;
+        let lease = Lease::claimed_at_write(request.id, at);
+        Self { lease, attempt: 1, request, profiles, time_left_ms, queued_at: at, ready_at: Some(at) }
+    }
+
+    /// The same, if the request was written at this time.
+    #[must_use]
+    pub fn written_at(mut self, at: DateTime<Utc>) -> Self {
+        (self.request.created_at, self.request.updated_at) = (at, at);
+        Self::at_write(self.request, self.profiles, self.time_left_ms)
+    }
+}
+
 impl Lease {
-    /// The lease of a call that a local runner took while its request was written, at this time.
-    /// The store and the runner compute the same fence, so it need not be sent.
+    /// The lease of a call that was claimed as its request was written, at this time. The store and
+    /// the runner compute the same fence, so it need not be sent.
     pub fn claimed_at_write(request: Uuid, at: DateTime<Utc>) -> Self {
         Self { request, fence: at.timestamp_micros() }
     }

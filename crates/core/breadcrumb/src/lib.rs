@@ -23,7 +23,6 @@ mod host;
 mod hygiene;
 mod identity;
 pub mod limits;
-mod local_runner;
 mod matcher;
 mod nearest;
 mod only_object;
@@ -53,7 +52,9 @@ pub use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
     DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, Visibility,
 };
-pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
+pub use call::{
+    AnsweredTerms, Call, CallState, Claim, ClaimRequest, ClaimTerms, HeldLease, Lease, LeaseStatus, Release,
+};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
@@ -68,7 +69,6 @@ pub use identity::{
     TokenRevocation, WhichTokens,
 };
 pub use limits::{LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
-pub use local_runner::{Admission, LocalRunner, LocalRunnerGuard, Reservation, SpeculativeResponse, UncommittedCall};
 pub use matcher::Matcher;
 pub use nearest::nearest_names;
 pub use permissions::{AccessList, NetPermission, Permissions};

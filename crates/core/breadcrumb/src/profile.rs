@@ -117,6 +117,13 @@ impl Profiles {
         profiles
     }
 
+    /// The profiles of a record with these tags, by a writer of this profile.
+    pub fn of_record(writer: Profile, tags: &[String]) -> Self {
+        let mut profiles = Self::of(writer);
+        profiles.add_tags(tags);
+        profiles
+    }
+
     /// `Main` denies nothing, so it is not stored.
     pub fn add(&mut self, profile: Profile) {
         if profile != Profile::Main {

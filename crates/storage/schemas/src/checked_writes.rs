@@ -20,12 +20,24 @@ const MOST_TRIES: usize = 5;
 impl Layer {
     pub(crate) async fn create_as_defined(
         &self,
-        mut record: NewBreadcrumb,
+        record: NewBreadcrumb,
         idempotency_key: Option<&str>,
     ) -> Result<Created, StoreError> {
+        let is_definition = record.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION);
+        let DefinedRecord { record, warnings } = self.new_as_defined(record).await?;
+        let mut created = self.inner.create(record, idempotency_key).await?;
+        created.warnings.extend(warnings);
+        if is_definition {
+            self.definitions.refresh(self.identity.owner_id).await;
+        }
+        Ok(created)
+    }
+
+    /// Checks a new record, and applies its definition.
+    pub(crate) async fn new_as_defined(&self, mut record: NewBreadcrumb) -> Result<DefinedRecord, StoreError> {
         let Some(name) = record.schema_name.as_deref() else {
             check_hints(record.llm_hints.as_ref())?;
-            return self.inner.create(record, idempotency_key).await;
+            return Ok(DefinedRecord { record, warnings: Vec::new() });
         };
         let known = self.definitions.of(self.identity.owner_id).await?;
         if name == schema_names::SCHEMA_DEFINITION {
@@ -41,7 +53,6 @@ impl Layer {
         } else {
             check_hints(record.llm_hints.as_ref())?;
         }
-        let is_definition = record.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION);
         let mut warnings = Vec::new();
         if let Some(definition) = known.of(record.schema_name.as_deref()).cloned() {
             definition.limit(&mut record);
@@ -49,12 +60,7 @@ impl Layer {
                 definition.check(self.identity.owner_id, self.definitions.check_timeout, &mut record.context).await?;
             warnings = definition.verdict(found)?;
         }
-        let mut created = self.inner.create(record, idempotency_key).await?;
-        created.warnings.append(&mut warnings);
-        if is_definition {
-            self.definitions.refresh(self.identity.owner_id).await;
-        }
-        Ok(created)
+        Ok(DefinedRecord { record, warnings })
     }
 
     /// A quick check runs in the transaction that makes the change. For a slow check the
@@ -221,6 +227,12 @@ impl Layer {
         }
         Ok(())
     }
+}
+
+/// A new record to which its definition was applied.
+pub(crate) struct DefinedRecord {
+    pub(crate) record: NewBreadcrumb,
+    pub(crate) warnings: Vec<Violation>,
 }
 
 /// Why a change is repeated.

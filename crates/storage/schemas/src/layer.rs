@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbView, Breadcrumbs, BreadcrumbsDecorator, ChangeCheck, Created, Identity,
-    Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb, Role, StoreError, schema_names,
+    AnsweredTerms, Breadcrumb, BreadcrumbChanges, BreadcrumbView, Breadcrumbs, BreadcrumbsDecorator, ChangeCheck,
+    Claim, ClaimTerms, Created, Identity, Lease, NewBreadcrumb, Role, StoreError, schema_names,
 };
 use uuid::Uuid;
 
 use crate::definition_cache::DefinitionCache;
 use crate::hints::Hints;
-use crate::local_runner::DefinedResponses;
 
-#[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) inner: Arc<dyn Breadcrumbs>,
     pub(crate) identity: Identity,
@@ -69,8 +67,29 @@ impl BreadcrumbsDecorator for Layer {
         self.delete_defined(id, version).await
     }
 
-    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
-        self.inner.register_local_runner(Arc::new(DefinedResponses { runner, layer: self.clone() }))
+    async fn create_claimed(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        terms: ClaimTerms,
+    ) -> Result<(Created, Option<Claim>), StoreError> {
+        let request = self.new_as_defined(request).await?;
+        let (mut created, claim) = self.inner.create_claimed(request.record, idempotency_key, terms).await?;
+        created.warnings.extend(request.warnings);
+        Ok((created, claim))
+    }
+
+    async fn create_answered(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        mut terms: AnsweredTerms,
+    ) -> Result<Created, StoreError> {
+        let request = self.new_as_defined(request).await?;
+        terms.response = self.response_as_defined(terms.response).await;
+        let mut created = self.inner.create_answered(request.record, idempotency_key, terms).await?;
+        created.warnings.extend(request.warnings);
+        Ok(created)
     }
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {

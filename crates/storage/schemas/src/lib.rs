@@ -13,7 +13,6 @@ mod definition;
 mod definition_cache;
 pub mod hints;
 mod layer;
-mod local_runner;
 mod tenancy;
 
 use std::sync::Arc;

@@ -97,9 +97,7 @@ impl Actor {
         if self.profile == Profile::Main {
             return Ok(());
         }
-        let mut profiles = Profiles::of(self.profile);
-        profiles.add_tags(before);
-        for tag in profiles.tags() {
+        for tag in Profiles::of_record(self.profile, before).tags() {
             if !tags.contains(&tag) {
                 tags.push(tag);
             }

@@ -92,7 +92,6 @@ impl Store {
             idle_connections: IdleConnections::default(),
             write_queue: WriteQueue::default(),
             queue_notifier: QueueNotifier::default(),
-            local_runners: Arc::default(),
             shares: Shares::default(),
             role_cache: RoleCache::default(),
             cipher: EnvelopeCipher::new(options.secrets_keys.clone()),

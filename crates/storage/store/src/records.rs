@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, StoreError, ToolFailure, TtlType, Violations,
-    schema_names,
+    AnsweredTerms, Breadcrumb, BreadcrumbChanges, ChangeCheck, Claim, ClaimTerms, Created, NewBreadcrumb, StoreError,
+    ToolFailure, TtlType, Violations, Visibility, schema_names,
 };
 use uuid::Uuid;
 
 use crate::actor::Actor;
-use crate::calls;
+use crate::calls::{self, CallStart};
 use crate::failure::Result;
 use crate::idempotency;
 use crate::quotas::QuotaReservation;
@@ -25,22 +25,34 @@ use crate::writing::{self, IdempotencyKey, PreparedRecord, WriteOp, WriteOutcome
 
 const RESPONSE_TAG: &str = "tool:response";
 
-/// The caller has validated the record.
+/// How a new record is written. The last two are for requests.
+pub(crate) enum NewRecord {
+    Plain,
+    Claimed(ClaimTerms),
+    Answered(AnsweredTerms),
+}
+
+/// The caller has validated the record, and its response. Returns the claim that was written.
 pub(crate) async fn create(
     store: &Arc<Inner>,
     owner_id: Uuid,
     actor: Actor,
     record: NewBreadcrumb,
     idempotency_key: Option<&str>,
-) -> Result<Created> {
+    how: NewRecord,
+) -> Result<(Created, Option<Claim>)> {
     actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
-    let id = Uuid::now_v7();
+    let id = match &how {
+        NewRecord::Plain => Uuid::now_v7(),
+        NewRecord::Claimed(ClaimTerms { id, .. }) | NewRecord::Answered(AnsweredTerms { id, .. }) => *id,
+    };
     let creator = actor.creator_of(&record);
     let key = idempotency_key.map(|key| IdempotencyKey { key: key.to_owned(), fingerprint: record.fingerprint() });
     let again = key.as_ref().map(|key| (key.key.clone(), key.fingerprint.clone()));
     let mut prepared = PreparedRecord::new(id, record, Some(creator));
     prepared.call = calls::NewCall::of(id, &prepared.record, actor.profile);
     prepared.key = key;
+    let claim = start_with(&mut prepared, owner_id, how)?;
     let quota = match Box::pin(reserve_quota_for(store, owner_id, actor, &prepared)).await {
         Err(refused @ StoreError::QuotaExceeded { .. }) => {
             // A repeated create needs no quota: its record already exists.
@@ -48,7 +60,7 @@ pub(crate) async fn create(
             let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
             let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
             let id = first.map_err(|_| refused)?;
-            return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
+            return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
         }
         quota => quota?,
     };
@@ -58,10 +70,39 @@ pub(crate) async fn create(
     {
         let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
         let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
-        return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
+        return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
     }
     quota.keep();
-    Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
+    let claim = match outcome {
+        WriteOutcome::Written(Some(at)) => claim.map(|claim| claim.written_at(at)),
+        _ => None,
+    };
+    Ok((Created { id, version: 1, replayed: false, warnings: Vec::new() }, claim))
+}
+
+/// Sets the state in which the request's call is written. Returns its claim, but for the time.
+fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> Result<Option<Claim>, Violations> {
+    let Some(call) = &mut request.call else {
+        return match how {
+            NewRecord::Plain => Ok(None),
+            _ => Err(Violations::one("schema_name", format!("must be {}", schema_names::TOOL_REQUEST))),
+        };
+    };
+    match how {
+        NewRecord::Plain => Ok(None),
+        NewRecord::Claimed(terms) => {
+            call.start = CallStart::Claimed(terms);
+            let (profiles, deadline_ms) = (call.profiles.clone(), call.deadline_ms);
+            Ok(Some(Claim::at_write(request.as_written(owner_id, Utc::now()), profiles, deadline_ms)))
+        }
+        NewRecord::Answered(AnsweredTerms { response, responder, max_attempts, .. }) => {
+            // A private response belongs to the agent that asked.
+            let asker = request.agent.filter(|_| response.visibility == Visibility::Private);
+            let response = PreparedRecord::new(Uuid::now_v7(), response, asker.or(Some(responder)));
+            call.start = CallStart::Answered(Box::new(response), max_attempts);
+            Ok(None)
+        }
+    }
 }
 
 /// Reserves quota for a new record in its tenant. The runtime's own records always have quota.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::{LocalRunners, QueueNotifier};
+use crate::calls::QueueNotifier;
 use crate::connections::IdleConnections;
 use crate::context_reads::ContextReads;
 use crate::events::{Announcer, Feeds};
@@ -40,7 +40,6 @@ pub(crate) struct Inner {
     pub(crate) idle_connections: IdleConnections,
     pub(crate) write_queue: WriteQueue,
     pub(crate) queue_notifier: QueueNotifier,
-    pub(crate) local_runners: Arc<LocalRunners>,
     pub(crate) shares: Shares,
     pub(crate) role_cache: RoleCache,
     pub(crate) cipher: EnvelopeCipher,

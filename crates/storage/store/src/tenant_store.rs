@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
-    EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard,
+    AclChange, AclEntry, AnsweredTerms, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery,
+    BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, ClaimTerms,
+    Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Identity, Lease,
     NewBreadcrumb, NewSecret, Records, Release, Rights, Search, SecretChanges, SecretInfo, Secrets, Selector,
     SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
@@ -18,6 +18,7 @@ use crate::calls::QueueWaiter;
 use crate::context_reads::Reader;
 use crate::events::SubscriberRights;
 use crate::failure::{Result, retrying};
+use crate::records::NewRecord;
 use crate::row_access::{Principal, RequiredPermission, RowAccess};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
@@ -119,6 +120,23 @@ impl TenantStore {
         answer
     }
 
+    async fn create_as(
+        &self,
+        mut record: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        how: NewRecord,
+    ) -> Result<(Created, Option<Claim>)> {
+        record.check()?;
+        self.actor.mark(&mut record.tags, &[])?;
+        self.actor.mark_tool(&mut record)?;
+        records::refuse_response(record.schema_name.as_deref())?;
+        records::refuse_response_tag(&record.tags, &[])?;
+        if let Some(key) = idempotency_key {
+            idempotency::check(key)?;
+        }
+        records::create(&self.store, self.owner_id, self.actor, record, idempotency_key, how).await
+    }
+
     async fn begin_async_commit(&self) -> Result<TenantTransaction> {
         TenantTransaction::begin_with(&self.store, self.owner_id, Durability::AsyncCommit).await
     }
@@ -147,16 +165,8 @@ macro_rules! with_grant_fallback {
 
 #[async_trait]
 impl Records for TenantStore {
-    async fn create(&self, mut record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
-        record.check()?;
-        self.actor.mark(&mut record.tags, &[])?;
-        self.actor.mark_tool(&mut record)?;
-        records::refuse_response(record.schema_name.as_deref())?;
-        records::refuse_response_tag(&record.tags, &[])?;
-        if let Some(key) = idempotency_key {
-            idempotency::check(key)?;
-        }
-        Ok(records::create(&self.store, self.owner_id, self.actor, record, idempotency_key).await?)
+    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+        Ok(self.create_as(record, idempotency_key, NewRecord::Plain).await?.0)
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
@@ -301,8 +311,23 @@ impl CallQueue for TenantStore {
         self.store.queue_notifier.wait(self.owner_id, &self.queue_waiter).await;
     }
 
-    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
-        self.store.local_runners.join(self.owner_id, self.actor, runner)
+    async fn create_claimed(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        terms: ClaimTerms,
+    ) -> Result<(Created, Option<Claim>), StoreError> {
+        Ok(self.create_as(request, idempotency_key, NewRecord::Claimed(terms)).await?)
+    }
+
+    async fn create_answered(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        terms: AnsweredTerms,
+    ) -> Result<Created, StoreError> {
+        calls::complete::check(&terms.response)?;
+        Ok(self.create_as(request, idempotency_key, NewRecord::Answered(terms)).await?.0)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -1,17 +1,16 @@
 //! The trait [`CallQueue`].
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    Call, Claim, ClaimRequest, HeldLease, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb, Release, StoreError,
+    AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, HeldLease, Lease, NewBreadcrumb, Records, Release,
+    StoreError,
 };
 
 /// The queue of calls.
 #[async_trait]
-pub trait CallQueue: Send + Sync + 'static {
+pub trait CallQueue: Records {
     /// Waits until a call is queued through this process, so that a runner in the same process need
     /// not wait for the event. The first wait on a value returns at once; each later one returns
     /// when a call was queued after the previous wait.
@@ -23,11 +22,33 @@ pub trait CallQueue: Send + Sync + 'static {
         std::future::pending::<()>().await;
     }
 
-    /// Registers a runner in this process. The store asks it about each request of the tenant that
-    /// is written through this process. A call that the runner accepts never waits in the queue. A
-    /// store that cannot do this never asks.
-    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
-        LocalRunnerGuard::unregistered(runner)
+    /// Like [`Records::create`] of a `tool.request.v1`, and claims its call in the same statement.
+    /// The lease begins with the write. The claim is `None` if the call is not the runner's: the
+    /// write was a replay, or the store cannot do this and queued the call.
+    ///
+    /// After [`StoreError::Unavailable`] the request may have been written, under the id that the
+    /// terms name. Only for dispatchers in the process of the store; HTTP has no such route.
+    async fn create_claimed(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        _terms: ClaimTerms,
+    ) -> Result<(Created, Option<Claim>), StoreError> {
+        Ok((self.create(request, idempotency_key).await?, None))
+    }
+
+    /// Like [`Records::create`] of a `tool.request.v1`, and writes its response in the same
+    /// statement. The call is finished from the start.
+    ///
+    /// If the response cannot be written, the result is an error, and nothing is written. A store
+    /// that cannot do this always returns one.
+    async fn create_answered(
+        &self,
+        _request: NewBreadcrumb,
+        _idempotency_key: Option<&str>,
+        _terms: AnsweredTerms,
+    ) -> Result<Created, StoreError> {
+        Err(StoreError::Internal("this store cannot write a request with its response".into()))
     }
 
     /// Claims up to `limit` queued calls for a runner, oldest first.

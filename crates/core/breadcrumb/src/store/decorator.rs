@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use super::{Breadcrumbs, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors, StoreError};
 use crate::{
-    AclChange, AclEntry, AgentInfo, AgentRegistration, AgentStatus, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem,
-    BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, Found, HeldLease, HygieneRun, HygieneStats, Identity, Lease, LocalRunner,
-    LocalRunnerGuard, NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo,
-    Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy, TenantCount, TenantInfo,
-    TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
+    AclChange, AclEntry, AgentInfo, AgentRegistration, AgentStatus, AnsweredTerms, Breadcrumb, BreadcrumbChanges,
+    BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, ClaimTerms,
+    Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, Found, HeldLease, HygieneRun, HygieneStats, Identity,
+    Lease, NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
+    SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy, TenantCount, TenantInfo, TenantQuotas,
+    TenantUsage, TokenRevocation, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -99,6 +99,12 @@ decorator! {
 
     CallQueue {
         async fn call_queued() -> ();
+        async fn create_claimed(
+            request: NewBreadcrumb, idempotency_key: Option<&str>, terms: ClaimTerms
+        ) -> Result<(Created, Option<Claim>)>;
+        async fn create_answered(
+            request: NewBreadcrumb, idempotency_key: Option<&str>, terms: AnsweredTerms
+        ) -> Result<Created>;
         async fn claim(claim: &ClaimRequest) -> Result<Vec<Claim>>;
         async fn start(lease: Lease, max_attempts: u32) -> Result<()>;
         async fn heartbeat(leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>>;
@@ -106,7 +112,6 @@ decorator! {
         async fn release(lease: Lease, release: Release) -> Result<()>;
         async fn call(request: Uuid) -> Result<Call>;
         async fn cancel(request: Uuid) -> Result<Call>;
-        fn register_local_runner(runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard;
     }
 
     Secrets {

@@ -32,7 +32,7 @@ pub(crate) async fn complete(
     let is_attempt = response.context.get("status").is_some_and(|status| status == "success");
     let response = PreparedRecord::new(id, response, Some(creator));
     match store.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
-        WriteOutcome::Written => Ok(id),
+        WriteOutcome::Written(_) => Ok(id),
         WriteOutcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
     }
 }

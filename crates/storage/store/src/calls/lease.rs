@@ -28,7 +28,7 @@ fn lost(lease: Lease) -> StoreError {
 pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();
     match store.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {
-        WriteOutcome::Written => Ok(()),
+        WriteOutcome::Written(_) => Ok(()),
         WriteOutcome::Refused => Err(lost(lease).into()),
     }
 }

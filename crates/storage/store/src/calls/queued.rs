@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
-    Call, CallState, Lease, NewBreadcrumb, Profile, Profiles, Reservation, StoreError, ToolFailure, ToolRequest,
+    Call, CallState, ClaimTerms, Lease, NewBreadcrumb, Profile, Profiles, StoreError, ToolFailure, ToolRequest,
     schema_names,
 };
 use serde_json::{Map, Value};
@@ -22,10 +22,15 @@ pub(crate) struct NewCall {
     /// The writer's profile, and those in the record's tags.
     pub(crate) profiles: Profiles,
     pub(crate) deadline_ms: Option<u64>,
-    /// The runner that runs it without the queue.
-    pub(crate) reservation: Option<Reservation>,
-    /// That runner's response, if it was ready before the request was written.
-    pub(crate) answer: Option<Box<PreparedRecord>>,
+    pub(crate) start: CallStart,
+}
+
+/// The state in which a call is written.
+pub(crate) enum CallStart {
+    Queued,
+    Claimed(ClaimTerms),
+    /// Finished, with this response and the tool's number of attempts.
+    Answered(Box<PreparedRecord>, u32),
 }
 
 impl NewCall {
@@ -35,16 +40,13 @@ impl NewCall {
             return None;
         }
         let text = |key: &str| record.context.get(key).and_then(Value::as_str);
-        let mut profiles = Profiles::of(profile);
-        profiles.add_tags(&record.tags);
         Some(Self {
             tool: text("tool").unwrap_or_default().to_owned(),
             request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
             workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
-            profiles,
+            profiles: Profiles::of_record(profile, &record.tags),
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
-            reservation: None,
-            answer: None,
+            start: CallStart::Queued,
         })
     }
 }

@@ -45,11 +45,6 @@ impl WriteReceipts {
         self.written.get(&record).copied()
     }
 
-    /// When this record was created, if it was written.
-    pub(super) fn at(&self, record: Uuid) -> Option<DateTime<Utc>> {
-        self.of_record(record)?.at
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty()
     }

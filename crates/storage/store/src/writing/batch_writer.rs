@@ -2,19 +2,18 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use serde_json::Map;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::batch::{self, WriteReceipts};
 use super::prepared::PreparedRecord;
 use super::queue::SLOW;
-use super::reservations;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
+use crate::calls::{CallStart, NewCall};
 use crate::connections::Connection;
 use crate::events::WrittenEvent;
 use crate::failure::{Failure, Result, code};
@@ -22,8 +21,6 @@ use crate::store::Inner;
 
 /// The most attempts of a write, after conflicts with others and lost connections.
 const ATTEMPTS: usize = 6;
-/// The pause between checks whether a doubtful write happened.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn start(store: &Arc<Inner>) {
     store.tasks.spawn(run(store.clone()));
@@ -53,16 +50,9 @@ async fn run(store: Arc<Inner>) {
     }
 }
 
-async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingWrite>) {
+async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>) {
     if batch.is_empty() {
         return;
-    }
-    // Reserved now and not when the write was queued, so that no runner holds a slot while the disk
-    // is slow.
-    for write in &mut batch {
-        if let WriteOp::Create(record) = &mut write.work {
-            reservations::reserve(store, owner_id, record);
-        }
     }
     let mut conn = match store.acquire().await {
         Ok(conn) => conn,
@@ -74,7 +64,7 @@ async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingW
         Ok(receipts) => return settle(store, owner_id, batch, &receipts),
         Err(error) => {
             let failure = Failure::from(error);
-            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() && !batch[0].work.has_answer() {
+            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() {
                 return fail(batch, failure);
             }
             failure.is_unreachable()
@@ -86,27 +76,13 @@ async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingW
 /// `is_doubtful`: the connection was lost, so it is unknown whether they were written.
 async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
     let mut rest = batch.into_iter();
-    while let Some(mut write) = rest.next() {
-        let mut written = write_alone(store, owner_id, &write.work, is_doubtful).await;
-        // An invalid response must not cause its request to be refused.
-        if written.as_ref().is_err_and(|failure| !failure.is_unreachable() && !failure.ran_out_of_time())
-            && write.work.forget_answer()
-        {
-            written = write_alone(store, owner_id, &write.work, is_doubtful).await;
-        }
+    while let Some(write) = rest.next() {
+        let written = write_alone(store, owner_id, &write.work, is_doubtful).await;
         match written {
             Ok(receipts) => settle(store, owner_id, vec![write], &receipts),
             // The database is unreachable or a lock blocks it: the others would wait as long again.
             Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
-                let is_doubtful = is_doubtful || failure.is_unreachable();
-                let error = StoreError::from(failure);
-                for PendingWrite { work, reply } in std::iter::once(write).chain(rest) {
-                    let _ = reply.send(Err(error.clone().into()));
-                    if is_doubtful && let WriteOp::Create(record) = work {
-                        confirm_later(store, owner_id, record);
-                    }
-                }
-                return;
+                return fail(std::iter::once(write).chain(rest), failure);
             }
             Err(failure) => fail([write], failure),
         }
@@ -161,31 +137,6 @@ async fn try_once(
     result
 }
 
-/// The write may have happened nevertheless. Once that is known, the runner that reserved the call
-/// is notified. After its lease expires, another runner gets the call.
-fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord) {
-    let Some(lease_ms) = record.reservation().map(|reservation| reservation.lease_ms) else { return };
-    let (store, until) = (store.clone(), Instant::now() + Duration::from_millis(lease_ms));
-    let tasks = store.tasks.clone();
-    tasks.spawn(async move {
-        while Instant::now() < until {
-            tokio::select! {
-                () = store.stop.cancelled() => return,
-                () = sleep(LOOK_AGAIN) => {}
-            }
-            let Ok(mut conn) = store.acquire_tested().await else { continue };
-            let found = batch::find_written(conn.connection(), owner_id, record.id).await;
-            conn.give_back_after(&found);
-            // A write that is not found may still be in progress.
-            if let Ok(Some(receipts)) = found {
-                let at = receipts.at(record.id);
-                reservations::confirm(&mut record, at);
-                return;
-            }
-        }
-    });
-}
-
 /// Subscribers are woken before the writers continue, so that a writer cannot be ahead of them.
 fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
     let is_followed = store.feeds.is_followed(owner_id);
@@ -194,9 +145,10 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
     for write in batch {
         let receipt = receipts.of(&write.work);
         let is_response = matches!(write.work, WriteOp::Complete { .. });
-        replies.push((write.reply, if receipt.is_some() { WriteOutcome::Written } else { WriteOutcome::Refused }));
-        if let Some(receipt) = receipt
-            && let Some(mut record) = write.work.into_record()
+        let outcome = receipt.map_or(WriteOutcome::Refused, |receipt| WriteOutcome::Written(receipt.at));
+        replies.push((write.reply, outcome));
+        if receipt.is_some()
+            && let Some(record) = write.work.into_record()
         {
             has_records = true;
             // Quota was reserved for new records. A response needs none.
@@ -206,13 +158,9 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
             } else if of_response > 0 {
                 store.quotas.add_usage(owner_id, 1, of_response);
             }
-            let is_begun = reservations::confirm(&mut record, receipt.at);
-            queues |= record.call.is_some() && !is_begun;
-            let answer = record.call.as_mut().and_then(|call| call.answer.take());
+            queues |= record.call.as_ref().is_some_and(|call| matches!(call.start, CallStart::Queued));
             if is_followed {
-                let of_answer = answer.and_then(|answer| created_event(owner_id, *answer, receipts));
-                events.extend(created_event(owner_id, record, receipts));
-                events.extend(of_answer);
+                events.extend(created_events(owner_id, record, receipts));
             }
         }
     }
@@ -229,6 +177,19 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
         // A closed receiver does not need the result.
         let _ = reply.send(Ok(outcome));
     }
+}
+
+/// The event of the record and then that of the response that was written with it.
+fn created_events(owner_id: Uuid, mut record: PreparedRecord, receipts: &WriteReceipts) -> Vec<WrittenEvent> {
+    let answer = match record.call.take() {
+        Some(NewCall { start: CallStart::Answered(answer, _), .. }) => Some(*answer),
+        _ => None,
+    };
+    [Some(record), answer]
+        .into_iter()
+        .flatten()
+        .filter_map(|record| created_event(owner_id, record, receipts))
+        .collect()
 }
 
 /// `None` if not everything that subscribers need is known.
@@ -254,9 +215,7 @@ fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipt
 
 fn fail(writes: impl IntoIterator<Item = PendingWrite>, failure: Failure) {
     let error = StoreError::from(failure);
-    for PendingWrite { work, reply } in writes {
-        // Dropped before its caller continues: a runner may hold a slot for it.
-        drop(work);
+    for PendingWrite { reply, .. } in writes {
         let _ = reply.send(Err(error.clone().into()));
     }
 }

@@ -12,7 +12,6 @@ mod batch;
 mod batch_writer;
 mod prepared;
 mod queue;
-mod reservations;
 mod rows;
 mod write;
 

@@ -1,10 +1,10 @@
 //! A record before its write, with everything that can be computed without the database.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
+use rcrt_breadcrumb::{Breadcrumb, ClaimTerms, NewBreadcrumb};
 use uuid::Uuid;
 
-use crate::calls::NewCall;
+use crate::calls::{CallStart, NewCall};
 use crate::search;
 
 /// A validated record. The caller's task prepares it, so that the batch writers only send it.
@@ -53,43 +53,38 @@ impl PreparedRecord {
         }
     }
 
-    pub(super) fn reservation(&self) -> Option<&Reservation> {
-        self.call.as_ref()?.reservation.as_ref()
+    /// The claim that is written with it.
+    pub(super) fn claim(&self) -> Option<&ClaimTerms> {
+        match &self.call.as_ref()?.start {
+            CallStart::Claimed(terms) => Some(terms),
+            _ => None,
+        }
     }
 
     /// The response that is written with it.
     pub(super) fn answer(&self) -> Option<&PreparedRecord> {
-        self.call.as_ref()?.answer.as_deref()
+        match &self.call.as_ref()?.start {
+            CallStart::Answered(response, _) => Some(response),
+            _ => None,
+        }
     }
 
-    /// The record as written at this time.
-    pub(super) fn as_written(&self, owner_id: Uuid, at: DateTime<Utc>) -> Breadcrumb {
-        let record = self.record.clone();
+    /// The number of attempts of a call that is written running or finished.
+    pub(super) fn max_attempts(&self) -> Option<i32> {
+        let max_attempts = match &self.call.as_ref()?.start {
+            CallStart::Queued => None,
+            CallStart::Claimed(terms) => terms.max_attempts,
+            CallStart::Answered(_, max_attempts) => Some(*max_attempts),
+        };
+        Some(max_attempts?.clamp(1, 10).cast_signed())
+    }
+
+    /// The record as it is written at this time.
+    pub(crate) fn as_written(&self, owner_id: Uuid, at: DateTime<Utc>) -> Breadcrumb {
+        let measured = (self.checksum.clone(), self.size_bytes);
         Breadcrumb {
-            id: self.id,
-            owner_id,
-            title: record.title,
-            description: record.description,
-            semantic_version: record.semantic_version,
-            context: record.context,
-            tags: record.tags,
-            schema_name: record.schema_name,
-            llm_hints: record.llm_hints,
-            visibility: record.visibility,
-            sensitivity: record.sensitivity,
-            version: 1,
-            checksum: self.checksum.clone(),
             ttl: self.ttl,
-            ttl_type: record.ttl_type,
-            ttl_config: record.ttl_config,
-            created_at: at,
-            updated_at: at,
-            created_by: self.agent,
-            updated_by: self.agent,
-            size_bytes: self.size_bytes,
-            read_count: None,
-            reads_left: None,
-            warnings: Vec::new(),
+            ..self.record.clone().into_first_version(self.id, owner_id, self.agent, measured, at)
         }
     }
 

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::batch_writer;
-use super::reservations::SpeculativeWait;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::failure::Result;
 use crate::store::Inner;
@@ -156,7 +155,7 @@ impl Tenant {
         let mut batch: Vec<PendingWrite> = Vec::new();
         let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
         while let Some(write) = self.waiting.front() {
-            if write.reply.is_closed() && !write.work.is_begun() {
+            if write.reply.is_closed() {
                 self.pop();
                 continue;
             }
@@ -177,37 +176,16 @@ impl Tenant {
 }
 
 impl Inner {
-    fn put(self: &Arc<Self>, owner_id: Uuid, write: PendingWrite) -> Result<(), StoreError> {
-        if self.write_queue.put(owner_id, write, self.max_writers())? {
-            batch_writer::start(self);
-        }
-        Ok(())
-    }
-
     pub(super) fn max_writers(&self) -> usize {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
     /// Writes durably, alone or together with other writes of the tenant. Once begun, the write
-    /// happens even if the caller stops waiting, or if a runner has already begun the call.
-    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: WriteOp) -> Result<WriteOutcome> {
+    /// happens even if the caller stops waiting.
+    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: WriteOp) -> Result<WriteOutcome> {
         let (reply, outcome) = oneshot::channel();
-        let pending = match &mut work {
-            WriteOp::Create(request) => SpeculativeWait::reserve(self, owner_id, request),
-            _ => None,
-        };
-        match pending {
-            None => self.put(owner_id, PendingWrite { work, reply })?,
-            Some(pending) => {
-                let store = self.clone();
-                self.tasks.spawn(async move {
-                    if let WriteOp::Create(request) = &mut work {
-                        pending.attach_to(request).await;
-                    }
-                    // If the queue is full, `reply` is dropped and the caller gets `Unavailable`.
-                    let _ = store.put(owner_id, PendingWrite { work, reply });
-                });
-            }
+        if self.write_queue.put(owner_id, PendingWrite { work, reply }, self.max_writers())? {
+            batch_writer::start(self);
         }
         outcome.await.unwrap_or_else(|_| {
             Err(StoreError::Unavailable("the store dropped the write; try again later".into()).into())

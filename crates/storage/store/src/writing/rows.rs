@@ -105,9 +105,9 @@ composite!(NewRecord<'_> as "new_record", |row| {
     workspace: row.call.as_ref().and_then(|call| call.workspace.as_deref()),
     profiles: row.call.as_ref().map(|call| call.profiles.iter().map(Profile::as_str).collect::<Vec<_>>()),
     deadline_ms: row.call.as_ref().and_then(|call| Some(call.deadline_ms? as f64)),
-    runner: row.reservation().map(|reservation| reservation.runner_id),
-    lease_ms: row.reservation().map(|reservation| reservation.lease_ms as f64),
-    max_attempts: row.reservation().and_then(|held| Some(held.max_attempts?.clamp(1, 10).cast_signed())),
+    runner: row.claim().map(|claim| claim.runner_id),
+    lease_ms: row.claim().map(|claim| claim.lease_ms as f64),
+    max_attempts: row.max_attempts(),
     answer: row.answer().map(|answer| answer.id),
     answered: row.answered.map(|request| request.id),
 });

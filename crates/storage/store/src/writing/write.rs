@@ -1,5 +1,6 @@
 //! One write, and its outcome.
 
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::Lease;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -34,7 +35,8 @@ pub(crate) struct CallStep {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
-    Written,
+    /// When the record was created; `None` for a start, and if it was deleted since.
+    Written(Option<DateTime<Utc>>),
     /// The record's key is taken, or the lease is lost. Nothing was written.
     Refused,
 }
@@ -57,24 +59,6 @@ impl WriteOp {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
             Self::Start { .. } => None,
-        }
-    }
-
-    /// Whether a runner has already begun its call.
-    pub(super) fn is_begun(&self) -> bool {
-        matches!(self, Self::Create(record) if record.reservation().is_some())
-    }
-
-    /// Whether it is a request that is written together with its response.
-    pub(super) fn has_answer(&self) -> bool {
-        matches!(self, Self::Create(record) if record.answer().is_some())
-    }
-
-    /// Removes the response that would be written with it. Returns whether there was one.
-    pub(super) fn forget_answer(&mut self) -> bool {
-        match self {
-            Self::Create(PreparedRecord { call: Some(call), .. }) => call.answer.take().is_some(),
-            _ => false,
         }
     }
 

@@ -11,7 +11,6 @@ mod failure;
 mod harness;
 mod isolation;
 mod keys;
-mod local_runner;
 mod matching;
 mod migrating;
 mod migration_rules;
@@ -25,6 +24,7 @@ mod semantic_search;
 mod tenancy;
 mod tokens;
 mod transfer;
+mod writes_of_dispatchers;
 mod writing;
 
 mod conformance {
