@@ -13,7 +13,7 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
-use rcrt_runner::{Runner, RunnerOptions};
+use rcrt_runner::{LocalDispatch, Runner, RunnerOptions};
 use rcrt_sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
@@ -90,18 +90,20 @@ impl Harness {
             .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()));
         let executors = Arc::new(executors);
 
-        let stop = CancellationToken::new();
+        let (stop, dispatch) = (CancellationToken::new(), LocalDispatch::over(store.clone()));
         let (mut tenants, mut runners): (Vec<Tenant>, _) = (Vec::new(), Vec::new());
         for name in ["one", "two"] {
             let id = store.ensure_tenant(name).await.unwrap().id;
-            let author = acting(&store, id, "author", Role::Curator).await;
+            let author = dispatch.acting_as(agent(&store, id, "author", Role::Curator).await);
             let options = RunnerOptions {
                 max_calls: ROOM,
                 max_calls_per_tool: ROOM,
                 allowed_private: allowed.iter().map(|entry| entry.parse().unwrap()).collect(),
                 ..RunnerOptions::default()
             };
-            let runner = Runner::new(acting(&store, id, "runner", Role::Runner).await, executors.clone(), options);
+            let runner = agent(&store, id, "runner", Role::Runner).await;
+            let local = dispatch.registration(&runner);
+            let runner = Runner::new(dispatch.acting_as(runner), executors.clone(), options).with_local_dispatch(local);
             let shutdown = stop.clone();
             runners.push(tokio::spawn(async move { runner.run(shutdown).await.unwrap() }));
             let answers = Answers::follow(&author).await;
@@ -153,15 +155,10 @@ impl Interfaces for Own {
     }
 }
 
-async fn acting(store: &Arc<Store>, tenant: Uuid, name: &str, role: Role) -> Arc<dyn Breadcrumbs> {
+async fn agent(store: &Arc<Store>, tenant: Uuid, name: &str, role: Role) -> Identity {
     let agent = NewAgent { name: name.into(), roles: vec![role], profile: rcrt_breadcrumb::Profile::Main };
     let made = store.create_agent(tenant, agent).await.unwrap().agent;
-    store.acting_as(Identity {
-        owner_id: tenant,
-        agent_id: made.id,
-        roles: made.roles,
-        profile: rcrt_breadcrumb::Profile::Main,
-    })
+    Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: rcrt_breadcrumb::Profile::Main }
 }
 
 impl Answers {

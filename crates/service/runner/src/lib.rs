@@ -19,6 +19,7 @@ mod registry;
 mod runner;
 mod subscriptions;
 
+pub use dispatch::local::{LocalDispatch, LocalRegistration};
 pub use options::RunnerOptions;
 pub use registry::tool_validation::validate_tool;
 pub use runner::{Runner, RunnerError};

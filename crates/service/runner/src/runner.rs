@@ -18,6 +18,7 @@ use crate::dispatch::calls::Calls;
 use crate::dispatch::claim_loop::ClaimLoop;
 use crate::dispatch::claim_pacing::ClaimPacer;
 use crate::dispatch::leases::Leases;
+use crate::dispatch::local::LocalRegistration;
 use crate::dispatch::peer_runners::PeerRunners;
 use crate::dispatch::queue_hints::QueueHints;
 use crate::dispatch::slot_pool::SlotPool;
@@ -58,6 +59,7 @@ pub struct Runner {
     store: Arc<dyn Breadcrumbs>,
     executors: Arc<Executors>,
     options: RunnerOptions,
+    local: Option<LocalRegistration>,
 }
 
 impl Runner {
@@ -65,7 +67,16 @@ impl Runner {
     /// all runners, by that agent's idempotency keys.
     pub fn new(store: Arc<dyn Breadcrumbs>, executors: impl Into<Arc<Executors>>, options: RunnerOptions) -> Self {
         telemetry::describe();
-        Self { store, executors: executors.into(), options }
+        Self { store, executors: executors.into(), options, local: None }
+    }
+
+    /// Also takes calls as their requests are created through the [`LocalDispatch`] of this
+    /// process.
+    ///
+    /// [`LocalDispatch`]: crate::LocalDispatch
+    #[must_use]
+    pub fn with_local_dispatch(self, local: LocalRegistration) -> Self {
+        Self { local: Some(local), ..self }
     }
 
     /// Runs until stopped, then lets running calls finish within the drain time. Waits for a store
@@ -106,6 +117,7 @@ struct Parts {
     hints: Arc<QueueHints>,
     peers: Arc<PeerRunners>,
     call_runner: Arc<CallRunner>,
+    local: Option<LocalRegistration>,
 }
 
 impl Parts {
@@ -146,7 +158,19 @@ impl Parts {
             stop: stop.clone(),
             drained: CancellationToken::new(),
         });
-        Self { store, options, registry, errors, readiness, loading, leases, hints, peers, call_runner }
+        Self {
+            store,
+            options,
+            registry,
+            errors,
+            readiness,
+            loading,
+            leases,
+            hints,
+            peers,
+            call_runner,
+            local: runner.local.clone(),
+        }
     }
 
     async fn run(
@@ -259,8 +283,6 @@ impl Parts {
             slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
             max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
-            promised: TaskTracker::new(),
-            abandon_uncommitted: CancellationToken::new(),
             waiting: Arc::default(),
             ended: Notify::new(),
             dropped: CancellationToken::new(),
@@ -270,6 +292,7 @@ impl Parts {
             pacer: ClaimPacer::new(self.options.max_calls),
             poll: self.options.poll,
             drain: self.options.drain,
+            local: self.local.clone(),
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use rcrt_breadcrumb::Breadcrumbs;
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
-use rcrt_runner::{Runner, RunnerOptions};
+use rcrt_runner::{LocalRegistration, Runner, RunnerOptions};
 use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
 use rcrt_schedule::Scheduler;
 use tokio::task::JoinHandle;
@@ -44,6 +44,11 @@ pub struct RunnerTaskOptions {
     #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: Option<u64>,
 
+    /// How calls that are asked for in this process reach its runner: local (also while their
+    /// requests are written), or queue (only from the queue, as calls of other processes)
+    #[arg(long, env = "RCRT_DISPATCH", value_name = "MODE", value_enum, default_value_t)]
+    pub dispatch: Dispatch,
+
     #[command(flatten)]
     pub private_hosts: PrivateHosts,
 
@@ -64,6 +69,13 @@ pub struct RunnerTaskOptions {
     pub rcrt_compat: bool,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Dispatch {
+    #[default]
+    Local,
+    Queue,
+}
+
 /// Parses `--sandbox`, and lists its values for shell completion.
 pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["strict", "minimal"]).try_map(|level| level.parse::<Level>())
@@ -76,6 +88,7 @@ pub struct PreparedRunner {
     egress_log_channel: EgressLogChannel,
     native: NativeTools,
     settings: RunnerOptions,
+    dispatch: Dispatch,
 }
 
 /// A running runner.
@@ -138,7 +151,9 @@ impl PreparedRunner {
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
         match options.native.tools(data, egress.clone()) {
-            Ok(native) => Ok(Self { sandbox, egress, egress_log_channel, native, settings }),
+            Ok(native) => {
+                Ok(Self { sandbox, egress, egress_log_channel, native, settings, dispatch: options.dispatch })
+            }
             Err(error) => {
                 sandbox.close().await;
                 Err(error)
@@ -152,9 +167,15 @@ impl PreparedRunner {
 }
 
 impl RunnerTask {
-    /// `system_author` is the agent that seeds the tools of the installation, if it is known.
-    pub fn start(store: Arc<dyn Breadcrumbs>, prepared: PreparedRunner, system_author: Option<Uuid>) -> Self {
-        let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings } = prepared;
+    /// `local` is for a runner in the process of its store. `system_author` is the agent that seeds
+    /// the tools of the installation, if it is known.
+    pub fn start(
+        store: Arc<dyn Breadcrumbs>,
+        local: Option<LocalRegistration>,
+        prepared: PreparedRunner,
+        system_author: Option<Uuid>,
+    ) -> Self {
+        let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings, dispatch } = prepared;
         protection::tell(sandbox.report());
         let NativeTools { executor, schedule, clock, large_results } = native;
         settings.system_authors = system_author.into_iter().collect();
@@ -165,7 +186,10 @@ impl RunnerTask {
             .into_iter()
             .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
             .with_native(builtin::KIND, Arc::new(executor));
-        let runner = Runner::new(store.clone(), Arc::new(executors), settings);
+        let mut runner = Runner::new(store.clone(), Arc::new(executors), settings);
+        if let Some(local) = local.filter(|_| dispatch == Dispatch::Local) {
+            runner = runner.with_local_dispatch(local);
+        }
         let stop = CancellationToken::new();
         let logged_in = store.clone();
         // A runner serves one tenant.

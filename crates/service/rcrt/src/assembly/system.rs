@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
 use rcrt_server::TokenKey;
 use tokio::net::TcpListener;
@@ -23,6 +24,8 @@ use crate::progress::ConsoleProgress;
 pub struct System {
     database: Option<Database>,
     schemas: Option<Arc<Schemas>>,
+    /// The schemas, with requests dispatched to the runner of this process.
+    tenancy: Option<Arc<LocalDispatch>>,
     postgres: Option<DatabaseInfo>,
     agents: Option<Agents>,
     token_files: Vec<TokenFile>,
@@ -50,7 +53,8 @@ impl System {
         self.postgres = Some(used);
         let agents = Agents::ensure(&*database.store, &options.tenant).await.context("the tenant cannot be set up")?;
         self.agents = Some(agents);
-        self.schemas = Some(Schemas::over(database.store.clone()));
+        let schemas = self.schemas.insert(Schemas::over(database.store.clone()));
+        self.tenancy = Some(LocalDispatch::over(schemas.clone()));
         Ok(())
     }
 
@@ -69,7 +73,7 @@ impl System {
         self.token_files.push(file);
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
-        let tenancy: Arc<dyn Tenancy> = self.schemas()?;
+        let tenancy: Arc<dyn Tenancy> = self.tenancy()?;
         self.http_server = Some(HttpServer::open(listener, options, key.clone(), tenancy)?);
         Ok(token)
     }
@@ -90,8 +94,9 @@ impl System {
     /// Starts the runner in this process.
     pub fn start_runner(&mut self, prepared: PreparedRunner) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
+        let local = self.tenancy()?.registration(&runner);
         let store = self.acting_as(runner)?;
-        self.runner_task = Some(RunnerTask::start(store, prepared, Some(seeder.agent_id)));
+        self.runner_task = Some(RunnerTask::start(store, Some(local), prepared, Some(seeder.agent_id)));
         Ok(())
     }
 
@@ -100,7 +105,7 @@ impl System {
     }
 
     pub fn acting_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
-        Ok(self.schemas()?.acting_as(identity))
+        Ok(self.tenancy()?.acting_as(identity))
     }
 
     /// The store without the checks of schema definitions, for seeding: the seeds include
@@ -113,8 +118,8 @@ impl System {
         self.postgres.as_ref()
     }
 
-    fn schemas(&self) -> anyhow::Result<Arc<Schemas>> {
-        Ok(self.schemas.as_ref().context("the store is not open")?.clone())
+    fn tenancy(&self) -> anyhow::Result<Arc<LocalDispatch>> {
+        Ok(self.tenancy.as_ref().context("the store is not open")?.clone())
     }
 
     fn store(&self) -> anyhow::Result<Arc<rcrt_store::Store>> {

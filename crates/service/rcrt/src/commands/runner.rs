@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
+use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
 
 use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions};
@@ -59,7 +60,7 @@ impl Runner {
     }
 
     async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {
-        let mut seeder = None;
+        let (mut seeder, mut local) = (None, None);
         let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
             (None, Some(url)) => {
                 let progress = ConsoleProgress::new();
@@ -75,7 +76,9 @@ impl Runner {
                 progress.done();
                 seeder = Some(agents.seeder.agent_id);
                 let schemas = parts.schemas.insert(Schemas::over(store)).clone();
-                schemas.acting_as(agents.runner)
+                let dispatch = LocalDispatch::over(schemas);
+                local = Some(dispatch.registration(&agents.runner));
+                dispatch.acting_as(agents.runner)
             }
             // The runner's agent: concurrent runners of a tenant must use the same one.
             _ => {
@@ -86,7 +89,7 @@ impl Runner {
         // Report a wrong address or token now, instead of retrying forever.
         breadcrumbs.latest_event().await.context("the store does not respond")?;
         let prepared = PreparedRunner::start(&self.runner_task, &config.data).await?;
-        let runner_task = RunnerTask::start(breadcrumbs, prepared, seeder);
+        let runner_task = RunnerTask::start(breadcrumbs, local, prepared, seeder);
         tracing::info!("the runner is running");
         parts.runner_task.insert(runner_task).lost().await
     }

@@ -5,27 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use rcrt_breadcrumb::{Admission, Breadcrumb, Claim, Lease};
-use tokio::sync::{Notify, oneshot};
+use rcrt_breadcrumb::{Breadcrumb, Claim, Lease};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
 use crate::dispatch::leases::LeaseGuard;
-use crate::dispatch::local_dispatch::WaitingForSlot;
+use crate::dispatch::local::WaitingForSlot;
 use crate::dispatch::queue_hints::QueueHints;
 use crate::dispatch::slots::Slots;
 use crate::execution::call::{AcceptedCall, CallRunner, StartState};
-use crate::execution::speculative_call::{CommitNotice, SpeculativeCall};
 use crate::execution::stages::Stages;
 
 /// How long a claimed call waits for a slot that another call took, before it is released.
 pub(crate) const SLOT_WAIT: Duration = Duration::from_millis(100);
-
-/// How long shutdown waits for calls that were promised a slot and are not written yet.
-const LAST_PROMISE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Calls {
     pub call_runner: Arc<CallRunner>,
@@ -34,10 +29,6 @@ pub(crate) struct Calls {
     /// The maximum number of calls that have finished and whose responses are still being written.
     pub max_response_writes: usize,
     pub tasks: TaskTracker,
-    /// Calls that may still arrive because they were promised a slot.
-    pub promised: TaskTracker,
-    /// Cancelled when unwritten requests are no longer waited for.
-    pub abandon_uncommitted: CancellationToken,
     /// One clone for each call that was accepted without a slot and still has none.
     pub waiting: Arc<()>,
     /// Notified when a call has finished and its response is written.
@@ -56,35 +47,8 @@ impl Calls {
         Arc::strong_count(&self.waiting) - 1
     }
 
-    /// Keeps shutdown waiting for a call that may still arrive.
-    pub fn expect(&self) -> TaskTrackerToken {
-        self.promised.token()
-    }
-
     /// Takes a call that was claimed.
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
-        self.accept(claim, None, asked, || {});
-    }
-
-    /// Takes a call that was written as claimed and was promised a slot. `on_release` runs if it
-    /// gets none.
-    pub fn promised(
-        self: &Arc<Self>,
-        claim: Claim,
-        waiting: WaitingForSlot,
-        offered: Instant,
-        on_release: impl FnOnce() + Send + 'static,
-    ) {
-        self.accept(claim, Some(waiting), offered, on_release);
-    }
-
-    fn accept(
-        self: &Arc<Self>,
-        claim: Claim,
-        waiting: Option<WaitingForSlot>,
-        asked: Instant,
-        on_release: impl FnOnce() + Send + 'static,
-    ) {
         let held = self.keep(claim.lease, asked);
         let tool = tool_of(&claim.request);
         let slot = self.slots.take(&tool);
@@ -95,50 +59,18 @@ impl Calls {
         let calls = self.clone();
         self.spawn(async move {
             let taken = AcceptedCall { claim, held, slot, progress: StartState::Claimed, speculative: None };
-            calls.with_slot(taken, asked, waiting, on_release).await;
+            calls.with_slot(taken, asked, None, || {}).await;
         });
     }
 
-    /// Takes a call whose request is about to be written. The writer calls the returned function to
-    /// confirm it, or drops it if the request is not written.
-    pub fn begins(
-        self: &Arc<Self>,
-        speculative_call: SpeculativeCall,
-        on_release: impl FnOnce() + Send + 'static,
-    ) -> impl FnOnce(Admission) + Send + Sync + 'static {
-        let (say, written) = oneshot::channel();
-        let (request, asked, calls) = (speculative_call.uncommitted.request.id, speculative_call.asked, self.clone());
-        self.spawn(async move {
-            if let Some((taken, waiting)) = speculative_call.until_committed(&calls, written).await {
-                calls.with_slot(taken, asked, waiting, on_release).await;
-            }
-        });
-        let calls = self.clone();
-        move |admitted| {
-            let Admission::Claimed(at) = admitted else {
-                calls.hints.claimed(request);
-                let _ = say.send(CommitNotice::Answered);
-                return;
-            };
-            // Immediately, so that an event right after the request finds its call here.
-            let held = calls.keep(Lease::claimed_at_write(request, at), asked);
-            if let Err(CommitNotice::Claimed(_, held)) = say.send(CommitNotice::Claimed(at, held))
-                && calls.call_runner.stop.is_cancelled()
-            {
-                let last = calls.clone();
-                calls.spawn(async move { last.call_runner.responses.give_back(&held).await });
-            }
-        }
-    }
-
-    fn keep(&self, lease: Lease, asked: Instant) -> LeaseGuard {
+    pub fn keep(&self, lease: Lease, asked: Instant) -> LeaseGuard {
         self.hints.claimed(lease.request);
         self.call_runner.leases.keep(lease, asked)
     }
 
     /// Continues a call that has its slot, needs none, or gets one soon. `on_release` runs if it
     /// gets none.
-    async fn with_slot(
+    pub async fn with_slot(
         &self,
         mut taken: AcceptedCall,
         asked: Instant,
@@ -181,7 +113,7 @@ impl Calls {
         Box::pin(self.call_runner.run(taken, stages).instrument(span)).await;
     }
 
-    fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
         // The future is large. Boxed, it is moved once and not with every layer around it.
         let (call, calls, counted) = (Box::pin(call), self.clone(), self.tasks.token());
         tokio::spawn(async move {
@@ -199,10 +131,6 @@ impl Calls {
     /// Waits for the calls to finish. After the drain time, cancels them and waits until they have
     /// stopped.
     pub async fn finish(&self, drain: Duration) {
-        self.promised.close();
-        // A request that is written later starts as running, and its lease expires.
-        let _ = timeout(LAST_PROMISE, self.promised.wait()).await;
-        self.abandon_uncommitted.cancel();
         self.tasks.close();
         if !self.tasks.is_empty() {
             tracing::info!(calls = self.tasks.len(), "waiting for running calls");

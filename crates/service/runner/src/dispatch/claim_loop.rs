@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use crate::dispatch::calls::Calls;
 use crate::dispatch::claim_pacing::ClaimPacer;
-use crate::dispatch::local_dispatch::{Backlog, LocalAdmission, LocalDispatcher};
+use crate::dispatch::local::{Backlog, LocalAdmission, LocalRegistration};
 
 /// How long a claim in progress can still take when the runner stops. The calls that it claimed are
 /// released.
@@ -21,23 +21,31 @@ pub(crate) struct ClaimLoop {
     pub pacer: ClaimPacer,
     pub poll: Duration,
     pub drain: Duration,
+    /// `None` if every call comes from the queue.
+    pub local: Option<LocalRegistration>,
 }
 
 impl ClaimLoop {
     /// Claims until stopped, then waits for the running calls.
     pub async fn run(mut self, stop: &CancellationToken) {
         let _owned = self.calls.dropped.clone().drop_guard();
-        let local_admission = LocalAdmission::new(self.calls.clone());
-        let registration =
-            self.calls.call_runner.store.register_local_runner(Arc::new(LocalDispatcher(local_admission.clone())));
-        self.claim_until(stop, &local_admission).await;
-        drop(registration);
+        let registered = self.local.take().map(|local| {
+            let admission = LocalAdmission::new(self.calls.clone(), local.responder);
+            local.register(admission)
+        });
+        self.claim_until(stop, registered.as_deref()).await;
+        drop(registered);
         self.calls.finish(self.drain).await;
     }
 
-    async fn claim_until(&mut self, stop: &CancellationToken, local_admission: &LocalAdmission) {
+    async fn claim_until(&mut self, stop: &CancellationToken, local: Option<&LocalAdmission>) {
         let calls = self.calls.clone();
         let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
+        let learn = |backlog| {
+            if let Some(local) = local {
+                local.learn(backlog);
+            }
+        };
         let mut backoff = Backoff::default();
         // `may_wait`: the queue may hold calls that were not claimed yet. `is_behind`: it may hold
         // calls that found no slot.
@@ -65,7 +73,7 @@ impl ClaimLoop {
                             is_behind = is_full || !claim.except_tools.is_empty();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let left_out = claim.except_tools.into_iter().collect();
-                            local_admission.learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
+                            learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
                             for claim in claims {
                                 calls.claimed(claim, asked);
                             }
@@ -82,7 +90,7 @@ impl ClaimLoop {
                 }
             } else if may_wait {
                 // Queued calls wait for a slot; new calls must not take the next one.
-                local_admission.learn(Backlog::Any);
+                learn(Backlog::Any);
             }
             tokio::select! {
                 () = stop.cancelled() => {}

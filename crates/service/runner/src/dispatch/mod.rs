@@ -4,7 +4,7 @@ pub(crate) mod calls;
 pub(crate) mod claim_loop;
 pub(crate) mod claim_pacing;
 pub(crate) mod leases;
-pub(crate) mod local_dispatch;
+pub(crate) mod local;
 pub(crate) mod peer_runners;
 pub(crate) mod queue_hints;
 pub(crate) mod slot_pool;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use opentelemetry::context::FutureExt;
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
-    StoreError, ToolFailure, ToolRequest, UncommittedCall, Violation, Visibility,
+    StoreError, ToolFailure, ToolRequest, Violation, Visibility,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, ToolOutput, TriggerChain};
@@ -75,6 +75,15 @@ pub(crate) struct AcceptedCall {
     pub progress: StartState,
     /// What was prepared before the request was written.
     pub speculative: Option<Result<Prepared, Refusal>>,
+}
+
+/// A call whose request is not written yet.
+pub(crate) struct UncommittedCall {
+    /// As it will be, but for the time.
+    pub request: Breadcrumb,
+    pub profiles: Profiles,
+    /// Milliseconds until the request's deadline, counted from its writing.
+    pub time_left_ms: Option<u64>,
 }
 
 /// The response of a call that has computed before its request was written.
@@ -190,9 +199,7 @@ impl CallRunner {
     pub fn forget_if_changed(&self, taken: &mut AcceptedCall) {
         let AcceptedCall { claim, speculative, .. } = taken;
         let has_changed = |ready: &Prepared| !self.is_as_it_was(&ready.tool, &claim.profiles);
-        if let Some(Ok(prepared)) = speculative.take_if(|speculative| speculative.as_ref().is_ok_and(has_changed)) {
-            claim.request.context.insert("input".into(), prepared.into_input());
-        }
+        speculative.take_if(|speculative| speculative.as_ref().is_ok_and(has_changed));
     }
 
     /// Everything before the start. A failure becomes the response.
@@ -216,7 +223,6 @@ impl CallRunner {
         }
         let input = take_input(&mut uncommitted.request);
         let Ok(request) = ToolRequest::from_breadcrumb(&uncommitted.request) else {
-            uncommitted.request.context.insert("input".into(), input);
             return None;
         };
         let mut prepared = self.ready(tool, &uncommitted.request, &uncommitted.profiles, &request, input).await;

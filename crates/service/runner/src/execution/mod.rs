@@ -8,7 +8,6 @@ pub(crate) mod request_event;
 pub(crate) mod response_writer;
 pub(crate) mod running;
 pub(crate) mod secrets;
-pub(crate) mod speculative_call;
 pub(crate) mod speculative_run;
 pub(crate) mod stages;
 pub(crate) mod telemetry;

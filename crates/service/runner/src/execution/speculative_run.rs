@@ -108,10 +108,6 @@ impl Prepared {
         self.progress_writer.forget();
     }
 
-    pub fn into_input(self) -> Value {
-        self.call.input
-    }
-
     /// From here on the call may do what its tool may do. `deadline`: the request's.
     pub fn open_effect_gate(self, deadline: Option<&Deadline>) -> (Arc<Tool>, Limits, ProgressWriter, Run) {
         let Self { tool, progress_writer, mut call, begun } = self;

@@ -8,7 +8,7 @@ use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, Event, EventNumber,
     Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest, ToolResponse, schema_names,
 };
-use rcrt_runner::{Runner, RunnerError, RunnerOptions};
+use rcrt_runner::{LocalDispatch, LocalRegistration, Runner, RunnerError, RunnerOptions};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
@@ -24,10 +24,12 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Fixture {
     pub database: TestDatabase,
     pub store: Arc<Store>,
+    pub dispatch: Arc<LocalDispatch>,
     pub owner: Uuid,
     pub person: Arc<dyn Breadcrumbs>,
     /// The store as every runner of the test sees it.
     pub runner: Arc<dyn Breadcrumbs>,
+    pub registration: LocalRegistration,
     beginning: EventNumber,
 }
 
@@ -40,6 +42,7 @@ impl Fixture {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         let owner = store.ensure_tenant("test").await.unwrap().id;
+        let dispatch = LocalDispatch::over(store.clone());
         let mut agents = Vec::new();
         for name in ["person", "runner"] {
             let agent =
@@ -51,12 +54,12 @@ impl Fixture {
                 roles: agent.roles,
                 profile: rcrt_breadcrumb::Profile::Main,
             };
-            agents.push(store.acting_as(identity));
+            agents.push((dispatch.acting_as(identity.clone()), dispatch.registration(&identity)));
         }
-        let runner = agents.pop().unwrap();
-        let person = agents.pop().unwrap();
+        let (runner, registration) = agents.pop().unwrap();
+        let (person, _) = agents.pop().unwrap();
         let beginning = person.latest_event().await.unwrap();
-        Self { database, store, owner, person, runner, beginning }
+        Self { database, store, dispatch, owner, person, runner, registration, beginning }
     }
 
     pub fn start(&self, fake: &Arc<Fake>) -> Running {
@@ -64,7 +67,8 @@ impl Fixture {
     }
 
     pub fn start_with(&self, fake: &Arc<Fake>, options: RunnerOptions) -> Running {
-        Running::start(self.runner.clone(), fake, options)
+        let runner = Runner::new(self.runner.clone(), fake.executors(), options);
+        Running::of(runner.with_local_dispatch(self.registration.clone()))
     }
 
     pub async fn ask(&self, tool: &str, input: Value) -> Uuid {
@@ -82,7 +86,7 @@ impl Fixture {
     pub async fn agent_of(&self, profile: Profile) -> Arc<dyn Breadcrumbs> {
         let agent = NewAgent { name: profile.to_string(), roles: Role::ALL.to_vec(), profile };
         let agent = self.store.create_agent(self.owner, agent).await.unwrap().agent;
-        self.store.acting_as(Identity { owner_id: self.owner, agent_id: agent.id, roles: agent.roles, profile })
+        self.dispatch.acting_as(Identity { owner_id: self.owner, agent_id: agent.id, roles: agent.roles, profile })
     }
 
     /// The catalog, once it satisfies the condition.
@@ -188,9 +192,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// Runs calls from the queue only.
     pub fn start(store: Arc<dyn Breadcrumbs>, fake: &Arc<Fake>, options: RunnerOptions) -> Self {
+        Self::of(Runner::new(store, fake.executors(), options))
+    }
+
+    fn of(runner: Runner) -> Self {
         let stop = CancellationToken::new();
-        let runner = Runner::new(store, fake.executors(), options);
         let shutdown = stop.clone();
         Self { stop, task: tokio::spawn(async move { runner.run(shutdown).await }) }
     }

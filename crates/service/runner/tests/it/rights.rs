@@ -23,7 +23,7 @@ pub async fn emitter(fixture: &Fixture) -> (Uuid, Arc<dyn Breadcrumbs>) {
     let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
     let agent = fixture.store.create_agent(fixture.owner, agent).await.unwrap().agent;
     let identity = Identity { owner_id: fixture.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
-    (agent.id, fixture.store.acting_as(identity))
+    (agent.id, fixture.dispatch.acting_as(identity))
 }
 
 fn note(visibility: Visibility) -> NewBreadcrumb {

@@ -128,6 +128,47 @@ async fn a_call_computes_while_its_request_is_on_the_way_to_the_disk() {
     runner.stop().await;
 }
 
+/// From the admission on, the runner owns the call.
+#[tokio::test]
+async fn a_call_whose_caller_goes_away_is_written_and_answered() {
+    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
+    let slow = Slow::disk(&fixture).await;
+    let asked = ask(&fixture, request("quick"), None);
+    fake.until(|progress| progress.begun == begun + 1).await;
+    let id = *fake.begun.lock().unwrap().last().unwrap();
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    slow.ends().await;
+    assert_eq!(fixture.answer(id).await.status, ResponseStatus::Success);
+    assert_eq!(fake.progress.borrow().begun, begun + 1, "it ran once");
+    runner.stop().await;
+}
+
+/// A request is not refused for what is wrong with its response.
+#[tokio::test]
+async fn a_response_that_the_database_refuses_leaves_the_call_to_its_runner() {
+    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    sqlx::raw_sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN
+            IF EXISTS (SELECT FROM calls WHERE state = 'finished' AND finished_at = queued_at AND response = NEW.id)
+            THEN RAISE EXCEPTION 'no' USING ERRCODE = '23514'; END IF;
+            RETURN NULL;
+         END $$;
+         CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON breadcrumbs DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW WHEN (NEW.schema_name = 'tool.response.v1') EXECUTE FUNCTION refuse()",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    let before = answered_as_they_were_written(&fixture).await;
+    assert_eq!(fixture.call("quick", json!({})).await.status, ResponseStatus::Success);
+    assert_eq!(answered_as_they_were_written(&fixture).await, before);
+    assert_eq!(fake.progress.borrow().begun, begun + 1, "it ran once");
+    runner.stop().await;
+}
+
 #[tokio::test]
 async fn nothing_is_done_before_the_request_is_written() {
     let (fixture, fake) = (fixture(&["acts", "quick"]).await, Fake::new());

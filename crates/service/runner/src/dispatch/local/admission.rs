@@ -1,0 +1,146 @@
+//! Whether a runner takes a call before its request is written. It decides from memory, and never
+//! overtakes calls in the queue.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{Created, NewBreadcrumb, Profiles, StoreError};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use uuid::Uuid;
+
+use super::call::{LocalCall, NewRequest};
+use crate::dispatch::calls::Calls;
+use crate::dispatch::slots::Slot;
+use crate::registry::tool::Tool;
+
+/// Calls that are admitted without a slot, for each slot: the first number always, and up to the
+/// second if slots become free fast enough for all of them.
+const WAITING_PER_SLOT: (usize, usize) = (2, 16);
+/// Half of `SLOT_WAIT`, since calls may become slower.
+const SLOT_WAIT_TARGET: Duration = Duration::from_millis(50);
+/// The duration of a tool's recent runs up to which its requests are held back. Request and
+/// response are then written together, which takes about as long as this saves at rest, and saves a
+/// statement under load.
+const QUICK_TOOL: Duration = Duration::from_millis(15);
+
+pub(crate) struct LocalAdmission {
+    pub(super) calls: Arc<Calls>,
+    /// The agent that writes the runner's responses.
+    pub(super) responder: Uuid,
+    backlog: Mutex<Backlog>,
+}
+
+/// Which calls are in the queue, as far as the last claim showed.
+#[derive(Debug, Default)]
+pub(crate) enum Backlog {
+    /// There may be calls of any tool that had no slot.
+    #[default]
+    Any,
+    /// Only calls of these tools, which were left out.
+    Of(HashSet<String>),
+}
+
+/// A call that the runner takes.
+pub(super) struct Admitted {
+    pub admission: Arc<LocalAdmission>,
+    pub tool: Arc<Tool>,
+    pub slot: Option<Slot>,
+    /// Until it has a slot.
+    pub waiting: Option<WaitingForSlot>,
+    /// Whether the request waits for the tool's result.
+    pub is_held_back: bool,
+    pub asked: Instant,
+    /// A stopping runner waits for the calls that it admitted before.
+    pub token: TaskTrackerToken,
+}
+
+/// A call that was admitted without a slot, until it has one.
+pub(crate) struct WaitingForSlot {
+    _counted: Arc<()>,
+}
+
+impl LocalAdmission {
+    pub fn new(calls: Arc<Calls>, responder: Uuid) -> Arc<Self> {
+        Arc::new(Self { calls, responder, backlog: Mutex::default() })
+    }
+
+    pub fn learn(&self, backlog: Backlog) {
+        *self.backlog.lock() = backlog;
+    }
+
+    /// `None` leaves the call to the queue.
+    pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, profiles: &Profiles) -> Option<Admitted> {
+        let name = request.context.get("tool")?.as_str()?;
+        // Before the check of the stop.
+        let (token, asked) = (self.calls.tasks.token(), Instant::now());
+        let tool = self.accepted_tool(name, profiles)?;
+        let is_quick = tool.may_speculate() && tool.is_quicker_than(QUICK_TOOL);
+        let slot = self.calls.slots.take(name);
+        let (mut is_held_back, mut waiting) = (is_quick, None);
+        if slot.is_none() {
+            if is_quick {
+                waiting = self.wait_within(name, QUICK_TOOL);
+            }
+            is_held_back = waiting.is_some();
+            if waiting.is_none() {
+                waiting = Some(self.wait(name)?);
+            }
+        }
+        Some(Admitted { admission: self.clone(), tool, slot, waiting, is_held_back, asked, token })
+    }
+
+    fn accepted_tool(&self, tool: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+        let passes_over = match &*self.backlog.lock() {
+            Backlog::Any => true,
+            Backlog::Of(tools) => tools.contains(tool),
+        };
+        let runner = &self.calls.call_runner;
+        if passes_over || runner.stop.is_cancelled() || self.calls.is_writing_too_many_responses() {
+            return None;
+        }
+        runner.tool_access.ready_now(tool, profiles)
+    }
+
+    /// `None` if too many calls wait already.
+    fn wait(&self, tool: &str) -> Option<WaitingForSlot> {
+        let (least, most) = self.max_waiting();
+        self.wait_if_fewer_than(self.expected_free_within(tool, SLOT_WAIT_TARGET).clamp(least, most))
+    }
+
+    /// `None` if the call is not likely to have a slot within this time.
+    fn wait_within(&self, tool: &str, time: Duration) -> Option<WaitingForSlot> {
+        self.wait_if_fewer_than(self.expected_free_within(tool, time).min(self.max_waiting().1))
+    }
+
+    fn max_waiting(&self) -> (usize, usize) {
+        let slots = self.calls.call_runner.options.max_calls.max(1);
+        (WAITING_PER_SLOT.0 * slots, WAITING_PER_SLOT.1 * slots)
+    }
+
+    fn expected_free_within(&self, tool: &str, time: Duration) -> usize {
+        self.calls.slots.expected_free_within(tool, time).unwrap_or(0)
+    }
+
+    fn wait_if_fewer_than(&self, most: usize) -> Option<WaitingForSlot> {
+        (self.calls.waiting() < most).then(|| WaitingForSlot { _counted: self.calls.waiting.clone() })
+    }
+}
+
+impl Admitted {
+    /// Hands the call to a task of the runner, and waits until the request is written.
+    pub async fn dispatch(self, request: NewRequest) -> Result<Created, StoreError> {
+        let (reply, written) = oneshot::channel();
+        let calls = self.admission.calls.clone();
+        let (call, token) = LocalCall::new(self, request, reply);
+        calls.spawn(call.run());
+        drop(token);
+        written.await.unwrap_or_else(|_| {
+            let stopped = "the runner of this process stopped while the request was written; try again";
+            Err(StoreError::Unavailable(stopped.into()))
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Local dispatch: [`LocalDispatch`] is a decorator of the store, in a process that has both the
+//! store and a runner. For each new request it asks the runner ([`admission`]) and then writes the
+//! request in one of three ways. The store never calls the runner.
+//!
+//! What is not admitted is created as usual, queued. From the admission on, one task of the runner
+//! ([`call`]) owns the call; the caller waits for the task's reply. States of an admitted call:
+//!
+//! | state | event | next |
+//! |---|---|---|
+//! | admitted | the tool is pure and quick | held back |
+//! | admitted | any other tool | claiming |
+//! | held back | a small valid result within 30 ms | answering |
+//! | held back | an effect, a failure, a large result, 30 ms, stop | claiming |
+//! | answering | written | ended |
+//! | answering | an error that may concern the response | claiming |
+//! | answering | a replay, another error | discarded |
+//! | claiming | written, with its claim | runs (`Calls::with_slot`) |
+//! | claiming | the store cannot be reached | searching |
+//! | claiming | a replay, another error | discarded |
+//! | searching | the request is found | runs |
+//! | searching | the lease would have ended, stop | discarded |
+//!
+//! In each state, a tool that may compute before its request is written does so as soon as the call
+//! has a slot, behind a closed effect gate. The call keeps the slot until it has computed, and 100
+//! ms at most.
+
+mod admission;
+mod call;
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::Utc;
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{
+    Breadcrumbs, BreadcrumbsDecorator, Created, Identity, NewBreadcrumb, Profiles, StoreError, Tenancy,
+    TenancyDecorator, schema_names,
+};
+use uuid::Uuid;
+
+pub(crate) use self::admission::{Backlog, LocalAdmission, WaitingForSlot};
+use self::call::NewRequest;
+
+/// The stores of all tenants. Requests that are created through them go to the runners of this
+/// process, if these have room.
+pub struct LocalDispatch {
+    inner: Arc<dyn Tenancy>,
+    runners: Arc<LocalRunners>,
+}
+
+#[derive(Default)]
+struct LocalRunners(Mutex<HashMap<Uuid, Vec<Arc<LocalAdmission>>>>);
+
+/// Lets a runner of one tenant take calls from a [`LocalDispatch`].
+#[derive(Clone)]
+pub struct LocalRegistration {
+    runners: Arc<LocalRunners>,
+    owner_id: Uuid,
+    /// The runner's agent, which writes its responses.
+    pub(crate) responder: Uuid,
+}
+
+/// Unregisters the runner when it is dropped.
+pub(crate) struct RegistrationGuard(LocalRegistration, Arc<LocalAdmission>);
+
+impl LocalDispatch {
+    pub fn over(inner: Arc<dyn Tenancy>) -> Arc<Self> {
+        Arc::new(Self { inner, runners: Arc::default() })
+    }
+
+    /// For [`crate::Runner::with_local_dispatch`]. `identity`: the one that the runner acts as.
+    pub fn registration(&self, identity: &Identity) -> LocalRegistration {
+        LocalRegistration { runners: self.runners.clone(), owner_id: identity.owner_id, responder: identity.agent_id }
+    }
+}
+
+impl LocalRegistration {
+    pub(crate) fn register(self, runner: Arc<LocalAdmission>) -> RegistrationGuard {
+        self.runners.0.lock().entry(self.owner_id).or_default().push(runner.clone());
+        RegistrationGuard(self, runner)
+    }
+}
+
+impl Deref for RegistrationGuard {
+    type Target = LocalAdmission;
+
+    fn deref(&self) -> &LocalAdmission {
+        &self.1
+    }
+}
+
+impl Drop for RegistrationGuard {
+    fn drop(&mut self) {
+        let Self(LocalRegistration { runners, owner_id, .. }, runner) = self;
+        let mut tenants = runners.0.lock();
+        if let Some(of_tenant) = tenants.get_mut(owner_id) {
+            of_tenant.retain(|other| !Arc::ptr_eq(other, runner));
+            if of_tenant.is_empty() {
+                tenants.remove(owner_id);
+            }
+        }
+    }
+}
+
+impl TenancyDecorator for LocalDispatch {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.inner
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        let inner = self.inner.acting_as(identity.clone());
+        Arc::new(DispatchingStore { inner, runners: self.runners.clone(), writer: identity })
+    }
+}
+
+/// The store of one agent.
+struct DispatchingStore {
+    inner: Arc<dyn Breadcrumbs>,
+    runners: Arc<LocalRunners>,
+    writer: Identity,
+}
+
+#[async_trait]
+impl BreadcrumbsDecorator for DispatchingStore {
+    fn inner(&self) -> &dyn Breadcrumbs {
+        &*self.inner
+    }
+
+    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+        let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
+        let runners = if is_request { self.runners.0.lock().get(&self.writer.owner_id).cloned() } else { None };
+        let Some(runners) = runners else { return self.inner.create(record, idempotency_key).await };
+        let profiles = Profiles::of_record(self.writer.profile, &record.tags);
+        let has_ended = record.ends_at(Utc::now()).is_some_and(|end| end <= Utc::now());
+        let admitted = if has_ended || record.check().is_err() {
+            None
+        } else {
+            runners.iter().find_map(|runner| runner.admit(&record, &profiles))
+        };
+        let Some(admitted) = admitted else { return self.inner.create(record, idempotency_key).await };
+        let (store, key) = (self.inner.clone(), idempotency_key.map(str::to_owned));
+        let (owner_id, creator) = (self.writer.owner_id, self.writer.agent_id);
+        admitted.dispatch(NewRequest { store, owner_id, creator, record, key, profiles }).await
+    }
+
+    /// Requests that are created for an agent belong to it. They keep the profile of the runner.
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        let inner = self.inner.acting_for(agent)?;
+        let writer = Identity { agent_id: agent, ..self.writer.clone() };
+        Ok(Arc::new(Self { inner, runners: self.runners.clone(), writer }))
+    }
+}
