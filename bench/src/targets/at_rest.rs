@@ -30,6 +30,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             input: |number| json!({"a": number, "b": 2}),
         }));
     }
+    // The same on an instance whose runner takes calls from the queue only.
+    let queue = run.idle_instance(&run.folder("at-rest-queue"), &["--dispatch", "queue"]).await?;
+    let tool = adding("bench-fresh", Isolation::Call).add(&queue.client()).await?;
+    let input = |number| json!({"a": number, "b": 2});
+    let queued_calls = Arc::new(ToolCalls { answers: Answers::follow(&queue).await?, tool, input });
+    run.at_rest(queued_calls.clone(), run.seconds(3)).await;
+    let mut queued = Rounds::default();
     for calls in &calls {
         run.at_rest(calls.clone(), run.seconds(3)).await;
     }
@@ -43,11 +50,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         for (calls, rounds) in calls.iter().zip([&mut fresh, &mut reuse]) {
             rounds.add(&run.at_rest(calls.clone(), run.seconds(12)).await);
         }
+        queued.add(&run.at_rest(queued_calls.clone(), run.seconds(12)).await);
         for (calls, rounds) in calls.iter().zip(&mut in_a_row) {
             rounds.add(&run.closed(calls.clone(), 1, Duration::from_secs(1), run.seconds(4)).await);
         }
     }
     instance.stop().await?;
+    queue.stop().await?;
     let two_inserts = 2.0 * median(inserts) / 1e3;
     run.push(
         Row::new(SECTION, "floor: two durable inserts in a row (pgbench, 1 client), p50", two_inserts, "ms")
@@ -72,6 +81,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         run.push(like.ratio(two_rare, "two inserts at rest"));
         run.push(tail);
     }
+    let row = Row::new(SECTION, "RCRT, dispatch: queue: p50", millis(queued.quantile(0.5)), "ms");
+    run.push(queued.with_failures(row.ratio(millis(fresh.quantile(0.5)), "dispatch: local")));
     for (name, rounds) in ["RCRT", "RCRT, with reuse"].into_iter().zip(&in_a_row) {
         run.push(
             Row::new(SECTION, format!("{name}, one call after the other: p50"), millis(rounds.quantile(0.5)), "ms")

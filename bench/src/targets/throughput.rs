@@ -50,12 +50,18 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let input = |number| json!({"a": number, "b": 2});
         calls.push(Arc::new(ToolCalls { answers: answers.clone(), tool, input }));
     }
+    // The same tool on an instance whose runner takes calls from the queue only.
+    let queue = run.idle_instance(&run.folder("throughput-queue"), &["--dispatch", "queue"]).await?;
+    let tool = adding("bench-reuse", Isolation::Tool).add(&queue.client()).await?;
+    let input = |number| json!({"a": number, "b": 2});
+    let queued_calls = Arc::new(ToolCalls { answers: Answers::follow(&queue).await?, tool, input });
+    run.closed(queued_calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(6)).await;
     for calls in &calls {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(6)).await;
     }
     let floor = PgBench::prepare(&instance.database(), run.place()).await?;
     let mut inserts = Vec::new();
-    let (mut reuse, mut fresh) = (Rounds::default(), Rounds::default());
+    let (mut reuse, mut fresh, mut queued) = (Rounds::default(), Rounds::default(), Rounds::default());
     let mut spent = [("with reuse", Spent::default(), 0), ("fresh", Spent::default(), 0)];
     for _ in 0..run.times(3).max(1) {
         inserts.push(floor.insert(IN_FLIGHT as u32, run.seconds(6)).await?.per_second);
@@ -67,10 +73,12 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             *counted += measured.answered();
             rounds.add(&measured);
         }
+        queued.add(&run.closed(queued_calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
     }
     let inserts = median(inserts);
     let row_bytes = floor.row_bytes;
     instance.stop().await?;
+    queue.stop().await?;
     run.push(
         Row::new(SECTION, "floor: pgbench, 32 clients, one insert each", inserts, "inserts/s")
             .note(format!("rows of {row_bytes} bytes, as a request's; fsync and synchronous_commit on")),
@@ -84,6 +92,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     );
     let row = Row::new(SECTION, "RCRT, warm tool, a fresh isolate for each call", fresh.per_second(), "calls/s");
     run.push(fresh.with_failures(row.ratio(inserts, "pgbench, 32 clients")));
+    let row = Row::new(SECTION, "RCRT, dispatch: queue, with reuse", queued.per_second(), "calls/s");
+    run.push(queued.with_failures(row.ratio(reuse.per_second(), "dispatch: local")));
     for (name, rounds) in [("with reuse", &reuse), ("fresh", &fresh)] {
         for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             let value = millis(rounds.quantile(quantile));
