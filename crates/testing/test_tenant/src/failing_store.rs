@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs,
-    BreadcrumbsDecorator, Created, HeldLease, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb, StoreError,
-    SubscribeOptions, SubscriptionStream, schema_names,
+    BreadcrumbsDecorator, Created, HeldLease, Lease, NewBreadcrumb, StoreError, SubscribeOptions, SubscriptionStream,
+    schema_names,
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use uuid::Uuid;
@@ -203,11 +203,6 @@ impl BreadcrumbsDecorator for FailingStore {
             }
         };
         Ok(followed.then(held).boxed())
-    }
-
-    /// Calls go through the queue, where their operations can fail.
-    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
-        LocalRunnerGuard::unregistered(runner)
     }
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
