@@ -10,10 +10,17 @@ use rcrt_breadcrumb::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use crate::failure::Result;
+use crate::Store;
+use crate::calls;
+use crate::calls::egress_log;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
+use crate::records::expiry;
+use crate::records::prune;
+use crate::rights::shares;
+use crate::rights::tokens;
+use crate::rows::quotas;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
-use crate::{Store, calls, egress_log, expiry, prune, quotas, shares, tokens};
 
 /// The longest time until a lost runner or an expired record is noticed.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -69,7 +76,7 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
         let sweep = async {
             shares::learn(store).await?;
             if !sweeps {
-                return Ok::<_, crate::failure::Failure>(());
+                return Ok::<_, crate::database::failure::Failure>(());
             }
             rescue(store).await?;
             answer_overdue(store).await?;
@@ -79,7 +86,7 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
                 pruned_at = Some(Instant::now());
             }
             expired?;
-            Ok::<_, crate::failure::Failure>(())
+            Ok::<_, crate::database::failure::Failure>(())
         };
         let result = tokio::select! {
             () = store.stop.cancelled() => return,

@@ -11,23 +11,25 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::QueueNotifier;
-use crate::connections::IdleConnections;
-use crate::context_reads::ContextReads;
+use crate::StoreOptions;
+use crate::database::connections::IdleConnections;
+use crate::database::failure;
+use crate::database::migrating::{self, MIGRATOR};
+use crate::events::following;
+use crate::events::selectors::{self, OpenSelectors};
 use crate::events::{self, Announcer, Feeds};
-use crate::following;
 use crate::housekeeping;
-use crate::migrating::{self, MIGRATOR};
-use crate::quotas::Quotas;
-use crate::role_cache::RoleCache;
+use crate::records::context_reads::ContextReads;
+use crate::records::purge;
+use crate::rights::role_cache::RoleCache;
+use crate::rights::shares::Shares;
+use crate::rows::quotas::Quotas;
+use crate::search::semantic::{self, EmbeddingFollower, SemanticSearch};
 use crate::secrets::EnvelopeCipher;
-use crate::selectors::{self, OpenSelectors};
-use crate::semantic_search::{self, EmbeddingFollower, SemanticSearch};
-use crate::shares::Shares;
 use crate::store::{Inner, Store};
 use crate::webhooks::WebhookFollower;
+use crate::writing::QueueNotifier;
 use crate::writing::WriteQueue;
-use crate::{StoreOptions, failure, purge};
 
 /// How long a caller waits for a free connection until it gets `Unavailable`.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -115,7 +117,7 @@ impl Store {
         if let Some(semantic_search) = &inner.semantic_search {
             let follower = Arc::new(EmbeddingFollower::new(semantic_search.clone()));
             inner.tasks.spawn(following::run(inner.clone(), follower));
-            inner.tasks.spawn(semantic_search::run(inner.clone(), semantic_search.clone(), admin));
+            inner.tasks.spawn(semantic::run(inner.clone(), semantic_search.clone(), admin));
         }
         Ok(Arc::new(Self { inner }))
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::TenantQuotas;
 
-use crate::{EmbeddingOptions, SecretsKeys};
+use crate::EmbeddingOptions;
+use crate::SecretsKeys;
 
 /// How to reach the database, and which keys encrypt secrets.
 #[derive(Debug, Clone)]

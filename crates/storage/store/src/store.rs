@@ -11,19 +11,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::QueueNotifier;
-use crate::connections::IdleConnections;
-use crate::context_reads::ContextReads;
+use crate::database::connections::IdleConnections;
+use crate::database::failure::{Result, is_unreachable};
+use crate::events::selectors::OpenSelectors;
 use crate::events::{Announcer, Feeds};
-use crate::failure::{Result, is_unreachable};
-use crate::quotas::Quotas;
-use crate::role_cache::RoleCache;
+use crate::records::context_reads::ContextReads;
+use crate::rights::role_cache::RoleCache;
+use crate::rights::shares::Shares;
+use crate::rows::quotas::Quotas;
+use crate::search::semantic::SemanticSearch;
 use crate::secrets::EnvelopeCipher;
-use crate::selectors::OpenSelectors;
-use crate::semantic_search::SemanticSearch;
-use crate::shares::Shares;
 use crate::webhooks::WebhookStore;
-use crate::writing::WriteQueue;
+use crate::writing::{QueueNotifier, WriteQueue};
 
 const CLOSING: Duration = Duration::from_secs(10);
 

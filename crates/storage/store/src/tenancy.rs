@@ -11,14 +11,14 @@ use rcrt_breadcrumb::{
 use uuid::Uuid;
 
 use crate::Store;
-use crate::agents;
-use crate::expiry;
-use crate::failure::{Failure, Result, retrying};
-use crate::from_row::from_row;
-use crate::quotas;
+use crate::database::failure::{Failure, Result, retrying};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::records::expiry;
+use crate::rights::agents;
+use crate::rights::tokens;
+use crate::rows::quotas;
 use crate::tenant_store::TenantStore;
-use crate::tokens;
-use crate::transaction::TenantTransaction;
 use crate::webhooks::WebhookStore;
 
 from_row! {

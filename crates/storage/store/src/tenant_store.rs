@@ -13,19 +13,30 @@ use rcrt_breadcrumb::{
 };
 use uuid::Uuid;
 
-use crate::actor::Actor;
-use crate::calls::QueueWaiter;
-use crate::context_reads::Reader;
+use crate::calls;
+use crate::calls::egress_log;
+use crate::database::failure::{Result, retrying};
+use crate::database::row_access::{Principal, RequiredPermission, RowAccess};
+use crate::database::transaction::{Durability, TenantTransaction};
+use crate::events;
 use crate::events::SubscriberRights;
-use crate::failure::{Result, retrying};
+use crate::events::selectors;
+use crate::records;
 use crate::records::NewRecord;
-use crate::row_access::{Principal, RequiredPermission, RowAccess};
+use crate::records::context_reads::Reader;
+use crate::records::history;
+use crate::records::idempotency;
+use crate::records::listing;
+use crate::records::selector_sql;
+use crate::rights::acl;
+use crate::rights::actor::Actor;
+use crate::rights::agents;
+use crate::rights::shares;
+use crate::search;
+use crate::search::semantic;
+use crate::secrets;
 use crate::store::Inner;
-use crate::transaction::{Durability, TenantTransaction};
-use crate::{
-    acl, agents, calls, egress_log, events, history, idempotency, listing, records, search, secrets, selector_sql,
-    selectors, semantic_search, shares,
-};
+use crate::writing::QueueWaiter;
 
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
@@ -231,7 +242,7 @@ impl Records for TenantStore {
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         search.check()?;
         let semantic_search = self.store.semantic_search.as_deref();
-        let asked = semantic_search::plan(semantic_search, search).await?;
+        let asked = semantic::plan(semantic_search, search).await?;
         let exact_up_to = semantic_search.map_or(0, |semantic_search| semantic_search.options.exact_up_to);
         let (store, access, wanted) =
             (self.store.clone(), self.row_access(RequiredPermission::View).await?, search.clone());

@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::queued::{find, lock_call, unknown};
 use super::store_response::{mark_cancelled, respond};
-use crate::failure::Result;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
 use crate::records;
-use crate::transaction::TenantTransaction;
 
 pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid) -> Result<Call> {
     tx.lock(request).await?;

@@ -7,9 +7,9 @@ use rcrt_breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles}
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::failure::{Result, is_unreachable};
-use crate::from_row::from_row;
-use crate::row::RecordRow;
+use crate::database::failure::{Result, is_unreachable};
+use crate::database::from_row::from_row;
+use crate::rows::row::RecordRow;
 use crate::store::Inner;
 
 from_row! {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
-use crate::actor::Actor;
-use crate::failure::Result;
+use crate::database::failure::Result;
+use crate::rights::actor::Actor;
 use crate::store::Inner;
 use crate::writing::{PreparedRecord, WriteOp, WriteOutcome};
 

@@ -2,8 +2,8 @@
 
 use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
-use crate::failure::Result;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
 
 /// Calls per transaction.
 const BATCH: usize = 50;

@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::deadlines::NOT_RUN;
 use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
-use crate::failure::Result;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
 use crate::writing::{WriteOp, WriteOutcome};
 
 /// The longest delay of a retry: one day.

@@ -1,12 +1,13 @@
 //! The queue of calls. A call's row is written with its request. Each later step names its lease,
 //! and a statement that finds another fence or state changes nothing.
 
+pub(crate) mod egress_log;
+
 mod cancel;
 mod claim;
 pub(crate) mod complete;
 mod deadlines;
 mod lease;
-mod queue_notifier;
 mod queued;
 mod rescue;
 mod store_response;
@@ -15,7 +16,6 @@ pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
 pub(crate) use self::deadlines::answer_overdue;
 pub(crate) use self::lease::{heartbeat, release, start};
-pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::queued::{CallStart, NewCall, find};
 pub(crate) use self::rescue::rescue;
 pub(crate) use self::store_response::abandon;

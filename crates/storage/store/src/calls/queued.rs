@@ -8,9 +8,9 @@ use rcrt_breadcrumb::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::failure::Result;
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
 use crate::writing::PreparedRecord;
 
 /// The queue's row for a new request. It has enough to respond to the request after its record is

@@ -5,8 +5,8 @@ use rcrt_breadcrumb::{CallState, ErrorCode, ToolFailure};
 use super::lease::requeue;
 use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
-use crate::failure::Result;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
 
 /// Calls per transaction.
 const BATCH: usize = 50;

@@ -6,9 +6,9 @@ use serde_json::{Map, json};
 use uuid::Uuid;
 
 use super::queued::{CallRow, lock_call};
-use crate::failure::Result;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
 use crate::records;
-use crate::transaction::TenantTransaction;
 
 /// Finishes a call that is locked in this transaction with a failure. Returns the response's id.
 pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure: ToolFailure) -> Result<Uuid> {

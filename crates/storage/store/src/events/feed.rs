@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::page::{self, SizedEvent};
-use crate::following::Watches;
+use crate::events::following::Watches;
 use crate::store::Inner;
 
 /// The longest time that an event can go unnoticed if every wake-up was lost.

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::page::SizedEvent;
 use super::subscription;
 use super::visibility::SubscriberRights;
-use crate::failure::Result;
-use crate::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
+use crate::database::failure::Result;
+use crate::events::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
 use crate::store::Inner;
 
 /// The most selectors of one stream.

@@ -6,6 +6,9 @@
 //! a coalesced NOTIFY from other server processes ([`announce`]), and by a slow poll, so
 //! correctness does not depend on a wake-up.
 
+pub(crate) mod following;
+pub(crate) mod selectors;
+
 mod announce;
 mod feed;
 mod filter;

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::feed::WrittenEvent;
 use super::snapshot::Snapshot;
 use super::visibility::{EventVisibility, SubscriberRights, VisibilityScope};
-use crate::failure::{Failure, Result, is_unreachable};
-use crate::from_row::from_row;
-use crate::row::Context;
+use crate::database::failure::{Failure, Result, is_unreachable};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::rows::row::Context;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
 
 /// The most events of one page, and the most bytes of their contexts (a larger single event is
 /// still returned).

@@ -14,10 +14,10 @@ use super::filter::EventFilter;
 use super::page::{self, Page, SizedEvent};
 use super::snapshot::Snapshot;
 use super::visibility::{EventAccess, SubscriberRights};
-use crate::failure::Result;
-use crate::selectors::SelectorMatch;
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
+use crate::events::selectors::SelectorMatch;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
 
 /// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
@@ -165,7 +165,7 @@ impl Subscription {
         let (store, owner_id, cursor) = (self.store.clone(), self.rights.tenant, self.cursor);
         let reading = self.store.tasks.spawn(async move {
             let page = page::read(&store, owner_id, cursor, &[]).await?;
-            Ok::<_, crate::failure::Failure>((page, page::forgotten(&store, owner_id).await?))
+            Ok::<_, crate::database::failure::Failure>((page, page::forgotten(&store, owner_id).await?))
         });
         match reading.await {
             Ok(read) => Ok(read?),

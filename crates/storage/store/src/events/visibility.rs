@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::actor::Actor;
+use crate::rights::actor::Actor;
 
 /// A grant that was read longer ago is checked again before an event is delivered under it. A
 /// subscriber that is behind can see events for this long after the grant was revoked.

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::encryption::{EnvelopeCipher, OVERHEAD, SecretRef};
 use super::{get, unknown};
-use crate::audit::{self, AuditLine};
-use crate::failure::{Failure, Result};
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::{Failure, Result};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::rights::audit::{self, AuditLine};
 
 /// `hosts`: the secret's hosts, normalized.
 pub(crate) async fn create(

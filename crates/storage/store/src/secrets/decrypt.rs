@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::encryption::{EnvelopeCipher, Sealed, SecretRef};
 use super::unknown;
-use crate::audit::{self, AuditLine};
-use crate::failure::Result;
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::rights::audit::{self, AuditLine};
 
 pub(crate) fn check_reason(reason: &str) -> Result<(), Violations> {
     if reason.trim().is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {

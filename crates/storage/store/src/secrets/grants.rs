@@ -7,10 +7,10 @@ use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError, Violations, schema_na
 use uuid::Uuid;
 
 use super::{get, unknown};
-use crate::audit::{self, AuditLine};
-use crate::failure::{Failure, Result};
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::{Failure, Result};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::rights::audit::{self, AuditLine};
 
 from_row! {
     struct GrantRow {

@@ -18,9 +18,9 @@ pub(crate) use self::encryption::{EnvelopeCipher, Sealed, SecretRef};
 pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
 pub use self::keys::SecretsKeys;
 pub use self::rewrapping::{Rewrapped, rewrap_secrets, secrets_by_key};
-use crate::failure::Result;
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
 
 from_row! {
     struct SecretRow {

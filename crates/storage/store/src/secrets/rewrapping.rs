@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::SecretsKeys;
 use super::encryption::{SecretRef, rewrap};
 use super::keys::KeyRing;
-use crate::failure::Result;
-use crate::from_row::from_row;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
 
 /// How many secrets are locked at once.
 const BATCH: i64 = 100;
@@ -76,7 +76,7 @@ pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, Store
             .fetch_all(&mut connection)
             .await?;
         let _ = connection.close().await;
-        Ok::<_, crate::failure::Failure>(counts)
+        Ok::<_, crate::database::failure::Failure>(counts)
     };
     Ok(counted.await?)
 }

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
-use crate::from_row::from_row;
-use crate::row::{Context, RecordRow, read_sensitivity, read_visibility, record_columns};
+use crate::database::from_row::from_row;
+use crate::rows::row::{Context, RecordRow, read_sensitivity, read_visibility, record_columns};
 
 /// What to export.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
-use crate::row::{sensitivity_text, visibility_text};
+use crate::rows::row::{sensitivity_text, visibility_text};
 use crate::search;
 
 /// The most lines per transaction.

@@ -4,6 +4,8 @@
 //! An export is one snapshot. An import writes by id, so an interrupted import can be repeated. An
 //! imported request starts no call.
 
+pub(crate) mod restoring;
+
 mod export;
 mod import;
 mod line;
@@ -16,7 +18,7 @@ pub use export::{Export, export_records};
 pub use import::{Imported, OnConflict, import_lines};
 pub use line::{Head, Line, OldVersion};
 
-use crate::failure::Result;
+use crate::database::failure::Result;
 
 /// Why an export or an import failed.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum TransferError {
 
 impl From<sqlx::Error> for TransferError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Store(crate::failure::Failure::from(error).into())
+        Self::Store(crate::database::failure::Failure::from(error).into())
     }
 }
 
@@ -44,7 +46,7 @@ async fn tenant(connection: &mut PgConnection, name: &str) -> Result<Uuid, Trans
     let found = async {
         let id: Option<Uuid> =
             sqlx::query_scalar("SELECT id FROM tenants WHERE name = $1").bind(name).fetch_optional(connection).await?;
-        Ok::<_, crate::failure::Failure>(id)
+        Ok::<_, crate::database::failure::Failure>(id)
     };
     found.await.map_err(StoreError::from)?.ok_or_else(|| TransferError::NoTenant(name.to_owned()))
 }

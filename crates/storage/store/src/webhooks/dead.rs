@@ -6,9 +6,9 @@ use serde_json::Value;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::failure::{Failure, Result};
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::{Failure, Result};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
 
 /// The most bytes of one page's payloads (a larger single one is still returned).
 const PAGE_BYTES: i64 = 16 * 1024 * 1024;

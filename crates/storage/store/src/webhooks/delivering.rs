@@ -10,10 +10,10 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::signing;
-use crate::failure::Result;
-use crate::from_row::from_row;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::{Durability, TenantTransaction};
 use crate::store::Inner;
-use crate::transaction::{Durability, TenantTransaction};
 
 /// How many characters of an error are stored.
 const ERROR_CHARS: usize = 1000;

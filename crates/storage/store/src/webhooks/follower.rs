@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{MOST_WAITING, MOST_WAITING_BYTES};
-use crate::failure::Result;
-use crate::following::{CatchUpReason, EventHeader, Follower};
-use crate::from_row::from_row;
-use crate::row::Context;
-use crate::selectors::SelectorMatch;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::events::following::{CatchUpReason, EventHeader, Follower};
+use crate::events::selectors::SelectorMatch;
+use crate::rows::row::Context;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
 
 /// The name of its cursors.
 pub(super) const FOLLOWER: &str = "webhooks";

@@ -20,9 +20,9 @@ use rcrt_breadcrumb::{
 use uuid::Uuid;
 
 pub(crate) use self::follower::WebhookFollower;
-use crate::failure::{Result, retrying};
+use crate::database::failure::{Result, retrying};
+use crate::database::transaction::TenantTransaction;
 use crate::store::Inner;
-use crate::transaction::TenantTransaction;
 
 /// The most queued deliveries of one webhook. Above it, the webhook is paused: its receiver does
 /// not keep up.

@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::MOST_WAITING;
 use super::follower::FOLLOWER;
-use crate::audit::{self, AuditLine};
-use crate::failure::{Failure, Result};
-use crate::following;
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::{Failure, Result};
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::events::following;
+use crate::rights::audit::{self, AuditLine};
 
 from_row! {
     struct WebhookRow {

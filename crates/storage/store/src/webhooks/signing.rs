@@ -3,11 +3,11 @@
 use rcrt_breadcrumb::StoreError;
 use uuid::Uuid;
 
-use crate::audit::{self, AuditLine};
-use crate::failure::Result;
-use crate::from_row::from_row;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
+use crate::rights::audit::{self, AuditLine};
 use crate::secrets::{EnvelopeCipher, Sealed, SecretRef};
-use crate::transaction::TenantTransaction;
 
 from_row! {
     struct SealedRow {

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::prepared::PreparedRecord;
 use super::rows::NewRecord;
 use super::write::{CallStep, WriteOp};
-use crate::failure::Result;
-use crate::from_row::from_row;
-use crate::transaction::TenantTransaction;
+use crate::database::failure::Result;
+use crate::database::from_row::from_row;
+use crate::database::transaction::TenantTransaction;
 
 /// What a statement wrote.
 #[derive(Default)]

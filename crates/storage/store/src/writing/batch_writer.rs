@@ -14,9 +14,9 @@ use super::prepared::PreparedRecord;
 use super::queue::SLOW;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::calls::{CallStart, NewCall};
-use crate::connections::Connection;
+use crate::database::connections::Connection;
+use crate::database::failure::{Failure, Result, code};
 use crate::events::WrittenEvent;
-use crate::failure::{Failure, Result, code};
 use crate::store::Inner;
 
 /// The most attempts of a write, after conflicts with others and lost connections.

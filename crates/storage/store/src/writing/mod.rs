@@ -12,10 +12,12 @@ mod batch;
 mod batch_writer;
 mod prepared;
 mod queue;
+mod queue_notifier;
 mod rows;
 mod write;
 
 pub(crate) use self::batch::insert;
 pub(crate) use self::prepared::{IdempotencyKey, PreparedRecord};
 pub(crate) use self::queue::WriteQueue;
+pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::batch_writer;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
-use crate::failure::Result;
+use crate::database::failure::Result;
 use crate::store::Inner;
 
 /// The most batches of one tenant in progress. The second one is used only if the first is slow:

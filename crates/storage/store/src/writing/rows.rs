@@ -11,7 +11,7 @@ use sqlx::{Postgres, Type};
 
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
-use crate::row::{sensitivity_text, visibility_text};
+use crate::rows::row::{sensitivity_text, visibility_text};
 
 /// Encodes a type as a composite type. The fields are in its order; their names are for the reader.
 /// sqlx has a derive for this, which costs building sqlx twice (`from_row.rs`).

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::prepared::PreparedRecord;
-use crate::failure::Result;
+use crate::database::failure::Result;
 
 /// One write: it happens as a whole or not at all.
 pub(crate) enum WriteOp {

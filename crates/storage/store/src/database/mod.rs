@@ -1,0 +1,9 @@
+//! The database: its connections, a tenant's transactions, and the errors of both.
+
+pub(crate) mod cluster;
+pub(crate) mod connections;
+pub(crate) mod failure;
+pub(crate) mod from_row;
+pub(crate) mod migrating;
+pub(crate) mod row_access;
+pub(crate) mod transaction;

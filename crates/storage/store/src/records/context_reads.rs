@@ -1,0 +1,124 @@
+//! Limits how many lists and searches with conditions on the context run at once, per tenant and in
+//! total. Each can occupy a database connection for seconds, and other work needs connections
+//! too.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{Selector, StoreError};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::open::ACQUIRE_TIMEOUT;
+use crate::records::selector_sql;
+use crate::store::Inner;
+
+/// Longer than the timeout of a statement with conditions on the context, so that reads of other
+/// tenants finish within it.
+const COMMON_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// The reader. A tenant's runners have one slot in addition to the share of its agents, because
+/// schedules and calls depend on their reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Reader {
+    pub(crate) tenant: Uuid,
+    pub(crate) is_runner: bool,
+}
+
+pub(crate) struct ContextReads {
+    /// Slots for all readers together, first come, first served.
+    all: Arc<Semaphore>,
+    /// The slots of `all` that are open to readers that already have one. The others are for
+    /// readers without a slot.
+    further: Arc<Semaphore>,
+    share: usize,
+    /// Readers that have such reads now.
+    readers: Mutex<HashMap<Reader, Weak<Share>>>,
+}
+
+struct Share {
+    all: Arc<Semaphore>,
+    first: Arc<Semaphore>,
+}
+
+/// Held while a read runs.
+struct Place {
+    /// Keeps the share in the map, so that it stays counted.
+    _share: Arc<Share>,
+    _permits: [OwnedSemaphorePermit; 3],
+}
+
+impl ContextReads {
+    /// One tenant gets a quarter of the connections, and all tenants together half of them, at
+    /// least one. The other half is for writes, calls, claims and `/health`.
+    pub(crate) fn new(max_connections: u32) -> Self {
+        let of = |part: usize| (max_connections as usize / part).max(1);
+        let share = of(4);
+        Self {
+            all: Arc::new(Semaphore::new(of(2))),
+            further: Arc::new(Semaphore::new(share - 1)),
+            share,
+            readers: Mutex::default(),
+        }
+    }
+
+    fn share(&self, reader: Reader) -> Arc<Share> {
+        let mut readers = self.readers.lock();
+        if let Some(share) = readers.get(&reader).and_then(Weak::upgrade) {
+            return share;
+        }
+        readers.retain(|_, share| share.strong_count() > 0);
+        let places = if reader.is_runner { 1 } else { self.share };
+        let share = Arc::new(Share { all: Arc::new(Semaphore::new(places)), first: Arc::new(Semaphore::new(1)) });
+        readers.insert(reader, Arc::downgrade(&share));
+        share
+    }
+
+    /// `None` if no slot became free in time.
+    async fn place(&self, reader: Reader) -> Option<Place> {
+        let share = self.share(reader);
+        // Its own share first: a read that waits for it must not hold a slot that others could use.
+        let patience = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
+        let own = timeout(patience, share.all.clone().acquire_owned()).await.ok()?.ok()?;
+        let common = async {
+            let which = tokio::select! {
+                biased;
+                first = share.first.clone().acquire_owned() => first?,
+                further = self.further.clone().acquire_owned() => further?,
+            };
+            Ok::<_, AcquireError>((which, self.all.clone().acquire_owned().await?))
+        };
+        let (which, all) = timeout(COMMON_TIMEOUT, common).await.ok()?.ok()?;
+        Some(Place { _share: share, _permits: [own, which, all] })
+    }
+}
+
+impl Inner {
+    /// Runs a read with this selector. If it can read many contexts, it runs within the reader's
+    /// share of the connections. Work that has begun continues when its caller is gone, because the
+    /// database would continue its statement too, and that connection would be busy outside of the
+    /// share.
+    pub(crate) async fn reading<T: Send + 'static>(
+        &self,
+        reader: Reader,
+        selector: &Selector,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if !selector_sql::reads_contexts(selector) {
+            return work.await;
+        }
+        let Some(place) = self.context_reads.place(reader).await else {
+            let message = "too many lists and searches with context_match are running; try again later";
+            return Err(StoreError::Unavailable(message.into()));
+        };
+        let working = self.tasks.spawn(async move {
+            let done = work.await;
+            drop(place);
+            done
+        });
+        working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("a read by context failed: {error}"))))
+    }
+}

@@ -1,0 +1,480 @@
+//! Writes records: each write is the row, its tags, its history and its event in one statement.
+//! Many new records are written [together](crate::writing).
+
+pub(crate) mod context_reads;
+pub(crate) mod expiry;
+pub(crate) mod history;
+pub(crate) mod idempotency;
+pub(crate) mod listing;
+pub(crate) mod prune;
+pub(crate) mod purge;
+pub(crate) mod selector_sql;
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use rcrt_breadcrumb::{
+    AnsweredTerms, Breadcrumb, BreadcrumbChanges, ChangeCheck, Claim, ClaimTerms, Created, NewBreadcrumb, StoreError,
+    ToolFailure, TtlType, Violations, Visibility, schema_names,
+};
+use uuid::Uuid;
+
+use crate::calls::{self, CallStart};
+use crate::database::failure::Result;
+use crate::database::row_access::RequiredPermission;
+use crate::database::transaction::TenantTransaction;
+use crate::rights::actor::Actor;
+use crate::rows::quotas::QuotaReservation;
+use crate::rows::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
+use crate::search;
+use crate::secrets;
+use crate::store::Inner;
+use crate::writing::{self, IdempotencyKey, PreparedRecord, WriteOp, WriteOutcome};
+
+const RESPONSE_TAG: &str = "tool:response";
+
+/// How a new record is written. The last two are for requests.
+pub(crate) enum NewRecord {
+    Plain,
+    Claimed(ClaimTerms),
+    Answered(AnsweredTerms),
+}
+
+/// The caller has validated the record, and its response. Returns the claim that was written.
+pub(crate) async fn create(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    actor: Actor,
+    record: NewBreadcrumb,
+    idempotency_key: Option<&str>,
+    how: NewRecord,
+) -> Result<(Created, Option<Claim>)> {
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    let id = match &how {
+        NewRecord::Plain => Uuid::now_v7(),
+        NewRecord::Claimed(ClaimTerms { id, .. }) | NewRecord::Answered(AnsweredTerms { id, .. }) => *id,
+    };
+    let creator = actor.creator_of(&record);
+    let key = idempotency_key.map(|key| IdempotencyKey { key: key.to_owned(), fingerprint: record.fingerprint() });
+    let again = key.as_ref().map(|key| (key.key.clone(), key.fingerprint.clone()));
+    let mut prepared = PreparedRecord::new(id, record, Some(creator));
+    prepared.call = calls::NewCall::of(id, &prepared.record, actor.profile);
+    prepared.key = key;
+    let claim = start_with(&mut prepared, owner_id, how)?;
+    let quota = match Box::pin(reserve_quota_for(store, owner_id, actor, &prepared)).await {
+        Err(refused @ StoreError::QuotaExceeded { .. }) => {
+            // A repeated create needs no quota: its record already exists.
+            let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
+            let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
+            let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
+            let id = first.map_err(|_| refused)?;
+            return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
+        }
+        quota => quota?,
+    };
+    let outcome = store.write(owner_id, WriteOp::Create(prepared)).await?;
+    if outcome == WriteOutcome::Refused
+        && let Some((key, fingerprint)) = again
+    {
+        let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
+        let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
+        return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
+    }
+    quota.keep();
+    let claim = match outcome {
+        WriteOutcome::Written(Some(at)) => claim.map(|claim| claim.written_at(at)),
+        _ => None,
+    };
+    Ok((Created { id, version: 1, replayed: false, warnings: Vec::new() }, claim))
+}
+
+/// Sets the state in which the request's call is written. Returns its claim, but for the time.
+fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> Result<Option<Claim>, Violations> {
+    let Some(call) = &mut request.call else {
+        return match how {
+            NewRecord::Plain => Ok(None),
+            _ => Err(Violations::one("schema_name", format!("must be {}", schema_names::TOOL_REQUEST))),
+        };
+    };
+    match how {
+        NewRecord::Plain => Ok(None),
+        NewRecord::Claimed(terms) => {
+            call.start = CallStart::Claimed(terms);
+            let (profiles, deadline_ms) = (call.profiles.clone(), call.deadline_ms);
+            Ok(Some(Claim::at_write(request.as_written(owner_id, Utc::now()), profiles, deadline_ms)))
+        }
+        NewRecord::Answered(AnsweredTerms { response, responder, max_attempts, .. }) => {
+            // A private response belongs to the agent that asked.
+            let asker = request.agent.filter(|_| response.visibility == Visibility::Private);
+            let response = PreparedRecord::new(Uuid::now_v7(), response, asker.or(Some(responder)));
+            call.start = CallStart::Answered(Box::new(response), max_attempts);
+            Ok(None)
+        }
+    }
+}
+
+/// Reserves quota for a new record in its tenant. The runtime's own records always have quota.
+async fn reserve_quota_for(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    actor: Actor,
+    record: &PreparedRecord,
+) -> Result<QuotaReservation, StoreError> {
+    let (records, bytes) = (1, record.size_bytes);
+    if actor.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
+        return Ok(store.quotas.reserve_unchecked(owner_id, records, bytes));
+    }
+    store.load_quotas(owner_id).await?;
+    store.quotas.reserve(owner_id, records, bytes)
+}
+
+fn is_about_tools(schema_name: Option<&str>) -> bool {
+    schema_name.is_some_and(|name| name.starts_with("tool.") || name.starts_with("schedule."))
+}
+
+/// Writes a record that the caller has validated and that is not a request.
+pub(crate) async fn insert(
+    tx: &mut TenantTransaction,
+    id: Uuid,
+    record: NewBreadcrumb,
+    creator: Option<Uuid>,
+) -> Result<()> {
+    let record = PreparedRecord::new(id, record, creator);
+    writing::insert(tx, &record).await?;
+    tx.count_usage(1, record.size_bytes);
+    Ok(())
+}
+
+/// The record, unless it is deleted, expired or belongs to another tenant.
+pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<Breadcrumb>> {
+    let row: Option<RecordRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
+    ))
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(Breadcrumb::from))
+}
+
+/// Like [`find`], and counts the read in the same statement if the record's reads are limited. The
+/// caller must commit the transaction if the read was counted.
+pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
+    let row: Option<CountedRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
+            CASE WHEN $2 THEN count_read(b.id)
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r
+                    WHERE r.owner_id = b.owner_id AND r.breadcrumb_id = b.id), 0) END
+          END AS read_count
+         FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
+    ))
+    .bind(id)
+    .bind(actor.reads_count())
+    .fetch_optional(tx.connection())
+    .await?;
+    let record = row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
+    if actor.reads_count() && record.ttl_type.is_some_and(TtlType::counts_reads) {
+        // Another reader used the last read while this one waited.
+        if record.read_count.is_none() {
+            return Err(StoreError::NotFound { what: "breadcrumb", id }.into());
+        }
+        tx.commit().await?;
+    }
+    Ok(record)
+}
+
+/// Reads the record for a change in this transaction. Waits for a reader that may be its last.
+async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrumb> {
+    tx.lock(id).await?;
+    let row: Option<RecordRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp()) FOR NO KEY UPDATE"
+    ))
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
+}
+
+pub(crate) async fn update(
+    mut tx: TenantTransaction,
+    actor: Actor,
+    id: Uuid,
+    version: i64,
+    changes: &BreadcrumbChanges,
+    check: Option<&ChangeCheck<'_>>,
+) -> Result<Breadcrumb> {
+    let record = get_to_change(&mut tx, id).await?;
+    refuse_response(record.schema_name.as_deref())?;
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    expect_version(&record, Some(version))?;
+    if !actor.is_curator {
+        secrets::refuse_change_by_others(&mut tx, id).await?;
+    }
+    let mut next = changes.applied_to(&record)?;
+    if let Some(check) = check {
+        next = check(&record, next)?;
+    }
+    actor.mark(&mut next.tags, &record.tags)?;
+    actor.mark_tool(&mut next)?;
+    refuse_response(next.schema_name.as_deref())?;
+    refuse_response_tag(&next.tags, &record.tags)?;
+    actor.refuse_what_runners_keep(next.schema_name.as_deref())?;
+    refuse_request_changes(&record, &next)?;
+    actor.refuse_to_open(&record, &next)?;
+    if tx.is_guest() {
+        refuse_to_guests(&record, &next)?;
+    }
+    if changes.names_ttl() && !tx.shows(&record, RequiredPermission::Delete).await? {
+        let why = "only an agent that can delete the record can change its ttl; this grant allows only updates";
+        return Err(StoreError::Forbidden(why.into()).into());
+    }
+    let is_free = actor.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
+    let quota = tx.reserve_quota(if is_free { None } else { Some(&next) })?;
+    let mut written = write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
+    if !tx.shows(&written, RequiredPermission::Read).await? {
+        let can_view = tx.shows(&written, RequiredPermission::View).await?;
+        hide_unreadable(&mut written, changes, can_view);
+    }
+    tx.commit().await?;
+    quota.keep();
+    Ok(written)
+}
+
+/// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So
+/// another tenant's agent cannot change them, or turn a record into one.
+fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
+    let is_runtime_schema = |name: &Option<String>| {
+        name.as_deref()
+            .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema."].iter().any(|kind| name.starts_with(kind)))
+    };
+    if old.schema_name != new.schema_name || is_runtime_schema(&old.schema_name) {
+        let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
+                   (tools, requests, memory, schedules, schemas)";
+        return Err(StoreError::Forbidden(why.into()));
+    }
+    Ok(())
+}
+
+/// An agent that can change a record but not read it gets only what it wrote itself.
+fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_view: bool) {
+    (written.created_by, written.ttl, written.ttl_type, written.ttl_config) = (None, None, None, None);
+    if !can_view {
+        written.title = changes.title.clone().unwrap_or_default();
+        written.context = changes.context.clone().unwrap_or_default();
+        written.tags = changes.tags.clone().unwrap_or_default();
+        written.description.clone_from(&changes.description);
+        written.semantic_version.clone_from(&changes.semantic_version);
+        written.schema_name.clone_from(&changes.schema_name);
+        written.llm_hints.clone_from(&changes.llm_hints);
+        // These reveal the context.
+        (written.checksum, written.size_bytes) = Breadcrumb::measure(&written.context);
+    }
+}
+
+pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<()> {
+    let record = get_to_change(&mut tx, id).await?;
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
+        let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
+        return Err(StoreError::Forbidden(why).into());
+    }
+    expect_version(&record, version)?;
+    if !actor.is_curator {
+        // A tool of the deleter could then take the name of one that a curator trusts.
+        secrets::refuse_change_by_others(&mut tx, id).await?;
+    }
+    if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+        let reason = ToolFailure::new(rcrt_breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
+        calls::abandon(&mut tx, id, reason).await?;
+    }
+    remove(&mut tx, Some(actor.agent), id).await?;
+    tx.count_usage(-1, 0);
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Writes the next version of a record that is locked and was read in this transaction.
+/// `counts_anew`: its read count restarts at 0.
+pub(crate) async fn write_version(
+    tx: &mut TenantTransaction,
+    old: &Breadcrumb,
+    new: &NewBreadcrumb,
+    agent: Uuid,
+    counts_anew: bool,
+) -> Result<Breadcrumb> {
+    let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
+    let (owner_id, event) = (tx.owner_id, tx.next_event());
+    let left: Vec<&String> = old.tags.iter().filter(|tag| !new.tags.contains(tag)).collect();
+    let joined: Vec<&String> = new.tags.iter().filter(|tag| !old.tags.contains(tag)).collect();
+    let row: CountedRow = sqlx::query_as(concat!(
+        "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
+        kept AS (
+            INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
+                checksum, updated_at, updated_by, visibility, sensitivity, created_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by,
+                visibility, sensitivity, created_by
+            FROM breadcrumbs WHERE id = $1),
+        left_tags AS (
+            DELETE FROM breadcrumb_tags WHERE owner_id = $2 AND breadcrumb_id = $1 AND tag = ANY($3)),
+        joined_tags AS (
+            INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($4) t),
+        event AS (
+            INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+            SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment),
+        uncounted AS (DELETE FROM breadcrumb_reads WHERE $24 AND breadcrumb_id = $1),
+        told AS (
+            INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
+            SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
+            FROM moment, acl_grants g WHERE g.owner_id = $2 AND g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
+                AND 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema($13))
+        UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
+            schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
+            checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
+            updated_at = moment.at,
+            words = setweight(to_tsvector('english', $8), 'A') || setweight(to_tsvector('english', $22), 'B')
+                || setweight(to_tsvector('english', $23), 'C')
+        FROM moment WHERE b.owner_id = $2 AND b.id = $1
+        RETURNING ",
+        record_columns!(),
+        ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
+            CASE WHEN $24 THEN 0
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r
+                    WHERE r.owner_id = b.owner_id AND r.breadcrumb_id = b.id), 0) END
+          END AS read_count"
+    ))
+    .bind(old.id)
+    .bind(owner_id)
+    .bind(left)
+    .bind(joined)
+    .bind(event)
+    .bind(old.version + 1)
+    .bind(size_bytes)
+    .bind(&new.title)
+    .bind(new.description.as_deref())
+    .bind(new.semantic_version.as_deref())
+    .bind(json_text(&new.context))
+    .bind(&new.tags)
+    .bind(new.schema_name.as_deref())
+    .bind(new.llm_hints.as_ref().map(json_text))
+    .bind(visibility_text(new.visibility))
+    .bind(sensitivity_text(new.sensitivity))
+    .bind(checksum)
+    .bind(new.ends_at(Utc::now()))
+    .bind(new.ttl_type.map(TtlType::as_str))
+    .bind(new.ttl_config.as_ref().map(json_text))
+    .bind(agent)
+    .bind(search::label_words(new))
+    .bind(search::context_words(new))
+    .bind(counts_anew)
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(row.into())
+}
+
+/// Deletes a locked record. Its last version stays in the history until its events are deleted,
+/// because the event of the deletion shows it. `agent`: who deletes it, `None` if it expired.
+pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Result<()> {
+    remove_all(tx, agent, &[id]).await
+}
+
+/// [`remove`] for several records, in one statement.
+pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Result<()> {
+    secrets::end_with_records(tx, agent, ids).await?;
+    let places: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
+    sqlx::query(
+        "WITH gone AS (
+            DELETE FROM breadcrumbs b USING unnest($1::uuid[], $2::integer[]) AS g (id, place) WHERE b.id = g.id
+            RETURNING b.*, g.place),
+        kept AS (
+            INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
+                checksum, updated_at, updated_by, visibility, sensitivity, created_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by,
+                visibility, sensitivity, created_by
+            FROM gone),
+        untagged AS (
+            DELETE FROM breadcrumb_tags t USING (SELECT owner_id, id, unnest(tags) AS tag FROM gone) g
+            WHERE t.owner_id = g.owner_id AND t.tag = g.tag AND t.breadcrumb_id = g.id),
+        uncounted AS (
+            DELETE FROM breadcrumb_reads r USING gone
+            WHERE r.owner_id = gone.owner_id AND r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
+        told AS (
+            INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
+                size_bytes)
+            SELECT grantee_owner_id, event_number(place), owner_id, 'breadcrumb.deleted', id, version,
+                clock_timestamp(), size_bytes
+            FROM (
+                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
+                FROM gone JOIN acl_grants g
+                    ON g.owner_id = gone.owner_id AND g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
+                WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) heard)
+        INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+        SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
+    )
+    .bind(ids)
+    .bind(places)
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// A request has exactly one response. It is written when the call finishes, and never changes.
+pub(crate) fn refuse_response(schema_name: Option<&str>) -> Result<(), Violations> {
+    if schema_name == Some(schema_names::TOOL_RESPONSE) {
+        let message = "can be written only by the runtime; a runner completes a call with its lease";
+        return Err(Violations::one("schema_name", message));
+    }
+    Ok(())
+}
+
+/// Only responses can have the response tag. `before`: the tags that the record already has.
+pub(crate) fn refuse_response_tag(tags: &[String], before: &[String]) -> Result<(), Violations> {
+    let is_new = |tag: &&String| *tag == RESPONSE_TAG && !before.contains(*tag);
+    if tags.iter().any(|tag| is_new(&tag)) {
+        let message = format!("has {RESPONSE_TAG}, which only a {} can have", schema_names::TOOL_RESPONSE);
+        return Err(Violations::one("tags", message));
+    }
+    Ok(())
+}
+
+fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Result<()> {
+    match expected {
+        Some(expected) if expected != record.version => {
+            Err(StoreError::VersionConflict { expected, actual: record.version }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The content of a request cannot change: its call may already be queued, running or finished.
+fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
+    if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
+        return Ok(());
+    }
+    let mut found = Violations::default();
+    for field in [
+        "tool",
+        "input",
+        "requestId",
+        "trigger_event",
+        "session",
+        "model",
+        "max_result_chars",
+        "deadline_ms",
+        "traceparent",
+    ] {
+        if old.context.get(field) != new.context.get(field) {
+            found.add(format!("context.{field}"), "of a request cannot be changed; create a new request");
+        }
+    }
+    Ok(found.into_result()?)
+}
+
+fn json_text(value: &impl serde::Serialize) -> String {
+    // Maps with string keys and JSON values always serialize.
+    serde_json::to_string(value).unwrap_or_default()
+}

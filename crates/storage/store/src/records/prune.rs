@@ -1,0 +1,81 @@
+//! Deletes what is stored for a limited time: events, and the results of idempotent creates.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
+
+/// How long a subscriber can be away and still receive everything.
+pub(crate) const EVENTS_KEPT: TimeDelta = TimeDelta::days(7);
+/// How long a repeated create returns the first result.
+pub(crate) const KEYS_KEPT: TimeDelta = TimeDelta::days(1);
+
+const BATCH: i64 = 500;
+
+/// Deletes events from before this time, the oldest first. With the event of a deletion, it also
+/// deletes the record's versions and its call. Returns how many: at most a batch.
+pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
+        "WITH forgotten AS (
+            DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
+                SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
+            RETURNING owner_id, number, breadcrumb_id, kind),
+         told AS (
+            INSERT INTO pruned_events AS f (owner_id, number)
+            SELECT owner_id, max(number) FROM forgotten GROUP BY owner_id
+            ON CONFLICT (owner_id) DO UPDATE SET number = greatest(f.number, EXCLUDED.number))
+         SELECT breadcrumb_id, kind = 'breadcrumb.deleted' FROM forgotten",
+    )
+    .bind(before)
+    .bind(BATCH)
+    .fetch_all(tx.connection())
+    .await?;
+    sqlx::query("DELETE FROM shared_events WHERE owner_id = current_tenant() AND at < $1")
+        .bind(before)
+        .execute(tx.connection())
+        .await?;
+    let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
+    // A record that was imported again keeps its versions and grants.
+    let deleted: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT d.id FROM unnest($1::uuid[]) AS d (id)
+         WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = d.id)",
+    )
+    .bind(&deleted)
+    .fetch_all(tx.connection())
+    .await?;
+    if !deleted.is_empty() {
+        sqlx::query("DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY($1)")
+            .bind(&deleted)
+            .execute(tx.connection())
+            .await?;
+        sqlx::query("DELETE FROM acl_grants WHERE breadcrumb_id = ANY($1)")
+            .bind(&deleted)
+            .execute(tx.connection())
+            .await?;
+        // A call exists as long as its request or its response: it says whose response that is.
+        sqlx::query(
+            "DELETE FROM calls c WHERE (c.request = ANY($1) OR c.response = ANY($1)) AND c.state = 'finished'
+                AND NOT EXISTS (SELECT FROM breadcrumbs b
+                    WHERE b.owner_id = c.owner_id AND b.id IN (c.request, c.response))",
+        )
+        .bind(&deleted)
+        .execute(tx.connection())
+        .await?;
+    }
+    tx.commit().await?;
+    Ok(forgotten.len())
+}
+
+pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    let forgotten = sqlx::query(
+        "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM idempotency_keys WHERE created_at < $1 LIMIT $2))",
+    )
+    .bind(before)
+    .bind(BATCH)
+    .execute(tx.connection())
+    .await?;
+    tx.commit().await?;
+    Ok(forgotten.rows_affected() as usize)
+}

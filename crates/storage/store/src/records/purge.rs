@@ -1,0 +1,73 @@
+//! Deletes the rows of deleted tenants, a few at a time, while other tenants work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::StoreError;
+use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use crate::Store;
+use crate::database::failure::Result;
+use crate::store::Inner;
+
+/// The longest time from a tenant's deletion to the start of its purge.
+const LOOK: Duration = Duration::from_secs(5);
+/// Rows per transaction, and the pause between two: a purge uses at most a third of one
+/// connection's time.
+const BATCH: i32 = 500;
+const REST: Duration = Duration::from_millis(20);
+
+impl Store {
+    /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
+    /// by itself.
+    pub async fn purge(&self) -> Result<u64, StoreError> {
+        Ok(purge(&self.inner).await?)
+    }
+}
+
+/// Runs until the store is closed.
+pub(crate) async fn run(store: Arc<Inner>) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = store.stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let purged = tokio::select! {
+            () = store.stop.cancelled() => return,
+            purged = purge(&store) => purged,
+        };
+        match purged {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "deleted rows of deleted tenants"),
+            Err(failure) => {
+                tracing::warn!(error = %StoreError::from(failure), "deleting the rows of a deleted tenant failed; it retries");
+            }
+        }
+    }
+}
+
+async fn purge(store: &Arc<Inner>) -> Result<u64> {
+    let deleted: Vec<Uuid> = {
+        let mut tx = store.begin("BEGIN").await?;
+        sqlx::query_scalar("SELECT deleted_tenants()").fetch_all(&mut *tx).await?
+    };
+    let mut rows = 0;
+    for tenant in deleted {
+        loop {
+            // After a crash the lost part is deleted again.
+            let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
+            let gone: i64 =
+                sqlx::query_scalar("SELECT purge_tenant($1, $2)").bind(tenant).bind(BATCH).fetch_one(&mut *tx).await?;
+            tx.commit().await?;
+            if gone == 0 {
+                break;
+            }
+            rows += gone.unsigned_abs();
+            tokio::time::sleep(REST).await;
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,36 @@
+//! Which tenants have shared records with other tenants, cached in memory: most have not, and their
+//! lists cost nothing extra.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use uuid::Uuid;
+
+use crate::database::failure::Result;
+use crate::store::Inner;
+
+#[derive(Default)]
+pub(crate) struct Shares {
+    tenants: Mutex<HashSet<Uuid>>,
+}
+
+impl Shares {
+    fn locked(&self) -> MutexGuard<'_, HashSet<Uuid>> {
+        self.tenants.lock()
+    }
+
+    /// Whether other tenants may have shared records with this tenant. A grant of another server is
+    /// seen a second later.
+    pub(crate) fn reach(&self, tenant: Uuid) -> bool {
+        self.locked().contains(&tenant)
+    }
+}
+
+/// Refreshes the cache.
+pub(crate) async fn learn(store: &Arc<Inner>) -> Result<()> {
+    let mut tx = store.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
+    *store.shares.locked() = tenants.into_iter().collect();
+    Ok(())
+}

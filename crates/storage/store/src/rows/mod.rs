@@ -1,0 +1,4 @@
+//! The rows of records: their columns, their words for search, and how many each tenant can have.
+
+pub(crate) mod quotas;
+pub(crate) mod row;

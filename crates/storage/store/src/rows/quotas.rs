@@ -1,0 +1,352 @@
+//! Quotas: how much each tenant stores, and how much it can.
+//!
+//! No row holds the count, because writers would wait for each other on it. A query counts what a
+//! tenant stores from time to time, and the writes of this process are added in memory. So a quota
+//! is exact within one process. Writes of other processes are included with the next count. A
+//! tenant without a quota is not counted.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use metrics::counter;
+use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::{StoreError, TenantCount, TenantQuotas, TenantUsage};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
+use crate::store::Inner;
+
+/// The age at which a count is renewed.
+const COUNTED_EVERY: Duration = Duration::from_mins(1);
+/// Counting takes at most 1/`SHARE` of the time: after a count that took 3 s, the next one starts 5
+/// minutes later.
+const SHARE: u32 = 100;
+/// Tenants without writes for this long are dropped from memory.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
+#[derive(Default)]
+pub(crate) struct Quotas {
+    defaults: TenantQuotas,
+    tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+    /// The last count of each tenant with a quota, including tenants that were dropped from
+    /// `tenants`.
+    counts: Mutex<BTreeMap<Uuid, Usage>>,
+}
+
+#[derive(Default)]
+struct Tenant {
+    known: Mutex<QuotaState>,
+    /// Held during a count: one at a time.
+    counting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct QuotaState {
+    own: TenantQuotas,
+    /// `None` before the first count, and while the tenant has no quota.
+    counted: Option<Counted>,
+    /// When the quotas were read, and how long that and the count took.
+    read: Option<(Instant, Duration)>,
+    asked: Option<Instant>,
+    /// Written by this process since its first write. [`Counted::without`] excludes it.
+    written: Usage,
+}
+
+#[derive(Clone, Copy)]
+struct Counted {
+    /// The count, without what this process had written by then.
+    without: Usage,
+    at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Usage {
+    records: i64,
+    bytes: i64,
+}
+
+/// Quota that is reserved for a write. Dropping it without the write returns the quota.
+pub(crate) struct QuotaReservation {
+    tenant: Option<Arc<Tenant>>,
+    amount: Usage,
+}
+
+impl QuotaReservation {
+    /// Call this when the write has happened.
+    pub(crate) fn keep(mut self) {
+        self.tenant = None;
+    }
+}
+
+impl Drop for QuotaReservation {
+    fn drop(&mut self) {
+        if let Some(tenant) = &self.tenant {
+            locked(&tenant.known).written.add(-self.amount.records, -self.amount.bytes);
+        }
+    }
+}
+
+impl Usage {
+    fn add(&mut self, records: i64, bytes: i64) {
+        self.records += records;
+        self.bytes += bytes;
+    }
+}
+
+impl Quotas {
+    pub(crate) fn new(defaults: TenantQuotas) -> Self {
+        Self { defaults, ..Self::default() }
+    }
+
+    fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
+        locked(&self.tenants).entry(owner_id).or_default().clone()
+    }
+
+    /// Counts what the runtime itself wrote or deleted. It is never refused.
+    pub(crate) fn add_usage(&self, owner_id: Uuid, records: i64, bytes: i64) {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        if let Some(tenant) = tenant {
+            locked(&tenant.known).written.add(records, bytes);
+        }
+    }
+
+    /// [`Self::add_usage`] for a write that may still fail.
+    pub(crate) fn reserve_unchecked(&self, owner_id: Uuid, records: i64, bytes: i64) -> QuotaReservation {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        if let Some(tenant) = &tenant {
+            locked(&tenant.known).written.add(records, bytes);
+        }
+        QuotaReservation { tenant, amount: Usage { records, bytes } }
+    }
+
+    /// Whether the tenant is known to have a quota.
+    pub(crate) fn has_bound(&self, owner_id: Uuid) -> bool {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
+    }
+
+    /// Reserves this much, or returns the error. If the tenant's count is not known yet (see
+    /// [`Inner::load_quotas`]), the reservation succeeds.
+    pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
+        let tenant = self.tenant(owner_id);
+        let mut known = locked(&tenant.known);
+        if let Some(counted) = known.counted {
+            let in_force = known.own.or(self.defaults);
+            let used = |without: i64, written: i64| (without + written).max(0).unsigned_abs();
+            let checked = [
+                ("records", in_force.max_records, used(counted.without.records, known.written.records), records),
+                ("bytes", in_force.max_bytes, used(counted.without.bytes, known.written.bytes), bytes),
+            ];
+            for (quota, limit, used, more) in checked {
+                if let Some(limit) = limit
+                    && more > 0
+                    && used.saturating_add(more.unsigned_abs()) > limit
+                {
+                    counter!("rcrt_quota_refusals_total", "quota" => quota).increment(1);
+                    return Err(StoreError::QuotaExceeded { quota: quota.to_owned(), limit, used });
+                }
+            }
+        }
+        known.written.add(records, bytes);
+        drop(known);
+        Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes } })
+    }
+
+    /// Call this when the tenant's own quotas have changed.
+    pub(crate) fn forget(&self, owner_id: Uuid) {
+        locked(&self.tenants).remove(&owner_id);
+    }
+
+    pub(crate) fn counted(&self) -> Vec<TenantCount> {
+        let counts = locked(&self.counts);
+        let count = |(id, amount): (&Uuid, &Usage)| {
+            let (records, bytes) = (amount.records.max(0).unsigned_abs(), amount.bytes.max(0).unsigned_abs());
+            TenantCount { id: *id, records, bytes }
+        };
+        counts.iter().map(count).collect()
+    }
+
+    fn note_count(&self, owner_id: Uuid, counted: Option<Usage>) {
+        let mut counts = locked(&self.counts);
+        match counted {
+            Some(amount) => counts.insert(owner_id, amount),
+            None => counts.remove(&owner_id),
+        };
+    }
+
+    /// Drops the counts of tenants that no longer exist.
+    pub(crate) fn forget_deleted(&self, is_there: impl Fn(Uuid) -> bool) {
+        locked(&self.counts).retain(|tenant, _| is_there(*tenant));
+    }
+}
+
+impl Tenant {
+    /// Whether the quotas must be read and the tenant counted before the next write (`Now`) or
+    /// beside it (`Soon`). The caller that gets `Soon` does it.
+    fn need(&self) -> Need {
+        let mut known = locked(&self.known);
+        known.asked = Some(Instant::now());
+        match known.read {
+            None => Need::Now,
+            Some((at, took)) if at.elapsed() >= COUNTED_EVERY.max(took * SHARE) => {
+                known.read = Some((Instant::now(), took));
+                Need::Soon
+            }
+            Some(_) => Need::Nothing,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Now,
+    Soon,
+    Nothing,
+}
+
+impl Inner {
+    /// Loads the tenant's quotas, and its count if it has any. Call it before a write reserves
+    /// quota. It waits only if nothing is known yet.
+    pub(crate) async fn load_quotas(self: &Arc<Self>, owner_id: Uuid) -> Result<()> {
+        let tenant = self.quotas.tenant(owner_id);
+        match tenant.need() {
+            Need::Nothing => Ok(()),
+            Need::Now => {
+                let _turn = tenant.counting.lock().await;
+                // Another write may have loaded them meanwhile.
+                if locked(&tenant.known).read.is_some() { Ok(()) } else { renew(self, owner_id, &tenant).await }
+            }
+            Need::Soon => {
+                let store = self.clone();
+                self.tasks.spawn(async move {
+                    let _turn = tenant.counting.lock().await;
+                    if let Err(failure) = renew(&store, owner_id, &tenant).await {
+                        tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "counting a tenant's records failed");
+                    }
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// What the tenant stores. It is counted now if it has no quota.
+    pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Result<TenantUsage> {
+        self.load_quotas(owner_id).await?;
+        let tenant = self.quotas.tenant(owner_id);
+        let (own, counted, written) = {
+            let known = locked(&tenant.known);
+            (known.own, known.counted, known.written)
+        };
+        let in_force = own.or(self.quotas.defaults);
+        let (amount, counted_at) = match counted {
+            Some(counted) => {
+                let Usage { records, bytes } = counted.without;
+                (Usage { records: records + written.records, bytes: bytes + written.bytes }, counted.at)
+            }
+            None => {
+                // One count of a tenant at a time, however many callers ask.
+                let _turn = tenant.counting.lock().await;
+                (count(self, owner_id).await?, Utc::now())
+            }
+        };
+        let whole = |number: i64| number.max(0).unsigned_abs();
+        Ok(TenantUsage { records: whole(amount.records), bytes: whole(amount.bytes), counted_at, own, in_force })
+    }
+}
+
+/// The caller holds `tenant.counting`.
+async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
+    let began = Instant::now();
+    let own = read(store, owner_id).await?;
+    let in_force = own.or(store.quotas.defaults);
+    let before = locked(&tenant.known).written;
+    let counted = if in_force == TenantQuotas::default() { None } else { Some(count(store, owner_id).await?) };
+    store.quotas.note_count(owner_id, counted);
+    let mut known = locked(&tenant.known);
+    known.own = own;
+    known.counted = counted.map(|Usage { records, bytes }| Counted {
+        without: Usage { records: records - before.records, bytes: bytes - before.bytes },
+        at: Utc::now(),
+    });
+    known.read = Some((Instant::now(), began.elapsed()));
+    drop(known);
+    evict_idle(&store.quotas);
+    Ok(())
+}
+
+/// Drops tenants without a write for a while, except those in use now.
+fn evict_idle(quotas: &Quotas) {
+    locked(&quotas.tenants).retain(|_, tenant| {
+        Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
+    });
+}
+
+/// Drops the counts of tenants that another process deleted, or that were deleted during the count.
+pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Result<()> {
+    if locked(&store.quotas.counts).is_empty() {
+        return Ok(());
+    }
+    let mut tx = store.begin("BEGIN").await?;
+    let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
+    let there: HashSet<Uuid> = there.into_iter().collect();
+    store.quotas.forget_deleted(|tenant| there.contains(&tenant));
+    Ok(())
+}
+
+async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Result<TenantQuotas> {
+    let mut tx = store.begin("BEGIN").await?;
+    let row: Option<(Option<i64>, Option<i64>)> =
+        sqlx::query_as("SELECT max_records, max_bytes FROM tenant_quotas($1)")
+            .bind(owner_id)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let (max_records, max_bytes) = row.unwrap_or_default();
+    let whole = |number: Option<i64>| number.map(i64::unsigned_abs);
+    Ok(TenantQuotas { max_records: whole(max_records), max_bytes: whole(max_bytes) })
+}
+
+async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Result<Usage> {
+    let mut tx = TenantTransaction::begin(store, owner_id).await?;
+    let (records, bytes): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), (coalesce(sum(b.size_bytes), 0) + (
+            SELECT coalesce(sum(pg_column_size(v.context)), 0) FROM breadcrumb_versions v WHERE v.owner_id = $1))::bigint
+         FROM breadcrumbs b WHERE b.owner_id = $1",
+    )
+    .bind(owner_id)
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(Usage { records, bytes })
+}
+
+/// Sets a tenant's own quotas.
+pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
+    let number = |most: Option<u64>| most.map(u64::cast_signed);
+    let mut tx = store.begin("BEGIN").await?;
+    let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")
+        .bind(owner_id)
+        .bind(number(quotas.max_records))
+        .bind(number(quotas.max_bytes))
+        .fetch_one(&mut *tx)
+        .await?;
+    if !is_there {
+        return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
+    }
+    tx.commit().await?;
+    let tenant = store.quotas.tenant(owner_id);
+    store.quotas.forget(owner_id);
+    if quotas.or(store.quotas.defaults) == TenantQuotas::default() {
+        // Waits for a count that began before the commit and would be stored after this.
+        let _turn = tenant.counting.lock().await;
+        store.quotas.note_count(owner_id, None);
+    }
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds a lock here, and every intermediate state is valid.
+    mutex.lock()
+}
