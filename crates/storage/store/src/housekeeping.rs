@@ -11,14 +11,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
 use crate::Store;
-use crate::calls;
-use crate::calls::egress_log;
+use crate::calls::{self, egress_log};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::records::expiry;
-use crate::records::prune;
-use crate::rights::shares;
-use crate::rights::tokens;
+use crate::records::{expiry, prune, purge};
+use crate::rights::{shares, tokens};
 use crate::rows::quotas;
 use crate::store::Inner;
 
@@ -52,6 +49,12 @@ impl Store {
     /// many. The store does so every minute.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
+    }
+
+    /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
+    /// by itself.
+    pub async fn purge(&self) -> Result<u64, StoreError> {
+        Ok(purge::purge(&self.inner).await?)
     }
 }
 

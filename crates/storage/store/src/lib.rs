@@ -32,10 +32,10 @@ mod writing;
 pub use database::cluster::{create_app_role, server_version};
 pub use database::migrating::{MIGRATOR, migrate};
 pub use open::OpenError;
-pub use options::{SecretsKey, StoreOptions};
+pub use options::StoreOptions;
 pub use rights::audit::AuditEntry;
 pub use search::semantic::{EmbeddingOptions, EmbeddingState};
-pub use secrets::{Rewrapped, SecretsKeys, rewrap_secrets, secrets_by_key};
+pub use secrets::{Rewrapped, SecretsKey, SecretsKeys, rewrap_secrets, secrets_by_key};
 pub use store::Store;
 pub use transfer::restoring::{
     BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, delete_unreadable_secrets,

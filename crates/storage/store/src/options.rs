@@ -1,6 +1,5 @@
 //! The options of a store.
 
-use std::fmt;
 use std::time::Duration;
 
 use rcrt_breadcrumb::TenantQuotas;
@@ -48,21 +47,5 @@ impl StoreOptions {
             egress_kept: Self::DEFAULT_EGRESS_KEPT,
             quotas: TenantQuotas::default(),
         }
-    }
-}
-
-/// A key-encryption key: 32 bytes, stored outside the database.
-#[derive(Clone)]
-pub struct SecretsKey(pub(crate) [u8; 32]);
-
-impl SecretsKey {
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl fmt::Debug for SecretsKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretsKey(…)")
     }
 }

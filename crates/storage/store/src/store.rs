@@ -4,22 +4,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::Deliveries;
+use rcrt_breadcrumb::{Deliveries, StoreError};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::database::connections::IdleConnections;
 use crate::database::failure::{Result, is_unreachable};
+use crate::database::transaction::TenantTransaction;
 use crate::events::selectors::OpenSelectors;
 use crate::events::{Announcer, Feeds};
 use crate::records::context_reads::ContextReads;
+use crate::rights::audit::{self, AuditEntry};
 use crate::rights::role_cache::RoleCache;
 use crate::rights::shares::Shares;
 use crate::rows::quotas::Quotas;
-use crate::search::semantic::SemanticSearch;
+use crate::search::semantic::{EmbeddingState, SemanticSearch};
 use crate::secrets::EnvelopeCipher;
 use crate::webhooks::WebhookStore;
 use crate::writing::{QueueNotifier, WriteQueue};
@@ -97,6 +100,23 @@ impl Store {
     /// The queue of webhook deliveries, for the deliverer.
     pub fn deliveries(&self) -> Arc<dyn Deliveries> {
         Arc::new(WebhookStore(self.inner.clone()))
+    }
+
+    /// The state of semantic search, as this process saw it at most a few seconds ago.
+    pub fn embedding_state(&self) -> EmbeddingState {
+        self.inner.semantic_search.as_ref().map_or(EmbeddingState::Off, |search| search.state().borrow().clone())
+    }
+
+    /// Notifies of each batch that was embedded and each change of [`Store::embedding_state`].
+    /// `None` if semantic search is off.
+    pub fn embedding_changes(&self) -> Option<watch::Receiver<EmbeddingState>> {
+        Some(self.inner.semantic_search.as_ref()?.state().subscribe())
+    }
+
+    /// The newest lines of a tenant's audit log, newest first.
+    pub async fn audit_log(&self, owner_id: Uuid, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        let mut tx = TenantTransaction::begin(&self.inner, owner_id).await?;
+        Ok(audit::read(&mut tx, limit).await?)
     }
 }
 

@@ -13,30 +13,20 @@ use rcrt_breadcrumb::{
 };
 use uuid::Uuid;
 
-use crate::calls;
-use crate::calls::egress_log;
+use crate::calls::{self, egress_log};
 use crate::database::failure::{Result, retrying};
 use crate::database::row_access::{Principal, RequiredPermission, RowAccess};
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::events;
 use crate::events::SubscriberRights;
-use crate::events::selectors;
-use crate::records;
-use crate::records::NewRecord;
+use crate::events::{self, selectors};
 use crate::records::context_reads::Reader;
-use crate::records::history;
-use crate::records::idempotency;
-use crate::records::listing;
-use crate::records::selector_sql;
-use crate::rights::acl;
+use crate::records::{self, NewRecord, history, idempotency, listing, selector_sql};
 use crate::rights::actor::Actor;
-use crate::rights::agents;
-use crate::rights::shares;
-use crate::search;
-use crate::search::semantic;
+use crate::rights::{acl, agents, shares};
+use crate::search::{self, semantic};
 use crate::secrets;
 use crate::store::Inner;
-use crate::writing::QueueWaiter;
+use crate::writing::{self, QueueWaiter};
 
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
@@ -337,7 +327,7 @@ impl CallQueue for TenantStore {
         idempotency_key: Option<&str>,
         terms: AnsweredTerms,
     ) -> Result<Created, StoreError> {
-        calls::complete::check(&terms.response)?;
+        writing::check_response(&terms.response)?;
         Ok(self.create_as(request, idempotency_key, NewRecord::Answered(terms)).await?.0)
     }
 
@@ -364,8 +354,8 @@ impl CallQueue for TenantStore {
     }
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
-        calls::complete::check(&response)?;
-        Ok(calls::complete::complete(&self.store, self.owner_id, self.actor, lease, response).await?)
+        writing::check_response(&response)?;
+        Ok(calls::complete(&self.store, self.owner_id, self.actor, lease, response).await?)
     }
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {

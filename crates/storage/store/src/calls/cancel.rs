@@ -8,7 +8,7 @@ use super::queued::{find, lock_call, unknown};
 use super::store_response::{mark_cancelled, respond};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::records;
+use crate::rows;
 
 pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid) -> Result<Call> {
     tx.lock(request).await?;
@@ -20,7 +20,7 @@ pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid
         }
         CallState::Claimed | CallState::Running if !call.cancel_requested => {
             mark_cancelled(&mut tx, request).await?;
-            if let Some(record) = records::find(&mut tx, request).await? {
+            if let Some(record) = rows::find(&mut tx, request).await? {
                 mark_in_record(&mut tx, agent, &record).await?;
             }
         }
@@ -39,7 +39,7 @@ async fn mark_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadc
     let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
     match changes.applied_to(record) {
         Ok(next) => {
-            records::write_version(tx, record, &next, agent, false).await?;
+            rows::write_version(tx, record, &next, agent, false).await?;
         }
         // A context of maximum size has no space for the field.
         Err(violations) => {

@@ -2,22 +2,13 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
+use rcrt_breadcrumb::{Lease, NewBreadcrumb, StoreError};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
 use crate::rights::actor::Actor;
 use crate::store::Inner;
 use crate::writing::{PreparedRecord, WriteOp, WriteOutcome};
-
-pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
-    response.check()?;
-    if response.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
-        Ok(())
-    } else {
-        Err(Violations::one("schema_name", format!("must be {}", schema_names::TOOL_RESPONSE)))
-    }
-}
 
 /// The caller has validated the response. Without a valid lease nothing is written.
 pub(crate) async fn complete(

@@ -5,7 +5,7 @@ pub(crate) mod egress_log;
 
 mod cancel;
 mod claim;
-pub(crate) mod complete;
+mod complete;
 mod deadlines;
 mod lease;
 mod queued;
@@ -14,8 +14,9 @@ mod store_response;
 
 pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
+pub(crate) use self::complete::complete;
 pub(crate) use self::deadlines::answer_overdue;
 pub(crate) use self::lease::{heartbeat, release, start};
-pub(crate) use self::queued::{CallStart, NewCall, find};
+pub(crate) use self::queued::find;
 pub(crate) use self::rescue::rescue;
 pub(crate) use self::store_response::abandon;

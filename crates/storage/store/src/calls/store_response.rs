@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::queued::{CallRow, lock_call};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::records;
+use crate::writing;
 
 /// Finishes a call that is locked in this transaction with a failure. Returns the response's id.
 pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure: ToolFailure) -> Result<Uuid> {
@@ -28,7 +28,7 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     if asker.is_some() {
         response.visibility = Visibility::Private;
     }
-    records::insert(tx, id, response, asker).await?;
+    writing::insert(tx, id, response, asker).await?;
     sqlx::query(
         "UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), runner_id = NULL,
             lease_until = NULL

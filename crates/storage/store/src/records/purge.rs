@@ -7,7 +7,6 @@ use rcrt_breadcrumb::StoreError;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use crate::Store;
 use crate::database::failure::Result;
 use crate::store::Inner;
 
@@ -17,14 +16,6 @@ const LOOK: Duration = Duration::from_secs(5);
 /// connection's time.
 const BATCH: i32 = 500;
 const REST: Duration = Duration::from_millis(20);
-
-impl Store {
-    /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
-    /// by itself.
-    pub async fn purge(&self) -> Result<u64, StoreError> {
-        Ok(purge(&self.inner).await?)
-    }
-}
 
 /// Runs until the store is closed.
 pub(crate) async fn run(store: Arc<Inner>) {
@@ -49,7 +40,8 @@ pub(crate) async fn run(store: Arc<Inner>) {
     }
 }
 
-async fn purge(store: &Arc<Inner>) -> Result<u64> {
+/// Returns how many rows there were.
+pub(crate) async fn purge(store: &Arc<Inner>) -> Result<u64> {
     let deleted: Vec<Uuid> = {
         let mut tx = store.begin("BEGIN").await?;
         sqlx::query_scalar("SELECT deleted_tenants()").fetch_all(&mut *tx).await?

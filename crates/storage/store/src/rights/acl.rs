@@ -2,13 +2,12 @@
 //! apply them.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations, schema_names};
+use rcrt_breadcrumb::{AclChange, AclEntry, Action, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
-use crate::records;
 use crate::rights::actor::Actor;
 use crate::rights::audit::{self, AuditLine};
 
@@ -34,6 +33,15 @@ impl From<EntryRow> for AclEntry {
             actions: row.actions.iter().filter_map(|action| action.parse().ok()).collect(),
             created_at: row.created_at,
         }
+    }
+}
+
+from_row! {
+    /// The record that a grant opens.
+    struct SharedRecord {
+        title: String,
+        schema_name: Option<String>,
+        created_by: Option<Uuid>,
     }
 }
 
@@ -114,10 +122,17 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, actor: Actor, change: &Acl
 }
 
 /// Returns the record if the actor can change access to it.
-async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
+async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> Result<SharedRecord> {
     // Locked, so that the record cannot be deleted before the grant is written.
     tx.lock(id).await?;
-    let record = records::find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
+    let record: Option<SharedRecord> = sqlx::query_as(
+        "SELECT title, schema_name, created_by FROM breadcrumbs
+         WHERE id = $1 AND (ttl IS NULL OR ttl > clock_timestamp())",
+    )
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    let record = record.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
     if actor.is_curator || record.created_by == Some(actor.on_behalf_of) {
         return Ok(record);
     }
@@ -128,8 +143,8 @@ async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> R
 /// A grantee accepts a response as the response to any request id that it names. So the creator
 /// must not be able to share one: the response to a private request belongs to its requester, and
 /// may carry another agent's request id.
-fn refuse_response(actor: Actor, record: &Breadcrumb) -> Result<(), StoreError> {
-    if actor.is_curator || records::refuse_response(record.schema_name.as_deref()).is_ok() {
+fn refuse_response(actor: Actor, record: &SharedRecord) -> Result<(), StoreError> {
+    if actor.is_curator || record.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
         return Ok(());
     }
     let why = format!("only a curator may grant access to a {}", schema_names::TOOL_RESPONSE);

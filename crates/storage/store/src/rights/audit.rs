@@ -1,10 +1,8 @@
 //! The audit log.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::StoreError;
 use uuid::Uuid;
 
-use crate::Store;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
@@ -80,16 +78,12 @@ pub(crate) async fn write(tx: &mut TenantTransaction, line: AuditLine<'_>) -> Re
     Ok(())
 }
 
-impl Store {
-    /// The newest lines of a tenant's audit log, newest first.
-    pub async fn audit_log(&self, owner_id: Uuid, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
-        let mut tx = TenantTransaction::begin(&self.inner, owner_id).await?;
-        sqlx::query_as(
-            "SELECT at, agent_id, action, subject, subject_name, reason, tool_id FROM audit ORDER BY id DESC LIMIT $1",
-        )
-        .bind(i64::from(limit))
-        .fetch_all(tx.connection())
-        .await
-        .map_err(|error| crate::database::failure::Failure::from(error).into())
-    }
+/// Newest first.
+pub(crate) async fn read(tx: &mut TenantTransaction, limit: u32) -> Result<Vec<AuditEntry>> {
+    Ok(sqlx::query_as(
+        "SELECT at, agent_id, action, subject, subject_name, reason, tool_id FROM audit ORDER BY id DESC LIMIT $1",
+    )
+    .bind(i64::from(limit))
+    .fetch_all(tx.connection())
+    .await?)
 }

@@ -2,3 +2,7 @@
 
 pub(crate) mod quotas;
 pub(crate) mod row;
+mod version;
+pub(crate) mod words;
+
+pub(crate) use self::version::{find, write_version};

@@ -1,12 +1,11 @@
-//! Full-text search: which words of a record are indexed, how they are found, and how the result is
-//! combined with semantic search.
+//! Full-text search: how a record's words are found, and how the result is combined with semantic
+//! search.
 
 pub(crate) mod semantic;
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{BreadcrumbListItem, NewBreadcrumb, Search, SearchMode, Selector, Sensitivity};
-use serde_json::{Map, Value};
+use rcrt_breadcrumb::{BreadcrumbListItem, Search, SearchMode, Selector};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -15,10 +14,6 @@ use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::records::listing::{self, ItemRow};
 use crate::records::selector_sql::Conditions;
-
-/// How many bytes of a context's strings can be searched. Postgres limits the size of an indexed
-/// text, and users do not search for a tool's large output.
-const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 
 /// Candidates of each ranking in a hybrid search.
 const CANDIDATES: u32 = 100;
@@ -86,50 +81,4 @@ async fn items(
     let mut found: HashMap<Uuid, BreadcrumbListItem> = found.into_iter().map(|item| (item.id, item)).collect();
     let scored = |(id, score): &(Uuid, f64)| Some(BreadcrumbListItem { score: Some(*score), ..found.remove(id)? });
     Ok(ranked.iter().filter_map(scored).collect())
-}
-
-/// Description and tags, as one text.
-pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
-    let mut words = record.description.clone().unwrap_or_default();
-    for tag in &record.tags {
-        words.push(' ');
-        words.push_str(tag);
-        // `workspace:tools` is also found by either half.
-        if tag.contains([':', '/', '_']) {
-            words.push(' ');
-            words.push_str(&tag.replace([':', '/', '_'], " "));
-        }
-    }
-    words
-}
-
-/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]. Empty for a
-/// secret record.
-pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
-    if record.sensitivity == Sensitivity::Secret { String::new() } else { strings(&record.context) }
-}
-
-/// The string values of a context in their order, up to [`MAX_CONTEXT_WORDS`].
-pub(crate) fn strings(context: &Map<String, Value>) -> String {
-    let mut words = String::new();
-    for value in context.values() {
-        gather(value, &mut words);
-    }
-    words
-}
-
-fn gather(value: &Value, words: &mut String) {
-    if words.len() >= MAX_CONTEXT_WORDS {
-        return;
-    }
-    match value {
-        Value::String(text) => {
-            let end = text.floor_char_boundary(MAX_CONTEXT_WORDS - words.len());
-            words.push_str(&text[..end]);
-            words.push(' ');
-        }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, words)),
-        Value::Object(entries) => entries.values().for_each(|item| gather(item, words)),
-        _ => {}
-    }
 }

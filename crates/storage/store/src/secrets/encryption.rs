@@ -8,8 +8,7 @@ use rcrt_breadcrumb::StoreError;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::SecretsKeys;
-use crate::SecretsKey;
+use super::{SecretsKey, SecretsKeys};
 
 /// How many bytes sealing adds to a value: the nonce and the tag.
 pub(crate) const OVERHEAD: usize = NONCE_LEN + 16;

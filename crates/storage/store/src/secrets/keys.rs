@@ -4,8 +4,28 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::encryption;
-use crate::SecretsKey;
 use parking_lot::RwLock;
+
+/// A key-encryption key: 32 bytes, stored outside the database.
+#[derive(Clone)]
+pub struct SecretsKey(pub(crate) [u8; 32]);
+
+impl SecretsKey {
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key's id in an encrypted value. It reveals nothing about the key itself.
+    pub fn id(&self) -> String {
+        encryption::key_id(self)
+    }
+}
+
+impl fmt::Debug for SecretsKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretsKey(…)")
+    }
+}
 
 /// Returns the keys, the newest first, when they have changed since the last time; `None`
 /// otherwise.
@@ -71,13 +91,6 @@ impl KeyRing {
 impl From<SecretsKey> for SecretsKeys {
     fn from(key: SecretsKey) -> Self {
         Self::new(key, Vec::new())
-    }
-}
-
-impl SecretsKey {
-    /// The key's id in an encrypted value. It reveals nothing about the key itself.
-    pub fn id(&self) -> String {
-        encryption::key_id(self)
     }
 }
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
 use crate::rows::row::{sensitivity_text, visibility_text};
-use crate::search;
+use crate::rows::words;
 
 /// The most lines per transaction.
 const BATCH: usize = 100;
@@ -311,8 +311,8 @@ impl Batch<'_> {
         .bind(record.updated_at)
         .bind(record.created_by)
         .bind(record.updated_by)
-        .bind(search::label_words(written))
-        .bind(search::context_words(written))
+        .bind(words::label_words(written))
+        .bind(words::context_words(written))
         .bind(self.events)
         .bind(what)
         .execute(&mut *self.connection)

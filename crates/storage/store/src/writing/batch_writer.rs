@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::batch::{self, WriteReceipts};
+use super::new_call::{CallStart, NewCall};
 use super::prepared::PreparedRecord;
 use super::queue::SLOW;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
-use crate::calls::{CallStart, NewCall};
 use crate::database::connections::Connection;
 use crate::database::failure::{Failure, Result, code};
 use crate::events::WrittenEvent;

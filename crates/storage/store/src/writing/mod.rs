@@ -10,14 +10,34 @@
 
 mod batch;
 mod batch_writer;
+mod new_call;
 mod prepared;
 mod queue;
 mod queue_notifier;
 mod rows;
 mod write;
 
-pub(crate) use self::batch::insert;
+use rcrt_breadcrumb::NewBreadcrumb;
+use uuid::Uuid;
+
+pub(crate) use self::new_call::{CallStart, NewCall, check_response};
 pub(crate) use self::prepared::{IdempotencyKey, PreparedRecord};
 pub(crate) use self::queue::WriteQueue;
 pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};
+use crate::database::failure::Result;
+use crate::database::transaction::TenantTransaction;
+
+/// Writes a record that the caller has validated and that is not a request, as part of a larger
+/// transaction.
+pub(crate) async fn insert(
+    tx: &mut TenantTransaction,
+    id: Uuid,
+    record: NewBreadcrumb,
+    creator: Option<Uuid>,
+) -> Result<()> {
+    let record = PreparedRecord::new(id, record, creator);
+    batch::insert(tx, &record).await?;
+    tx.count_usage(1, record.size_bytes);
+    Ok(())
+}

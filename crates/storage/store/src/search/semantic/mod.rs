@@ -79,4 +79,8 @@ impl SemanticSearch {
             state: watch::Sender::new(EmbeddingState::Preparing { trouble: None }),
         }
     }
+
+    pub(crate) fn state(&self) -> &watch::Sender<EmbeddingState> {
+        &self.state
+    }
 }

@@ -1,9 +1,6 @@
 //! The progress of embedding, for the operator.
 
 use serde::Serialize;
-use tokio::sync::watch;
-
-use crate::Store;
 
 /// The state of semantic search in this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,20 +27,4 @@ pub enum EmbeddingState {
     },
     /// Another process embeds with a model that was chosen later.
     Replaced { model: String },
-}
-
-impl Store {
-    /// The state of semantic search, as this process saw it at most a few seconds ago.
-    pub fn embedding_state(&self) -> EmbeddingState {
-        self.inner
-            .semantic_search
-            .as_ref()
-            .map_or(EmbeddingState::Off, |semantic_search| semantic_search.state.borrow().clone())
-    }
-
-    /// Notifies of each batch that was embedded and each change of [`Store::embedding_state`].
-    /// `None` if semantic search is off.
-    pub fn embedding_changes(&self) -> Option<watch::Receiver<EmbeddingState>> {
-        Some(self.inner.semantic_search.as_ref()?.state.subscribe())
-    }
 }
