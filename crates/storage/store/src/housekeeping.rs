@@ -12,11 +12,11 @@ use uuid::Uuid;
 
 use crate::Store;
 use crate::calls::{self, egress_log};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::records::{expiry, prune, purge};
-use crate::rights::{shares, tokens};
-use crate::rows::quotas;
+use crate::rights::tokens;
 use crate::store::Inner;
 
 /// The longest time until a lost runner or an expired record is noticed.
@@ -29,19 +29,19 @@ impl Store {
     /// Requeues or finishes every call whose lease has expired, in all tenants. Returns how many.
     /// The store does so every second.
     pub async fn rescue(&self) -> Result<usize, StoreError> {
-        Ok(rescue(&self.inner).await?)
+        Ok(rescue(&self.inner.database).await?)
     }
 
     /// Writes the response to every queued request that is past its deadline, in all tenants.
     /// Returns how many. The store does so every second.
     pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
-        Ok(answer_overdue(&self.inner).await?)
+        Ok(answer_overdue(&self.inner.database).await?)
     }
 
     /// Deletes every expired record, in all tenants. Returns how many. The store does so every
     /// second.
     pub async fn expire(&self) -> Result<usize, StoreError> {
-        Ok(expire(&self.inner, Duration::MAX).await?)
+        Ok(expire(&self.inner.database, Duration::MAX).await?)
     }
 
     /// Deletes events older than 7 days, idempotency keys older than one day, revocations of tokens
@@ -54,7 +54,7 @@ impl Store {
     /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
     /// by itself.
     pub async fn purge(&self) -> Result<u64, StoreError> {
-        Ok(purge::purge(&self.inner).await?)
+        Ok(purge::purge(&self.inner.database).await?)
     }
 }
 
@@ -62,28 +62,29 @@ impl Store {
 pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
     tend(&store, sweeps).await;
     // Released here and not when the store is dropped, which may happen after the runtime is gone.
-    store.idle_connections.release_all();
+    store.database.release_all();
 }
 
-async fn tend(store: &Arc<Inner>, sweeps: bool) {
+async fn tend(store: &Inner, sweeps: bool) {
+    let database = &store.database;
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pruned_at: Option<Instant> = None;
     let mut is_failing = false;
     loop {
         tokio::select! {
-            () = store.stop.cancelled() => return,
+            () = database.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        store.idle_connections.release_unused();
+        database.release_unused();
         let sweep = async {
-            shares::learn(store).await?;
+            store.shares.learn(database).await?;
             if !sweeps {
                 return Ok::<_, crate::database::failure::Failure>(());
             }
-            rescue(store).await?;
-            answer_overdue(store).await?;
-            let expired = expire(store, EXPIRING).await;
+            rescue(database).await?;
+            answer_overdue(database).await?;
+            let expired = expire(database, EXPIRING).await;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
                 pruned_at = Some(Instant::now());
@@ -92,7 +93,7 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
             Ok::<_, crate::database::failure::Failure>(())
         };
         let result = tokio::select! {
-            () = store.stop.cancelled() => return,
+            () = database.stop.cancelled() => return,
             result = sweep => result,
         };
         match result {
@@ -107,11 +108,11 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
     }
 }
 
-async fn rescue(store: &Arc<Inner>) -> Result<usize> {
+async fn rescue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
-    for tenant in tenants(store, "SELECT tenants_with_expired_leases()").await? {
+    for tenant in tenants(database, "SELECT tenants_with_expired_leases()").await? {
         loop {
-            match calls::rescue(TenantTransaction::begin(store, tenant).await?).await? {
+            match calls::rescue(TenantTransaction::begin(database, tenant).await?).await? {
                 0 => break,
                 some => count += some,
             }
@@ -120,11 +121,11 @@ async fn rescue(store: &Arc<Inner>) -> Result<usize> {
     Ok(count)
 }
 
-async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
+async fn answer_overdue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
-    for tenant in tenants(store, "SELECT tenants_with_passed_deadlines()").await? {
+    for tenant in tenants(database, "SELECT tenants_with_passed_deadlines()").await? {
         loop {
-            match calls::answer_overdue(TenantTransaction::begin(store, tenant).await?).await? {
+            match calls::answer_overdue(TenantTransaction::begin(database, tenant).await?).await? {
                 0 => break,
                 some => count += some,
             }
@@ -134,13 +135,13 @@ async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
 }
 
 /// Takes at most this long, so that many expired records do not delay other housekeeping.
-async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
+async fn expire(database: &Arc<Database>, most: Duration) -> Result<usize> {
     let begun = Instant::now();
     let (mut count, mut failed) = (0, None);
-    for tenant in tenants(store, "SELECT tenants_with_expired_records()").await? {
+    for tenant in tenants(database, "SELECT tenants_with_expired_records()").await? {
         // Each tenant gets at least one batch, however many records another has.
         let left = most.saturating_sub(begun.elapsed());
-        match expiry::run(store, tenant, left, false).await {
+        match expiry::run(database, tenant, left, false).await {
             Ok(run) => count += run.total(),
             Err(failure) if failure.is_unreachable() => return Err(failure),
             // A failure in one tenant must not stop the others.
@@ -153,26 +154,27 @@ async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-async fn prune(store: &Arc<Inner>) -> Result<usize> {
-    quotas::forget_deleted(store).await?;
+async fn prune(store: &Inner) -> Result<usize> {
+    let database = &store.database;
+    store.quotas.forget_deleted_elsewhere(database).await?;
     let mut count = 0;
     let before = Utc::now() - prune::EVENTS_KEPT;
-    for tenant in tenants_before(store, "SELECT tenants_with_old_events($1)", before).await? {
+    for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
         loop {
-            match prune::events(TenantTransaction::begin(store, tenant).await?, before).await? {
+            match prune::events(TenantTransaction::begin(database, tenant).await?, before).await? {
                 0 => break,
                 some => count += some,
             }
         }
     }
-    for tenant in tenants(store, "SELECT tenants_with_expired_tokens()").await? {
-        count += tokens::forget_expired(TenantTransaction::begin(store, tenant).await?).await?;
+    for tenant in tenants(database, "SELECT tenants_with_expired_tokens()").await? {
+        count += tokens::forget_expired(TenantTransaction::begin(database, tenant).await?).await?;
     }
-    count += prune_egress(store, egress_log::MOST_ENTRIES).await?;
+    count += egress_log::prune(database, Utc::now() - store.egress_retention, egress_log::MOST_ENTRIES).await?;
     let before = Utc::now() - prune::KEYS_KEPT;
-    for tenant in tenants_before(store, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
+    for tenant in tenants_before(database, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
         loop {
-            match prune::keys(TenantTransaction::begin(store, tenant).await?, before).await? {
+            match prune::keys(TenantTransaction::begin(database, tenant).await?, before).await? {
                 0 => break,
                 some => count += some,
             }
@@ -181,32 +183,16 @@ async fn prune(store: &Arc<Inner>) -> Result<usize> {
     Ok(count)
 }
 
-pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Result<usize> {
-    let (mut count, before) = (0, Utc::now() - store.egress_kept);
-    let mut tx = store.begin("BEGIN").await?;
-    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_egress($1, $2)")
-        .bind(before)
-        .bind(most)
-        .fetch_all(&mut *tx)
-        .await?;
-    drop(tx);
-    for tenant in tenants {
-        loop {
-            match egress_log::forget(TenantTransaction::begin(store, tenant).await?, before, most).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
-    }
-    Ok(count)
-}
-
-async fn tenants(store: &Inner, sql: &'static str) -> Result<Vec<Uuid>> {
-    let mut tx = store.begin("BEGIN").await?;
+async fn tenants(database: &Arc<Database>, sql: &'static str) -> Result<Vec<Uuid>> {
+    let mut tx = database.begin("BEGIN").await?;
     Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
 }
 
-async fn tenants_before(store: &Inner, sql: &'static str, before: chrono::DateTime<Utc>) -> Result<Vec<Uuid>> {
-    let mut tx = store.begin("BEGIN").await?;
+async fn tenants_before(
+    database: &Arc<Database>,
+    sql: &'static str,
+    before: chrono::DateTime<Utc>,
+) -> Result<Vec<Uuid>> {
+    let mut tx = database.begin("BEGIN").await?;
     Ok(sqlx::query_scalar(sql).bind(before).fetch_all(&mut *tx).await?)
 }

@@ -31,7 +31,7 @@ mod writing;
 
 pub use database::cluster::{create_app_role, server_version};
 pub use database::migrating::{MIGRATOR, migrate};
-pub use open::OpenError;
+pub use database::open_error::OpenError;
 pub use options::StoreOptions;
 pub use rights::audit::AuditEntry;
 pub use search::semantic::{EmbeddingOptions, EmbeddingState};

@@ -27,14 +27,14 @@ pub struct StoreOptions {
     /// the same database does it.
     pub sweeps: bool,
     /// How long entries of the egress log are stored. Default: 30 days.
-    pub egress_kept: Duration,
+    pub egress_retention: Duration,
     /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
 }
 
 impl StoreOptions {
     pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
-    pub const DEFAULT_EGRESS_KEPT: Duration = Duration::from_hours(30 * 24);
+    pub const DEFAULT_EGRESS_RETENTION: Duration = Duration::from_hours(30 * 24);
 
     pub fn new(admin_url: impl Into<String>, secrets_keys: impl Into<SecretsKeys>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl StoreOptions {
             secrets_keys: secrets_keys.into(),
             embedding: None,
             sweeps: true,
-            egress_kept: Self::DEFAULT_EGRESS_KEPT,
+            egress_retention: Self::DEFAULT_EGRESS_RETENTION,
             quotas: TenantQuotas::default(),
         }
     }

@@ -16,9 +16,7 @@ use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 use crate::records::expiry;
 use crate::rights::{agents, tokens};
-use crate::rows::quotas;
 use crate::tenant_store::TenantStore;
-use crate::webhooks::WebhookStore;
 
 from_row! {
     struct TenantRow {
@@ -43,11 +41,11 @@ impl From<TenantRow> for TenantInfo {
 
 impl Store {
     async fn in_tenant(&self, owner_id: Uuid) -> Result<TenantTransaction> {
-        TenantTransaction::begin(&self.inner, owner_id).await
+        TenantTransaction::begin(&self.inner.database, owner_id).await
     }
 
     async fn try_ensure_tenant(&self, name: &str) -> Result<TenantInfo> {
-        let mut tx = self.inner.begin("BEGIN").await?;
+        let mut tx = self.inner.database.begin("BEGIN").await?;
         let row: TenantRow = sqlx::query_as("SELECT id, name, created_at FROM ensure_tenant($1, $2)")
             .bind(Uuid::now_v7())
             .bind(name)
@@ -58,7 +56,7 @@ impl Store {
     }
 
     async fn try_tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
-        let mut tx = self.inner.begin("BEGIN").await?;
+        let mut tx = self.inner.database.begin("BEGIN").await?;
         let row: Option<TenantRow> = sqlx::query_as("SELECT id, name, created_at FROM find_tenant($1)")
             .bind(id)
             .fetch_optional(&mut *tx)
@@ -67,7 +65,7 @@ impl Store {
     }
 
     async fn try_put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool)> {
-        let mut tx = self.inner.begin("BEGIN").await?;
+        let mut tx = self.inner.database.begin("BEGIN").await?;
         let row: Option<PutRow> = sqlx::query_as("SELECT id, name, created_at, is_new FROM put_tenant($1, $2)")
             .bind(id)
             .bind(name)
@@ -87,7 +85,7 @@ impl Store {
     }
 
     async fn try_delete_tenant(&self, id: Uuid) -> Result<()> {
-        let mut tx = self.inner.begin("BEGIN").await?;
+        let mut tx = self.inner.database.begin("BEGIN").await?;
         let done: String = sqlx::query_scalar("SELECT delete_tenant($1)").bind(id).fetch_one(&mut *tx).await?;
         let why = match done.as_str() {
             "deleted" => return Ok(tx.commit().await?),
@@ -99,7 +97,7 @@ impl Store {
     }
 
     async fn all_tenants(&self) -> Result<Vec<TenantInfo>> {
-        let mut tx = self.inner.begin("BEGIN").await?;
+        let mut tx = self.inner.database.begin("BEGIN").await?;
         let rows: Vec<TenantRow> =
             sqlx::query_as("SELECT id, name, created_at FROM all_tenants()").fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(TenantInfo::from).collect())
@@ -145,14 +143,14 @@ impl Tenancy for Store {
 
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
         check_quotas(quotas)?;
-        retrying!(quotas::set(&self.inner, id, quotas))
+        retrying!(self.inner.quotas.set(&self.inner.database, id, quotas))
     }
 
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
         if self.try_tenant(id).await?.is_none() {
             return Err(StoreError::NotFound { what: "tenant", id });
         }
-        Ok(self.inner.usage(id).await?)
+        Ok(self.inner.quotas.usage(&self.inner.database, id).await?)
     }
 
     fn counted_tenants(&self) -> Vec<TenantCount> {
@@ -209,7 +207,7 @@ impl Tenancy for Store {
     }
 
     async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-        Ok(tokens::freshly_revoked(&self.inner).await?)
+        Ok(tokens::freshly_revoked(&self.inner.database).await?)
     }
 
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
@@ -221,16 +219,16 @@ impl Tenancy for Store {
     }
 
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
-        Ok(expiry::run(&self.inner, owner_id, expiry::BY_HAND, true).await?)
+        Ok(expiry::run(&self.inner.database, owner_id, expiry::BY_HAND, true).await?)
     }
 
     fn webhooks(&self) -> Arc<dyn Webhooks> {
-        Arc::new(WebhookStore(self.inner.clone()))
+        self.inner.webhooks.clone()
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
         // A completed begin is a response of the database.
-        self.inner.begin("BEGIN").await?;
+        self.inner.database.begin("BEGIN").await?;
         Ok(())
     }
 }

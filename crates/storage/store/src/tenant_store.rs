@@ -22,7 +22,7 @@ use crate::events::{self, selectors};
 use crate::records::context_reads::Reader;
 use crate::records::{self, NewRecord, history, idempotency, listing, selector_sql};
 use crate::rights::actor::Actor;
-use crate::rights::{acl, agents, shares};
+use crate::rights::{acl, agents};
 use crate::search::{self, semantic};
 use crate::secrets;
 use crate::store::Inner;
@@ -46,12 +46,12 @@ impl TenantStore {
 
     /// Sees all records of the tenant. For operations that do not depend on the agent's rights.
     async fn begin(&self) -> Result<TenantTransaction> {
-        TenantTransaction::begin(&self.store, self.owner_id).await
+        TenantTransaction::begin(&self.store.database, self.owner_id).await
     }
 
     /// Sees what the agent sees.
     async fn begin_for(&self, permission: RequiredPermission) -> Result<TenantTransaction> {
-        TenantTransaction::begin_as(&self.store, self.row_access(permission).await?).await
+        TenantTransaction::begin_as(&self.store.database, self.row_access(permission).await?).await
     }
 
     async fn row_access(&self, permission: RequiredPermission) -> Result<RowAccess> {
@@ -85,7 +85,7 @@ impl TenantStore {
             .await?;
         // The write counts toward the quota of the record's tenant.
         if let (RequiredPermission::Update, Some(home)) = (permission, home) {
-            self.store.load_quotas(home).await?;
+            self.load_quotas(home).await?;
         }
         let principal = Principal::Guest { agent: self.actor.on_behalf_of, tenant: self.owner_id };
         Ok(home.map(|owner_id| RowAccess { owner_id, principal, permission }))
@@ -116,8 +116,8 @@ impl TenantStore {
 
     /// Updates the agent's open streams with its new selectors.
     fn refresh_open_selectors<T>(&self, answer: T, kept: &selectors::VersionedSelectors) -> T {
-        self.store.selectors.learn(self.owner_id, self.actor.on_behalf_of, kept);
-        self.store.announcer.announce_selectors(self.owner_id);
+        self.store.streams.selectors.learn(self.owner_id, self.actor.on_behalf_of, kept);
+        self.store.streams.announcer.announce_selectors(self.owner_id);
         answer
     }
 
@@ -135,11 +135,15 @@ impl TenantStore {
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
-        records::create(&self.store, self.owner_id, self.actor, record, idempotency_key, how).await
+        records::create(&self.store.writer, self.owner_id, self.actor, record, idempotency_key, how).await
+    }
+
+    async fn load_quotas(&self, owner_id: Uuid) -> Result<()> {
+        self.store.quotas.load(&self.store.database, owner_id).await
     }
 
     async fn begin_async_commit(&self) -> Result<TenantTransaction> {
-        TenantTransaction::begin_with(&self.store, self.owner_id, Durability::AsyncCommit).await
+        TenantTransaction::begin_with(&self.store.database, self.owner_id, Durability::AsyncCommit).await
     }
 }
 
@@ -153,7 +157,7 @@ macro_rules! with_grant_fallback {
             Err(failure) if failure.misses_record($id) => match $store.find_shared_tenant($id, $permission).await? {
                 Some(access) => {
                     #[allow(unused_mut)]
-                    let mut $tx = TenantTransaction::begin_as(&$store.store, access).await?;
+                    let mut $tx = TenantTransaction::begin_as(&$store.store.database, access).await?;
                     let $actor = $store.actor.as_guest();
                     $work.await
                 }
@@ -183,10 +187,16 @@ impl Records for TenantStore {
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
-        self.store.load_quotas(self.owner_id).await?;
+        self.load_quotas(self.owner_id).await?;
         retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
-                tx, actor, id, version, &changes, None
+                tx,
+                &self.store.quotas,
+                actor,
+                id,
+                version,
+                &changes,
+                None
             ))
         })
     }
@@ -198,11 +208,17 @@ impl Records for TenantStore {
         changes: BreadcrumbChanges,
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
-        self.store.load_quotas(self.owner_id).await?;
+        self.load_quotas(self.owner_id).await?;
         retrying!(async {
             let check = Some(check);
             with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
-                tx, actor, id, version, &changes, check
+                tx,
+                &self.store.quotas,
+                actor,
+                id,
+                version,
+                &changes,
+                check
             ))
         })
     }
@@ -217,16 +233,16 @@ impl Records for TenantStore {
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
-        let (store, access, shared_with) =
-            (self.store.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with());
+        let (database, access, shared_with) =
+            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with());
         let asked = query.clone();
         let listing = Box::pin(async move {
-            let mut tx = TenantTransaction::begin_as(&store, access).await?;
+            let mut tx = TenantTransaction::begin_as(&database, access).await?;
             selector_sql::limit_time(&mut tx, &asked.selector).await?;
             let listed = listing::list(&mut tx, &asked, shared_with).await;
             listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, failure))
         });
-        self.store.reading(self.context_reader(), &query.selector, listing).await
+        self.store.context_reads.run(self.context_reader(), &query.selector, listing).await
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
@@ -234,16 +250,16 @@ impl Records for TenantStore {
         let semantic_search = self.store.semantic_search.as_deref();
         let asked = semantic::plan(semantic_search, search).await?;
         let exact_up_to = semantic_search.map_or(0, |semantic_search| semantic_search.options.exact_up_to);
-        let (store, access, wanted) =
-            (self.store.clone(), self.row_access(RequiredPermission::View).await?, search.clone());
+        let (database, access, wanted) =
+            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, search.clone());
         let searching = Box::pin(async move {
-            let mut tx = TenantTransaction::begin_as(&store, access).await?;
+            let mut tx = TenantTransaction::begin_as(&database, access).await?;
             selector_sql::limit_time(&mut tx, &wanted.selector).await?;
             let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
             let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, failure))?;
             Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
         });
-        self.store.reading(self.context_reader(), &search.selector, searching).await
+        self.store.context_reads.run(self.context_reader(), &search.selector, searching).await
     }
 }
 
@@ -258,7 +274,7 @@ impl Rights for TenantStore {
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
         // This process sees the new grant at once.
-        shares::learn(&self.store).await?;
+        self.store.shares.learn(&self.store.database).await?;
         Ok(granted)
     }
 
@@ -276,7 +292,7 @@ impl Events for TenantStore {
 
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         let rights = SubscriberRights::new(self.owner_id, self.actor, self.sees_all().await?);
-        Ok(events::subscribe(&self.store, rights, self.actor.on_behalf_of, options).await?)
+        Ok(events::subscribe(&self.store.streams, rights, self.actor.on_behalf_of, options).await?)
     }
 }
 
@@ -309,7 +325,7 @@ impl Selectors for TenantStore {
 #[async_trait]
 impl CallQueue for TenantStore {
     async fn call_queued(&self) {
-        self.store.queue_notifier.wait(self.owner_id, &self.queue_waiter).await;
+        self.store.writer.queue_notifier.wait(self.owner_id, &self.queue_waiter).await;
     }
 
     async fn create_claimed(
@@ -336,11 +352,11 @@ impl CallQueue for TenantStore {
         if claim.except_tools.iter().any(|tool| tool.contains('\0')) {
             return Err(Violations::one("except_tools", "contains a NUL character (U+0000)").into());
         }
-        retrying!(calls::claim(&self.store, self.owner_id, claim))
+        retrying!(calls::claim(&self.store.database, &self.store.streams.feeds, self.owner_id, claim))
     }
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
-        Ok(calls::start(&self.store, self.owner_id, lease, max_attempts).await?)
+        Ok(calls::start(&self.store.writer, self.owner_id, lease, max_attempts).await?)
     }
 
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
@@ -355,7 +371,7 @@ impl CallQueue for TenantStore {
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         writing::check_response(&response)?;
-        Ok(calls::complete(&self.store, self.owner_id, self.actor, lease, response).await?)
+        Ok(calls::complete(&self.store.writer, self.owner_id, self.actor, lease, response).await?)
     }
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {

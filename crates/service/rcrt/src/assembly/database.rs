@@ -173,7 +173,7 @@ async fn open(
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
-        egress_kept: options.keep_egress_audit,
+        egress_retention: options.keep_egress_audit,
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);

@@ -7,10 +7,11 @@ use rcrt_breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles}
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::database::Database;
 use crate::database::failure::{Result, is_unreachable};
 use crate::database::from_row::from_row;
+use crate::events::Feeds;
 use crate::rows::row::RecordRow;
-use crate::store::Inner;
 
 from_row! {
     struct ClaimRow {
@@ -29,18 +30,23 @@ from_row! {
 ///
 /// The claim happens even if the future is dropped after the statement was sent. The claimed calls
 /// then wait until their leases expire.
-pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Result<Vec<Claim>> {
-    let mut conn = store.acquire().await?;
+pub(crate) async fn claim(
+    database: &Arc<Database>,
+    feeds: &Feeds,
+    owner_id: Uuid,
+    claim: &ClaimRequest,
+) -> Result<Vec<Claim>> {
+    let mut conn = database.acquire().await?;
     let mut rows = ask(conn.connection(), owner_id, claim).await;
     if rows.as_ref().is_err_and(is_unreachable) {
         conn.give_back_after(&rows);
-        conn = store.acquire_tested().await?;
+        conn = database.acquire_tested().await?;
         rows = ask(conn.connection(), owner_id, claim).await;
     }
     conn.give_back_after(&rows);
     let rows = rows?;
     if !rows.is_empty() {
-        store.feeds.wake_waiting(owner_id);
+        feeds.wake_waiting(owner_id);
     }
     Ok(rows
         .into_iter()

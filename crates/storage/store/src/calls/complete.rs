@@ -7,12 +7,11 @@ use uuid::Uuid;
 
 use crate::database::failure::Result;
 use crate::rights::actor::Actor;
-use crate::store::Inner;
-use crate::writing::{PreparedRecord, WriteOp, WriteOutcome};
+use crate::writing::{PreparedRecord, WriteOp, WriteOutcome, Writer};
 
 /// The caller has validated the response. Without a valid lease nothing is written.
 pub(crate) async fn complete(
-    store: &Arc<Inner>,
+    writer: &Arc<Writer>,
     owner_id: Uuid,
     actor: Actor,
     lease: Lease,
@@ -22,7 +21,7 @@ pub(crate) async fn complete(
     let creator = actor.creator_of(&response);
     let is_attempt = response.context.get("status").is_some_and(|status| status == "success");
     let response = PreparedRecord::new(id, response, Some(creator));
-    match store.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
+    match writer.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
         WriteOutcome::Written(_) => Ok(id),
         WriteOutcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
     }

@@ -1,5 +1,7 @@
 //! The egress log of a tenant: written in batches, read newest first, deleted after its retention.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, StoreError, Violations,
@@ -7,6 +9,7 @@ use rcrt_breadcrumb::{
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
@@ -135,9 +138,30 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Resu
     Ok(rows.into_iter().map(EgressEntry::from).collect())
 }
 
-/// Deletes entries from before this time, and the oldest beyond `most`. Returns how many: at most a
-/// batch of each.
-pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<usize> {
+/// Deletes entries from before this time, and the oldest beyond `most`, in all tenants. Returns how
+/// many.
+pub(crate) async fn prune(database: &Arc<Database>, before: DateTime<Utc>, most: i64) -> Result<usize> {
+    let mut count = 0;
+    let mut tx = database.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_egress($1, $2)")
+        .bind(before)
+        .bind(most)
+        .fetch_all(&mut *tx)
+        .await?;
+    drop(tx);
+    for tenant in tenants {
+        loop {
+            match forget(TenantTransaction::begin(database, tenant).await?, before, most).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Deletes at most a batch of each.
+async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<usize> {
     let forgotten = sqlx::query(
         "DELETE FROM egress_log WHERE owner_id = current_tenant() AND id = ANY (ARRAY(
             (SELECT id FROM egress_log WHERE owner_id = current_tenant() AND at < $1 ORDER BY id LIMIT $3)
@@ -158,14 +182,12 @@ pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, mos
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use chrono::Utc;
     use rcrt_breadcrumb::Tenancy;
     use rcrt_test_database::TestDatabase;
 
-    use crate::SecretsKey;
-    use crate::Store;
-    use crate::StoreOptions;
     use crate::database::transaction::TenantTransaction;
-    use crate::housekeeping;
+    use crate::{SecretsKey, Store, StoreOptions};
 
     #[tokio::test]
     async fn oldest_entries_beyond_the_limit_are_deleted() {
@@ -181,8 +203,11 @@ mod tests {
              SELECT '{tenant}', now(), 't', 'host-' || n, 443, 'GET', 'failed', 0, 0, 0 FROM generate_series(1, 12000) n"
         );
         database.execute(&insert).await;
-        assert_eq!(housekeeping::prune_egress(&store.inner, 100).await.unwrap(), 11_900);
-        let mut tx = TenantTransaction::begin(&store.inner, tenant).await.unwrap();
+        assert_eq!(
+            super::prune(&store.inner.database, Utc::now() - store.inner.egress_retention, 100).await.unwrap(),
+            11_900
+        );
+        let mut tx = TenantTransaction::begin(&store.inner.database, tenant).await.unwrap();
         let left: (i64, String) =
             sqlx::query_as("SELECT count(*), min(host) FROM egress_log").fetch_one(tx.connection()).await.unwrap();
         assert_eq!(left, (100, "host-11901".into()));

@@ -13,8 +13,7 @@ use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::store::Inner;
-use crate::writing::{WriteOp, WriteOutcome};
+use crate::writing::{WriteOp, WriteOutcome, Writer};
 
 /// The longest delay of a retry: one day.
 const MAX_RETRY_MS: u64 = 86_400_000;
@@ -25,9 +24,9 @@ fn lost(lease: Lease) -> StoreError {
 
 /// A repeated start under the same lease counts once: the caller may not have received the first
 /// result.
-pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
+pub(crate) async fn start(writer: &Arc<Writer>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();
-    match store.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {
+    match writer.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {
         WriteOutcome::Written(_) => Ok(()),
         WriteOutcome::Refused => Err(lost(lease).into()),
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, StoreError, Visibility};
+use rcrt_breadcrumb::{Breadcrumb, Visibility};
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
+use super::commit::Commit;
+use super::pool::Database;
 use crate::database::failure::Result;
 use crate::database::row_access::{Principal, RequiredPermission, RowAccess};
-use crate::rows::quotas::QuotaReservation;
-use crate::store::Inner;
 
 /// Whether a transaction's effects survive a crash of the database server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Durability {
 
 pub(crate) struct TenantTransaction {
     transaction: Transaction<'static, Postgres>,
-    store: Arc<Inner>,
+    database: Arc<Database>,
     pub(crate) owner_id: Uuid,
     access: RowAccess,
     /// Events written so far.
@@ -35,26 +35,33 @@ pub(crate) struct TenantTransaction {
 
 impl TenantTransaction {
     /// For the store's own work: sees all records of the tenant.
-    pub(crate) async fn begin(store: &Arc<Inner>, owner_id: Uuid) -> Result<Self> {
-        Self::begin_as(store, RowAccess::unrestricted(owner_id)).await
+    pub(crate) async fn begin(database: &Arc<Database>, owner_id: Uuid) -> Result<Self> {
+        Self::begin_as(database, RowAccess::unrestricted(owner_id)).await
     }
 
     /// Sees what the principal can see.
-    pub(crate) async fn begin_as(store: &Arc<Inner>, access: RowAccess) -> Result<Self> {
-        Self::begin_seeing(store, access, Durability::Durable).await
+    pub(crate) async fn begin_as(database: &Arc<Database>, access: RowAccess) -> Result<Self> {
+        Self::begin_seeing(database, access, Durability::Durable).await
     }
 
-    pub(crate) async fn begin_with(store: &Arc<Inner>, owner_id: Uuid, durability: Durability) -> Result<Self> {
-        Self::begin_seeing(store, RowAccess::unrestricted(owner_id), durability).await
+    pub(crate) async fn begin_with(database: &Arc<Database>, owner_id: Uuid, durability: Durability) -> Result<Self> {
+        Self::begin_seeing(database, RowAccess::unrestricted(owner_id), durability).await
     }
 
-    async fn begin_seeing(store: &Arc<Inner>, access: RowAccess, durability: Durability) -> Result<Self> {
+    async fn begin_seeing(database: &Arc<Database>, access: RowAccess, durability: Durability) -> Result<Self> {
         // Always set: the connection may still be in a transaction whose begin was dropped before
         // the reply. This one sets everything again, and its end also ends that transaction.
         let commit = if durability == Durability::AsyncCommit { "off" } else { "DEFAULT" };
         let begin = format!("BEGIN; {}; SET LOCAL synchronous_commit = {commit}", access.settings());
-        let transaction = store.begin(&begin).await?;
-        Ok(Self { transaction, store: store.clone(), owner_id: access.owner_id, access, events: 0, usage: (0, 0) })
+        let transaction = database.begin(&begin).await?;
+        Ok(Self {
+            transaction,
+            database: database.clone(),
+            owner_id: access.owner_id,
+            access,
+            events: 0,
+            usage: (0, 0),
+        })
     }
 
     /// Locks this record against changes by other transactions until this one ends. It must come
@@ -116,26 +123,12 @@ impl TenantTransaction {
         self.usage = (self.usage.0 + records, self.usage.1 + bytes);
     }
 
-    /// Reserves quota for the next version of a record, as large as this one. Without a version,
-    /// reserves nothing.
-    pub(crate) fn reserve_quota(&self, version: Option<&NewBreadcrumb>) -> Result<QuotaReservation, StoreError> {
-        let size = |version: &NewBreadcrumb| Breadcrumb::measure(&version.context).1;
-        match version.filter(|_| self.store.quotas.has_bound(self.owner_id)) {
-            Some(version) => self.store.quotas.reserve(self.owner_id, 0, size(version)),
-            None => Ok(self.store.quotas.reserve_unchecked(self.owner_id, 0, 0)),
-        }
-    }
-
     pub(crate) async fn commit(self) -> Result<()> {
         self.transaction.commit().await?;
-        if self.usage != (0, 0) {
-            self.store.quotas.add_usage(self.owner_id, self.usage.0, self.usage.1);
-        }
-        if self.events > 0 {
-            self.store.feeds.wake(self.owner_id);
-            self.store.announcer.announce(self.owner_id);
-        } else {
-            self.store.feeds.wake_waiting(self.owner_id);
+        let (records, bytes) = self.usage;
+        let commit = Commit { owner_id: self.owner_id, has_events: self.events > 0, records, bytes };
+        for listener in &self.database.commit_listeners {
+            listener.committed(&commit);
         }
         Ok(())
     }

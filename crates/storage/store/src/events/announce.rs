@@ -13,7 +13,8 @@ use sqlx::{Connection, PgConnection};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::store::Inner;
+use crate::database::commit::{Commit, CommitListener};
+use crate::events::EventStreams;
 
 const CHANNEL: &str = "rcrt_events";
 /// Changes within this time are announced together.
@@ -85,32 +86,40 @@ impl Announcer {
     }
 }
 
+impl CommitListener for Announcer {
+    fn committed(&self, commit: &Commit) {
+        if commit.has_events {
+            self.announce(commit.owner_id);
+        }
+    }
+}
+
 /// Announces changes to the other processes until the store is closed. A message that cannot be
 /// sent is dropped, because they poll as well.
-pub(crate) async fn announce(store: Arc<Inner>, options: PgConnectOptions) {
+pub(crate) async fn announce(streams: Arc<EventStreams>, options: PgConnectOptions) {
     let mut connection: Option<PgConnection> = None;
     loop {
         tokio::select! {
-            () = store.stop.cancelled() => break,
-            () = store.announcer.ring.notified() => {}
+            () = streams.database.stop.cancelled() => break,
+            () = streams.announcer.ring.notified() => {}
         }
         tokio::select! {
-            () = store.stop.cancelled() => break,
+            () = streams.database.stop.cancelled() => break,
             () = tokio::time::sleep(GATHER) => {}
         }
-        let owners = store.announcer.take();
+        let owners = streams.announcer.take();
         if owners.is_empty() {
             continue;
         }
         let told = tokio::select! {
-            () = store.stop.cancelled() => break,
+            () = streams.database.stop.cancelled() => break,
             told = tell(&mut connection, &options, owners) => told,
         };
         if let Err(error) = told {
             tracing::debug!(%error, "other servers were not woken");
             connection = None;
             tokio::select! {
-                () = store.stop.cancelled() => break,
+                () = streams.database.stop.cancelled() => break,
                 () = tokio::time::sleep(RETRY) => {}
             }
         }
@@ -143,39 +152,39 @@ async fn tell(
 }
 
 /// Listens to the other processes until the store is closed.
-pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
+pub(crate) async fn listen(streams: Arc<EventStreams>, options: PgConnectOptions) {
     // A separate pool, so that listening takes no connection from other work.
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
     loop {
         let ended = tokio::select! {
-            () = store.stop.cancelled() => break,
-            ended = hear(&store, &pool) => ended,
+            () = streams.database.stop.cancelled() => break,
+            ended = hear(&streams, &pool) => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "cannot listen to other servers; polling instead");
         }
         tokio::select! {
-            () = store.stop.cancelled() => break,
+            () = streams.database.stop.cancelled() => break,
             () = tokio::time::sleep(RETRY) => {}
         }
     }
     pool.close().await;
 }
 
-async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
+async fn hear(streams: &EventStreams, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(CHANNEL).await?;
     loop {
         match listener.try_recv().await? {
-            Some(notification) => match store.announcer.parse_foreign(notification.payload()) {
-                Some((owner_id, Topic::Events)) => store.feeds.wake(owner_id),
-                Some((_, Topic::Selectors)) => store.announcer.selectors.notify_one(),
+            Some(notification) => match streams.announcer.parse_foreign(notification.payload()) {
+                Some((owner_id, Topic::Events)) => streams.feeds.wake(owner_id),
+                Some((_, Topic::Selectors)) => streams.announcer.selectors.notify_one(),
                 None => {}
             },
             // The connection was lost, and so were announcements in the meantime.
             None => {
-                store.feeds.wake_all();
-                store.announcer.selectors.notify_one();
+                streams.feeds.wake_all();
+                streams.announcer.selectors.notify_one();
             }
         }
     }

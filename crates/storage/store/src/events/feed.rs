@@ -12,8 +12,9 @@ use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::page::{self, SizedEvent};
+use crate::database::commit::{Commit, CommitListener};
+use crate::events::EventStreams;
 use crate::events::following::Watches;
-use crate::store::Inner;
 
 /// The longest time that an event can go unnoticed if every wake-up was lost.
 const POLL: Duration = Duration::from_millis(500);
@@ -147,11 +148,11 @@ impl Feeds {
     }
 
     /// Joins the tenant's feed; the first subscriber starts it at its own `cursor`.
-    pub(super) fn join(store: &Arc<Inner>, owner_id: Uuid, cursor: i64) -> FeedReceiver {
+    pub(super) fn join(streams: &Arc<EventStreams>, owner_id: Uuid, cursor: i64) -> FeedReceiver {
         let (queue, receiver) = mpsc::channel(QUEUE_EVENTS);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let subscriber = Subscriber { queue, waiting_bytes: waiting_bytes.clone() };
-        let mut tenants = locked(&store.feeds.tenants);
+        let mut tenants = locked(&streams.feeds.tenants);
         let from = if let Some(feed) = tenants.get(&owner_id) {
             let mut state = locked(&feed.state);
             state.subscribers.push(subscriber);
@@ -161,7 +162,7 @@ impl Feeds {
             let feed =
                 Arc::new(Feed { wake: Notify::new(), is_waiting: AtomicBool::new(false), state: Mutex::new(state) });
             tenants.insert(owner_id, feed.clone());
-            store.tasks.spawn(run(store.clone(), owner_id, feed));
+            streams.database.tasks.spawn(run(streams.clone(), owner_id, feed));
             cursor
         };
         FeedReceiver { queue: receiver, waiting_bytes, from }
@@ -178,6 +179,16 @@ impl Feeds {
             tenants.remove(&owner_id);
         }
         is_deserted
+    }
+}
+
+impl CommitListener for Feeds {
+    fn committed(&self, commit: &Commit) {
+        if commit.has_events {
+            self.wake(commit.owner_id);
+        } else {
+            self.wake_waiting(commit.owner_id);
+        }
     }
 }
 
@@ -218,18 +229,18 @@ impl State {
     }
 }
 
-async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
+async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
     let mut peek = PEEK_FIRST;
     let mut is_failing = false;
     let mut read_at: DateTime<Utc> = Utc::now();
-    while !store.feeds.retire(owner_id, &feed) {
+    while !streams.feeds.retire(owner_id, &feed) {
         let (cursor, fresh) = {
             let state = locked(&feed.state);
             (state.cursor, state.fresh.values().take(page::PAGE_EVENTS as usize).cloned().collect::<Vec<_>>())
         };
         let page = tokio::select! {
-            () = store.stop.cancelled() => break,
-            page = page::read(&store, owner_id, cursor, &fresh) => page,
+            () = streams.database.stop.cancelled() => break,
+            page = page::read(&streams.database, owner_id, cursor, &fresh) => page,
         };
         let pause = match page {
             Ok(page) => {
@@ -268,7 +279,7 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
             }
         };
         tokio::select! {
-            () = store.stop.cancelled() => break,
+            () = streams.database.stop.cancelled() => break,
             () = feed.wake.notified() => {}
             () = tokio::time::sleep(pause) => {}
         }

@@ -10,8 +10,8 @@ use super::page::SizedEvent;
 use super::subscription;
 use super::visibility::SubscriberRights;
 use crate::database::failure::Result;
+use crate::events::EventStreams;
 use crate::events::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
-use crate::store::Inner;
 
 /// The most selectors of one stream.
 const MAX_FILTERS: usize = 20;
@@ -19,7 +19,7 @@ const MAX_FILTERS: usize = 20;
 /// Begins a subscription. Events that do not match are reported as skipped, so that the
 /// subscriber's cursor advances.
 pub(crate) async fn subscribe(
-    store: &Arc<Inner>,
+    streams: &Arc<EventStreams>,
     rights: SubscriberRights,
     agent: Uuid,
     options: SubscribeOptions,
@@ -36,10 +36,10 @@ pub(crate) async fn subscribe(
             found
         })?;
     }
-    let own = if options.by_selectors { Some(OpenSelectors::of(store, rights.tenant, agent).await?) } else { None };
+    let own = if options.by_selectors { Some(OpenSelectors::of(streams, rights.tenant, agent).await?) } else { None };
     let filters: Arc<[Matcher]> = options.filters.iter().map(Matcher::from).collect();
     let event_filter = (!filters.is_empty() || own.is_some()).then_some(EventFilter { filters, own });
-    subscription::subscribe(store.clone(), rights, options.after, event_filter).await
+    subscription::subscribe(streams.clone(), rights, options.after, event_filter).await
 }
 
 /// Evaluated before an event is copied for its subscriber.

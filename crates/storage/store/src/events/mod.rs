@@ -17,8 +17,26 @@ mod snapshot;
 mod subscription;
 mod visibility;
 
+use std::sync::Arc;
+
 pub(crate) use self::announce::{Announcer, announce, listen};
 pub(crate) use self::feed::{Feeds, WrittenEvent};
 pub(crate) use self::filter::subscribe;
 pub(crate) use self::page::latest;
+use self::selectors::OpenSelectors;
 pub(crate) use self::visibility::SubscriberRights;
+use crate::database::Database;
+
+/// What the event streams and the followers of all tenants share.
+pub(crate) struct EventStreams {
+    pub(crate) database: Arc<Database>,
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) announcer: Arc<Announcer>,
+    pub(crate) selectors: OpenSelectors,
+}
+
+impl EventStreams {
+    pub(crate) fn new(database: Arc<Database>, feeds: Arc<Feeds>, announcer: Arc<Announcer>) -> Self {
+        Self { database, feeds, announcer, selectors: OpenSelectors::default() }
+    }
+}

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::feed::WrittenEvent;
 use super::snapshot::Snapshot;
 use super::visibility::{EventVisibility, SubscriberRights, VisibilityScope};
+use crate::database::Database;
 use crate::database::failure::{Failure, Result, is_unreachable};
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 use crate::rows::row::Context;
-use crate::store::Inner;
 
 /// The most events of one page, and the most bytes of their contexts (a larger single event is
 /// still returned).
@@ -60,19 +60,24 @@ from_row! {
 
 /// The next complete events after this number: those below the oldest transaction that still runs.
 /// Events in `fresh` (in the order of their numbers, at most a page) are not read again.
-pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<SizedEvent>]) -> Result<Page> {
+pub(super) async fn read(
+    database: &Arc<Database>,
+    owner_id: Uuid,
+    after: i64,
+    fresh: &[Arc<SizedEvent>],
+) -> Result<Page> {
     let known: Vec<i64> = fresh.iter().map(|fresh| fresh.event.number.0).collect();
-    let mut conn = store.acquire().await?;
+    let mut conn = database.acquire().await?;
     let mut rows = ask(conn.connection(), owner_id, after, &known).await;
     if rows.as_ref().is_err_and(is_unreachable) {
         conn.give_back_after(&rows);
-        conn = store.acquire_tested().await?;
+        conn = database.acquire_tested().await?;
         rows = ask(conn.connection(), owner_id, after, &known).await;
     }
     conn.give_back_after(&rows);
     let mut rows = rows?;
     if rows.iter().any(|row| row.owner_id != owner_id) {
-        fill_shared(store, owner_id, &mut rows).await?;
+        fill_shared(database, owner_id, &mut rows).await?;
     }
     let mut page = Page { events: Vec::new(), has_more: false };
     for row in rows {
@@ -89,12 +94,12 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
 
 /// The number up to which the tenant's events are deleted. Read it after a page: it says whether
 /// the page may have gaps.
-pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Result<i64> {
-    let mut conn = store.acquire().await?;
+pub(super) async fn forgotten(database: &Arc<Database>, owner_id: Uuid) -> Result<i64> {
+    let mut conn = database.acquire().await?;
     let mut number = ask_forgotten(conn.connection(), owner_id).await;
     if number.as_ref().is_err_and(is_unreachable) {
         conn.give_back_after(&number);
-        conn = store.acquire_tested().await?;
+        conn = database.acquire_tested().await?;
         number = ask_forgotten(conn.connection(), owner_id).await;
     }
     conn.give_back_after(&number);
@@ -135,10 +140,10 @@ from_row! {
 
 /// Reads the contents of events of other tenants' records, for a whole page at once. Those that the
 /// subscriber can no longer see stay empty: they only advance the cursor.
-async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Result<()> {
+async fn fill_shared(database: &Arc<Database>, owner_id: Uuid, rows: &mut [EventRow]) -> Result<()> {
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
     let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
-    let mut tx = TenantTransaction::begin(store, owner_id).await?;
+    let mut tx = TenantTransaction::begin(database, owner_id).await?;
     let told: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_event_contents($1, $2)")
         .bind(records)
         .bind(versions)
@@ -158,8 +163,8 @@ async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) 
 }
 
 /// Whether a grant still lets the subscriber see the record.
-pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
-    let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
+pub(super) async fn is_granted(database: &Arc<Database>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+    let mut tx = TenantTransaction::begin(database, rights.tenant).await?;
     let readers: Option<Vec<Uuid>> = if event.owner_id == rights.tenant {
         sqlx::query_scalar("SELECT grant_subscribers($1)").bind(event.breadcrumb_id).fetch_one(tx.connection()).await?
     } else {
@@ -176,8 +181,8 @@ pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, eve
 
 /// Whether the subscriber can get this response by its request id: it wrote the request, is a
 /// curator or runner, or has a grant.
-pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
-    let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
+pub(super) async fn takes_response(database: &Arc<Database>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+    let mut tx = TenantTransaction::begin(database, rights.tenant).await?;
     Ok(sqlx::query_scalar("SELECT may_hear_response($1, $2)")
         .bind(rights.agent())
         .bind(event.breadcrumb_id)

@@ -16,8 +16,8 @@ use super::snapshot::Snapshot;
 use super::visibility::{EventAccess, SubscriberRights};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
+use crate::events::EventStreams;
 use crate::events::selectors::SelectorMatch;
-use crate::store::Inner;
 
 /// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
@@ -25,12 +25,12 @@ const RETRY: Duration = Duration::from_millis(250);
 /// A subscription without a start number begins with what commits after this call. Events that do
 /// not match are reported as skipped.
 pub(crate) async fn subscribe(
-    store: Arc<Inner>,
+    streams: Arc<EventStreams>,
     rights: SubscriberRights,
     after: Option<EventNumber>,
     event_filter: Option<EventFilter>,
 ) -> Result<SubscriptionStream> {
-    let mut tx = TenantTransaction::begin(&store, rights.tenant).await?;
+    let mut tx = TenantTransaction::begin(&streams.database, rights.tenant).await?;
     let snapshot = page::current_snapshot(&mut tx).await?;
     if let Some(number) = after
         && page::is_lost(&mut tx, number).await?
@@ -51,7 +51,7 @@ pub(crate) async fn subscribe(
         None => (snapshot.cursor(), Some(snapshot)),
     };
     let subscription =
-        Subscription { store, rights, event_filter, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
+        Subscription { streams, rights, event_filter, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
@@ -72,7 +72,7 @@ enum Question {
 }
 
 struct Subscription {
-    store: Arc<Inner>,
+    streams: Arc<EventStreams>,
     rights: SubscriberRights,
     event_filter: Option<EventFilter>,
     /// Everything up to this number was handed out or is in `ready`.
@@ -89,7 +89,7 @@ struct Subscription {
 
 impl Subscription {
     async fn next(&mut self) -> Result<SubscriptionItem, StoreError> {
-        let stop = self.store.stop.clone();
+        let stop = self.streams.database.stop.clone();
         loop {
             if let Some(first) = self.missed.take() {
                 return Ok(SubscriptionItem::Missed { first });
@@ -149,7 +149,7 @@ impl Subscription {
                     // There are no events between the cursor and the start of the feed.
                     self.cursor = live.from;
                 } else {
-                    self.live = Some(Feeds::join(&self.store, self.rights.tenant, self.cursor));
+                    self.live = Some(Feeds::join(&self.streams, self.rights.tenant, self.cursor));
                 }
             }
             // The database restarts or is busy: the subscriber need not know.
@@ -162,10 +162,10 @@ impl Subscription {
     /// In a separate task, so that a subscriber that is not polled (its reader is slow) does not
     /// hold a database connection.
     async fn read(&self) -> Result<(Page, i64), StoreError> {
-        let (store, owner_id, cursor) = (self.store.clone(), self.rights.tenant, self.cursor);
-        let reading = self.store.tasks.spawn(async move {
-            let page = page::read(&store, owner_id, cursor, &[]).await?;
-            Ok::<_, crate::database::failure::Failure>((page, page::forgotten(&store, owner_id).await?))
+        let (database, owner_id, cursor) = (self.streams.database.clone(), self.rights.tenant, self.cursor);
+        let reading = self.streams.database.tasks.spawn(async move {
+            let page = page::read(&database, owner_id, cursor, &[]).await?;
+            Ok::<_, crate::database::failure::Failure>((page, page::forgotten(&database, owner_id).await?))
         });
         match reading.await {
             Ok(read) => Ok(read?),
@@ -190,18 +190,18 @@ impl Subscription {
     /// Queries the database about one event until it responds.
     async fn ask(&self, sized: &Arc<SizedEvent>, question: Question) -> Result<bool, StoreError> {
         loop {
-            let (store, rights, event) = (self.store.clone(), self.rights, sized.clone());
+            let (database, rights, event) = (self.streams.database.clone(), self.rights, sized.clone());
             let asking = async move {
                 match question {
-                    Question::IsGranted => page::is_granted(&store, rights, &event.event).await,
-                    Question::TakesResponse => page::takes_response(&store, rights, &event.event).await,
+                    Question::IsGranted => page::is_granted(&database, rights, &event.event).await,
+                    Question::TakesResponse => page::takes_response(&database, rights, &event.event).await,
                 }
             };
-            match self.store.tasks.spawn(asking).await {
+            match self.streams.database.tasks.spawn(asking).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(failure)) => {
                     let error = StoreError::from(failure);
-                    if !error.is_retryable() || self.store.stop.is_cancelled() {
+                    if !error.is_retryable() || self.streams.database.stop.is_cancelled() {
                         return Err(error);
                     }
                     tokio::time::sleep(RETRY).await;

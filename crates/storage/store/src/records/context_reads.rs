@@ -12,9 +12,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::open::ACQUIRE_TIMEOUT;
+use crate::database::{ACQUIRE_TIMEOUT, Database};
 use crate::records::selector_sql;
-use crate::store::Inner;
 
 /// Longer than the timeout of a statement with conditions on the context, so that reads of other
 /// tenants finish within it.
@@ -29,6 +28,7 @@ pub(crate) struct Reader {
 }
 
 pub(crate) struct ContextReads {
+    database: Arc<Database>,
     /// Slots for all readers together, first come, first served.
     all: Arc<Semaphore>,
     /// The slots of `all` that are open to readers that already have one. The others are for
@@ -45,7 +45,7 @@ struct Share {
 }
 
 /// Held while a read runs.
-struct Place {
+struct ReadSlot {
     /// Keeps the share in the map, so that it stays counted.
     _share: Arc<Share>,
     _permits: [OwnedSemaphorePermit; 3],
@@ -54,13 +54,14 @@ struct Place {
 impl ContextReads {
     /// One tenant gets a quarter of the connections, and all tenants together half of them, at
     /// least one. The other half is for writes, calls, claims and `/health`.
-    pub(crate) fn new(max_connections: u32) -> Self {
-        let of = |part: usize| (max_connections as usize / part).max(1);
+    pub(crate) fn new(database: Arc<Database>) -> Self {
+        let of = |part: usize| (database.max_connections() as usize / part).max(1);
         let share = of(4);
         Self {
             all: Arc::new(Semaphore::new(of(2))),
             further: Arc::new(Semaphore::new(share - 1)),
             share,
+            database,
             readers: Mutex::default(),
         }
     }
@@ -71,18 +72,18 @@ impl ContextReads {
             return share;
         }
         readers.retain(|_, share| share.strong_count() > 0);
-        let places = if reader.is_runner { 1 } else { self.share };
-        let share = Arc::new(Share { all: Arc::new(Semaphore::new(places)), first: Arc::new(Semaphore::new(1)) });
+        let slots = if reader.is_runner { 1 } else { self.share };
+        let share = Arc::new(Share { all: Arc::new(Semaphore::new(slots)), first: Arc::new(Semaphore::new(1)) });
         readers.insert(reader, Arc::downgrade(&share));
         share
     }
 
     /// `None` if no slot became free in time.
-    async fn place(&self, reader: Reader) -> Option<Place> {
+    async fn acquire_slot(&self, reader: Reader) -> Option<ReadSlot> {
         let share = self.share(reader);
         // Its own share first: a read that waits for it must not hold a slot that others could use.
-        let patience = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
-        let own = timeout(patience, share.all.clone().acquire_owned()).await.ok()?.ok()?;
+        let own_timeout = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
+        let own = timeout(own_timeout, share.all.clone().acquire_owned()).await.ok()?.ok()?;
         let common = async {
             let which = tokio::select! {
                 biased;
@@ -92,16 +93,14 @@ impl ContextReads {
             Ok::<_, AcquireError>((which, self.all.clone().acquire_owned().await?))
         };
         let (which, all) = timeout(COMMON_TIMEOUT, common).await.ok()?.ok()?;
-        Some(Place { _share: share, _permits: [own, which, all] })
+        Some(ReadSlot { _share: share, _permits: [own, which, all] })
     }
-}
 
-impl Inner {
     /// Runs a read with this selector. If it can read many contexts, it runs within the reader's
     /// share of the connections. Work that has begun continues when its caller is gone, because the
     /// database would continue its statement too, and that connection would be busy outside of the
     /// share.
-    pub(crate) async fn reading<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         reader: Reader,
         selector: &Selector,
@@ -110,13 +109,13 @@ impl Inner {
         if !selector_sql::reads_contexts(selector) {
             return work.await;
         }
-        let Some(place) = self.context_reads.place(reader).await else {
+        let Some(slot) = self.acquire_slot(reader).await else {
             let message = "too many lists and searches with context_match are running; try again later";
             return Err(StoreError::Unavailable(message.into()));
         };
-        let working = self.tasks.spawn(async move {
+        let working = self.database.tasks.spawn(async move {
             let done = work.await;
-            drop(place);
+            drop(slot);
             done
         });
         working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("a read by context failed: {error}"))))

@@ -11,11 +11,11 @@ use rcrt_breadcrumb::{ErrorCode, HygieneRun, HygieneStats, StoreError, ToolFailu
 use uuid::Uuid;
 
 use crate::calls;
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
 use crate::records;
-use crate::store::Inner;
 
 /// Records that one transaction deletes. Each writes up to two events.
 const BATCH: i64 = 100;
@@ -45,11 +45,16 @@ impl Batch {
 
 /// Deletes a tenant's expired records, batch by batch, until none is left or the time is up, and
 /// records the run. `is_asked_for`: recorded even if there was nothing to delete.
-pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_asked_for: bool) -> Result<HygieneRun> {
+pub(crate) async fn run(
+    database: &Arc<Database>,
+    owner_id: Uuid,
+    most: Duration,
+    is_asked_for: bool,
+) -> Result<HygieneRun> {
     let (at, begun) = (Utc::now(), Instant::now());
     let mut run = HygieneRun::default();
     let ended = loop {
-        match batch(TenantTransaction::begin(store, owner_id).await?).await {
+        match batch(TenantTransaction::begin(database, owner_id).await?).await {
             Ok(batch) if batch.count() == 0 => {
                 run.is_complete = true;
                 break Ok(());
@@ -66,7 +71,7 @@ pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_a
     };
     run.duration_ms = begun.elapsed().as_millis() as u64;
     if is_asked_for || run.total() > 0 || ended.is_err() {
-        let recorded = record_run(store, owner_id, at, &run, ended.is_err()).await;
+        let recorded = record_run(database, owner_id, at, &run, ended.is_err()).await;
         // The first of the two errors is returned.
         ended.and(recorded)?;
     }
@@ -74,13 +79,13 @@ pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_a
 }
 
 async fn record_run(
-    store: &Arc<Inner>,
+    database: &Arc<Database>,
     owner_id: Uuid,
     at: DateTime<Utc>,
     run: &HygieneRun,
     has_failed: bool,
 ) -> Result<()> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     sqlx::query(
         "INSERT INTO hygiene AS h (owner_id, runs, purged, last_run_at, last_run_ms, last_run_purged, last_run_errors)
          VALUES ($1, $5, $3, $2, $4, $3, 1 - $5)

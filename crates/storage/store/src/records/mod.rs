@@ -25,11 +25,10 @@ use crate::database::row_access::RequiredPermission;
 use crate::database::transaction::TenantTransaction;
 use crate::rights::actor::Actor;
 use crate::rows;
-use crate::rows::quotas::QuotaReservation;
+use crate::rows::quotas::{QuotaReservation, Quotas};
 use crate::rows::row::{CountedRow, RecordRow, record_columns};
 use crate::secrets;
-use crate::store::Inner;
-use crate::writing::{CallStart, IdempotencyKey, NewCall, PreparedRecord, WriteOp, WriteOutcome};
+use crate::writing::{CallStart, IdempotencyKey, NewCall, PreparedRecord, WriteOp, WriteOutcome, Writer};
 
 const RESPONSE_TAG: &str = "tool:response";
 
@@ -42,7 +41,7 @@ pub(crate) enum NewRecord {
 
 /// The caller has validated the record, and its response. Returns the claim that was written.
 pub(crate) async fn create(
-    store: &Arc<Inner>,
+    writer: &Arc<Writer>,
     owner_id: Uuid,
     actor: Actor,
     record: NewBreadcrumb,
@@ -61,22 +60,22 @@ pub(crate) async fn create(
     prepared.call = NewCall::of(id, &prepared.record, actor.profile);
     prepared.key = key;
     let claim = start_with(&mut prepared, owner_id, how)?;
-    let quota = match Box::pin(reserve_quota_for(store, owner_id, actor, &prepared)).await {
+    let quota = match Box::pin(reserve_quota_for(writer, owner_id, actor, &prepared)).await {
         Err(refused @ StoreError::QuotaExceeded { .. }) => {
             // A repeated create needs no quota: its record already exists.
             let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
-            let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
+            let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
             let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
             let id = first.map_err(|_| refused)?;
             return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
         }
         quota => quota?,
     };
-    let outcome = store.write(owner_id, WriteOp::Create(prepared)).await?;
+    let outcome = writer.write(owner_id, WriteOp::Create(prepared)).await?;
     if outcome == WriteOutcome::Refused
         && let Some((key, fingerprint)) = again
     {
-        let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
+        let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
         let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
         return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
     }
@@ -115,17 +114,17 @@ fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> R
 
 /// Reserves quota for a new record in its tenant. The runtime's own records always have quota.
 async fn reserve_quota_for(
-    store: &Arc<Inner>,
+    writer: &Arc<Writer>,
     owner_id: Uuid,
     actor: Actor,
     record: &PreparedRecord,
 ) -> Result<QuotaReservation, StoreError> {
     let (records, bytes) = (1, record.size_bytes);
     if actor.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
-        return Ok(store.quotas.reserve_unchecked(owner_id, records, bytes));
+        return Ok(writer.quotas.reserve_unchecked(owner_id, records, bytes));
     }
-    store.load_quotas(owner_id).await?;
-    store.quotas.reserve(owner_id, records, bytes)
+    writer.quotas.load(&writer.database, owner_id).await?;
+    writer.quotas.reserve(owner_id, records, bytes)
 }
 
 fn is_about_tools(schema_name: Option<&str>) -> bool {
@@ -176,6 +175,7 @@ async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrum
 
 pub(crate) async fn update(
     mut tx: TenantTransaction,
+    quotas: &Quotas,
     actor: Actor,
     id: Uuid,
     version: i64,
@@ -208,7 +208,7 @@ pub(crate) async fn update(
         return Err(StoreError::Forbidden(why.into()).into());
     }
     let is_free = actor.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
-    let quota = tx.reserve_quota(if is_free { None } else { Some(&next) })?;
+    let quota = quotas.reserve_version(tx.owner_id, if is_free { None } else { Some(&next) })?;
     let mut written =
         rows::write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
     if !tx.shows(&written, RequiredPermission::Read).await? {

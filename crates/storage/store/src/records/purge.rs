@@ -7,8 +7,8 @@ use rcrt_breadcrumb::StoreError;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
+use crate::database::Database;
 use crate::database::failure::Result;
-use crate::store::Inner;
 
 /// The longest time from a tenant's deletion to the start of its purge.
 const LOOK: Duration = Duration::from_secs(5);
@@ -18,17 +18,17 @@ const BATCH: i32 = 500;
 const REST: Duration = Duration::from_millis(20);
 
 /// Runs until the store is closed.
-pub(crate) async fn run(store: Arc<Inner>) {
+pub(crate) async fn run(database: Arc<Database>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = store.stop.cancelled() => return,
+            () = database.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
         let purged = tokio::select! {
-            () = store.stop.cancelled() => return,
-            purged = purge(&store) => purged,
+            () = database.stop.cancelled() => return,
+            purged = purge(&database) => purged,
         };
         match purged {
             Ok(0) => {}
@@ -41,16 +41,16 @@ pub(crate) async fn run(store: Arc<Inner>) {
 }
 
 /// Returns how many rows there were.
-pub(crate) async fn purge(store: &Arc<Inner>) -> Result<u64> {
+pub(crate) async fn purge(database: &Arc<Database>) -> Result<u64> {
     let deleted: Vec<Uuid> = {
-        let mut tx = store.begin("BEGIN").await?;
+        let mut tx = database.begin("BEGIN").await?;
         sqlx::query_scalar("SELECT deleted_tenants()").fetch_all(&mut *tx).await?
     };
     let mut rows = 0;
     for tenant in deleted {
         loop {
             // After a crash the lost part is deleted again.
-            let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
+            let mut tx = database.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
             let gone: i64 =
                 sqlx::query_scalar("SELECT purge_tenant($1, $2)").bind(tenant).bind(BATCH).fetch_one(&mut *tx).await?;
             tx.commit().await?;

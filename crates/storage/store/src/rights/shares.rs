@@ -2,13 +2,12 @@
 //! lists cost nothing extra.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
+use crate::database::Database;
 use crate::database::failure::Result;
-use crate::store::Inner;
 
 #[derive(Default)]
 pub(crate) struct Shares {
@@ -25,12 +24,12 @@ impl Shares {
     pub(crate) fn reach(&self, tenant: Uuid) -> bool {
         self.locked().contains(&tenant)
     }
-}
 
-/// Refreshes the cache.
-pub(crate) async fn learn(store: &Arc<Inner>) -> Result<()> {
-    let mut tx = store.begin("BEGIN").await?;
-    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
-    *store.shares.locked() = tenants.into_iter().collect();
-    Ok(())
+    /// Refreshes the cache.
+    pub(crate) async fn learn(&self, database: &Database) -> Result<()> {
+        let mut tx = database.begin("BEGIN").await?;
+        let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
+        *self.locked() = tenants.into_iter().collect();
+        Ok(())
+    }
 }

@@ -4,11 +4,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rcrt_breadcrumb::{AgentStatus, TokenRevocation, Violations, WhichTokens};
 use uuid::Uuid;
 
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::rights::agents;
 use crate::rights::audit::{self, AuditLine};
-use crate::store::Inner;
 
 /// The most tokens of one agent that are revoked individually. Every request of the agent is
 /// compared with them.
@@ -84,8 +84,8 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
     tx.commit().await
 }
 
-pub(crate) async fn freshly_revoked(store: &Inner) -> Result<Vec<(Uuid, Uuid)>> {
-    let mut tx = store.begin("BEGIN").await?;
+pub(crate) async fn freshly_revoked(database: &Database) -> Result<Vec<(Uuid, Uuid)>> {
+    let mut tx = database.begin("BEGIN").await?;
     Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
         .bind(FRESH)
         .fetch_all(&mut *tx)

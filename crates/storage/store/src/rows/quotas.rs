@@ -12,13 +12,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use metrics::counter;
 use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{StoreError, TenantCount, TenantQuotas, TenantUsage};
+use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, StoreError, TenantCount, TenantQuotas, TenantUsage};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::database::Database;
+use crate::database::commit::{Commit, CommitListener};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::store::Inner;
 
 /// The age at which a count is renewed.
 const COUNTED_EVERY: Duration = Duration::from_mins(1);
@@ -124,13 +125,13 @@ impl Quotas {
     }
 
     /// Whether the tenant is known to have a quota.
-    pub(crate) fn has_bound(&self, owner_id: Uuid) -> bool {
+    fn has_bound(&self, owner_id: Uuid) -> bool {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
     }
 
     /// Reserves this much, or returns the error. If the tenant's count is not known yet (see
-    /// [`Inner::load_quotas`]), the reservation succeeds.
+    /// [`Self::load`]), the reservation succeeds.
     pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
         let tenant = self.tenant(owner_id);
         let mut known = locked(&tenant.known);
@@ -154,6 +155,20 @@ impl Quotas {
         known.written.add(records, bytes);
         drop(known);
         Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes } })
+    }
+
+    /// Reserves quota for the next version of a record, as large as this one. Without a version,
+    /// reserves nothing.
+    pub(crate) fn reserve_version(
+        &self,
+        owner_id: Uuid,
+        version: Option<&NewBreadcrumb>,
+    ) -> Result<QuotaReservation, StoreError> {
+        let size = |version: &NewBreadcrumb| Breadcrumb::measure(&version.context).1;
+        match version.filter(|_| self.has_bound(owner_id)) {
+            Some(version) => self.reserve(owner_id, 0, size(version)),
+            None => Ok(self.reserve_unchecked(owner_id, 0, 0)),
+        }
     }
 
     /// Call this when the tenant's own quotas have changed.
@@ -208,23 +223,27 @@ enum Need {
     Nothing,
 }
 
-impl Inner {
+impl Quotas {
     /// Loads the tenant's quotas, and its count if it has any. Call it before a write reserves
     /// quota. It waits only if nothing is known yet.
-    pub(crate) async fn load_quotas(self: &Arc<Self>, owner_id: Uuid) -> Result<()> {
-        let tenant = self.quotas.tenant(owner_id);
+    pub(crate) async fn load(self: &Arc<Self>, database: &Arc<Database>, owner_id: Uuid) -> Result<()> {
+        let tenant = self.tenant(owner_id);
         match tenant.need() {
             Need::Nothing => Ok(()),
             Need::Now => {
                 let _turn = tenant.counting.lock().await;
                 // Another write may have loaded them meanwhile.
-                if locked(&tenant.known).read.is_some() { Ok(()) } else { renew(self, owner_id, &tenant).await }
+                if locked(&tenant.known).read.is_some() {
+                    Ok(())
+                } else {
+                    self.renew(database, owner_id, &tenant).await
+                }
             }
             Need::Soon => {
-                let store = self.clone();
-                self.tasks.spawn(async move {
+                let (quotas, counted) = (self.clone(), database.clone());
+                database.tasks.spawn(async move {
                     let _turn = tenant.counting.lock().await;
-                    if let Err(failure) = renew(&store, owner_id, &tenant).await {
+                    if let Err(failure) = quotas.renew(&counted, owner_id, &tenant).await {
                         tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "counting a tenant's records failed");
                     }
                 });
@@ -234,14 +253,14 @@ impl Inner {
     }
 
     /// What the tenant stores. It is counted now if it has no quota.
-    pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Result<TenantUsage> {
-        self.load_quotas(owner_id).await?;
-        let tenant = self.quotas.tenant(owner_id);
+    pub(crate) async fn usage(self: &Arc<Self>, database: &Arc<Database>, owner_id: Uuid) -> Result<TenantUsage> {
+        self.load(database, owner_id).await?;
+        let tenant = self.tenant(owner_id);
         let (own, counted, written) = {
             let known = locked(&tenant.known);
             (known.own, known.counted, known.written)
         };
-        let in_force = own.or(self.quotas.defaults);
+        let in_force = own.or(self.defaults);
         let (amount, counted_at) = match counted {
             Some(counted) => {
                 let Usage { records, bytes } = counted.without;
@@ -250,55 +269,88 @@ impl Inner {
             None => {
                 // One count of a tenant at a time, however many callers ask.
                 let _turn = tenant.counting.lock().await;
-                (count(self, owner_id).await?, Utc::now())
+                (count(database, owner_id).await?, Utc::now())
             }
         };
         let whole = |number: i64| number.max(0).unsigned_abs();
         Ok(TenantUsage { records: whole(amount.records), bytes: whole(amount.bytes), counted_at, own, in_force })
     }
-}
 
-/// The caller holds `tenant.counting`.
-async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
-    let began = Instant::now();
-    let own = read(store, owner_id).await?;
-    let in_force = own.or(store.quotas.defaults);
-    let before = locked(&tenant.known).written;
-    let counted = if in_force == TenantQuotas::default() { None } else { Some(count(store, owner_id).await?) };
-    store.quotas.note_count(owner_id, counted);
-    let mut known = locked(&tenant.known);
-    known.own = own;
-    known.counted = counted.map(|Usage { records, bytes }| Counted {
-        without: Usage { records: records - before.records, bytes: bytes - before.bytes },
-        at: Utc::now(),
-    });
-    known.read = Some((Instant::now(), began.elapsed()));
-    drop(known);
-    evict_idle(&store.quotas);
-    Ok(())
-}
-
-/// Drops tenants without a write for a while, except those in use now.
-fn evict_idle(quotas: &Quotas) {
-    locked(&quotas.tenants).retain(|_, tenant| {
-        Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
-    });
-}
-
-/// Drops the counts of tenants that another process deleted, or that were deleted during the count.
-pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Result<()> {
-    if locked(&store.quotas.counts).is_empty() {
-        return Ok(());
+    /// The caller holds `tenant.counting`.
+    async fn renew(&self, database: &Arc<Database>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
+        let began = Instant::now();
+        let own = read(database, owner_id).await?;
+        let in_force = own.or(self.defaults);
+        let before = locked(&tenant.known).written;
+        let counted = if in_force == TenantQuotas::default() { None } else { Some(count(database, owner_id).await?) };
+        self.note_count(owner_id, counted);
+        let mut known = locked(&tenant.known);
+        known.own = own;
+        known.counted = counted.map(|Usage { records, bytes }| Counted {
+            without: Usage { records: records - before.records, bytes: bytes - before.bytes },
+            at: Utc::now(),
+        });
+        known.read = Some((Instant::now(), began.elapsed()));
+        drop(known);
+        self.evict_idle();
+        Ok(())
     }
-    let mut tx = store.begin("BEGIN").await?;
-    let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
-    let there: HashSet<Uuid> = there.into_iter().collect();
-    store.quotas.forget_deleted(|tenant| there.contains(&tenant));
-    Ok(())
+
+    /// Drops tenants without a write for a while, except those in use now.
+    fn evict_idle(&self) {
+        locked(&self.tenants).retain(|_, tenant| {
+            Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
+        });
+    }
+
+    /// Drops the counts of tenants that another process deleted, or that were deleted during the
+    /// count.
+    pub(crate) async fn forget_deleted_elsewhere(&self, database: &Arc<Database>) -> Result<()> {
+        if locked(&self.counts).is_empty() {
+            return Ok(());
+        }
+        let mut tx = database.begin("BEGIN").await?;
+        let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
+        let there: HashSet<Uuid> = there.into_iter().collect();
+        self.forget_deleted(|tenant| there.contains(&tenant));
+        Ok(())
+    }
+
+    /// Sets a tenant's own quotas.
+    pub(crate) async fn set(&self, database: &Arc<Database>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
+        let number = |most: Option<u64>| most.map(u64::cast_signed);
+        let mut tx = database.begin("BEGIN").await?;
+        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")
+            .bind(owner_id)
+            .bind(number(quotas.max_records))
+            .bind(number(quotas.max_bytes))
+            .fetch_one(&mut *tx)
+            .await?;
+        if !is_there {
+            return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
+        }
+        tx.commit().await?;
+        let tenant = self.tenant(owner_id);
+        self.forget(owner_id);
+        if quotas.or(self.defaults) == TenantQuotas::default() {
+            // Waits for a count that began before the commit and would be stored after this.
+            let _turn = tenant.counting.lock().await;
+            self.note_count(owner_id, None);
+        }
+        Ok(())
+    }
 }
 
-async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Result<TenantQuotas> {
-    let mut tx = store.begin("BEGIN").await?;
+impl CommitListener for Quotas {
+    fn committed(&self, commit: &Commit) {
+        if (commit.records, commit.bytes) != (0, 0) {
+            self.add_usage(commit.owner_id, commit.records, commit.bytes);
+        }
+    }
+}
+
+async fn read(database: &Arc<Database>, owner_id: Uuid) -> Result<TenantQuotas> {
+    let mut tx = database.begin("BEGIN").await?;
     let row: Option<(Option<i64>, Option<i64>)> =
         sqlx::query_as("SELECT max_records, max_bytes FROM tenant_quotas($1)")
             .bind(owner_id)
@@ -309,8 +361,8 @@ async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Result<TenantQuotas> {
     Ok(TenantQuotas { max_records: whole(max_records), max_bytes: whole(max_bytes) })
 }
 
-async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Result<Usage> {
-    let mut tx = TenantTransaction::begin(store, owner_id).await?;
+async fn count(database: &Arc<Database>, owner_id: Uuid) -> Result<Usage> {
+    let mut tx = TenantTransaction::begin(database, owner_id).await?;
     let (records, bytes): (i64, i64) = sqlx::query_as(
         "SELECT count(*), (coalesce(sum(b.size_bytes), 0) + (
             SELECT coalesce(sum(pg_column_size(v.context)), 0) FROM breadcrumb_versions v WHERE v.owner_id = $1))::bigint
@@ -320,30 +372,6 @@ async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Result<Usage> {
     .fetch_one(tx.connection())
     .await?;
     Ok(Usage { records, bytes })
-}
-
-/// Sets a tenant's own quotas.
-pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
-    let number = |most: Option<u64>| most.map(u64::cast_signed);
-    let mut tx = store.begin("BEGIN").await?;
-    let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")
-        .bind(owner_id)
-        .bind(number(quotas.max_records))
-        .bind(number(quotas.max_bytes))
-        .fetch_one(&mut *tx)
-        .await?;
-    if !is_there {
-        return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
-    }
-    tx.commit().await?;
-    let tenant = store.quotas.tenant(owner_id);
-    store.quotas.forget(owner_id);
-    if quotas.or(store.quotas.defaults) == TenantQuotas::default() {
-        // Waits for a count that began before the commit and would be stored after this.
-        let _turn = tenant.counting.lock().await;
-        store.quotas.note_count(owner_id, None);
-    }
-    Ok(())
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -10,10 +10,11 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::signing;
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::store::Inner;
+use crate::secrets::EnvelopeCipher;
 
 /// How many characters of an error are stored.
 const ERROR_CHARS: usize = 1000;
@@ -40,8 +41,12 @@ from_row! {
     }
 }
 
-pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>> {
-    let mut tx = store.begin("BEGIN").await?;
+pub(super) async fn take(
+    database: &Arc<Database>,
+    cipher: &EnvelopeCipher,
+    taking: &DeliveryClaimRequest,
+) -> Result<Vec<Delivery>> {
+    let mut tx = database.begin("BEGIN").await?;
     let due: Vec<(Uuid, Uuid)> = sqlx::query_as("SELECT tenant, webhook FROM webhooks_due($1, $2, $3)")
         .bind(taking.most as i64)
         .bind(taking.per_webhook as i32)
@@ -58,7 +63,7 @@ pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> R
             if most == 0 {
                 break;
             }
-            match take_of(store, *owner_id, *webhook, most, taking).await {
+            match take_of(database, cipher, *owner_id, *webhook, most, taking).await {
                 Ok(more) => taken.extend(more),
                 // Deliveries that are already claimed are under a lease and must be returned. A
                 // failure of one webhook must not stop the others.
@@ -74,14 +79,15 @@ pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> R
 }
 
 async fn take_of(
-    store: &Arc<Inner>,
+    database: &Arc<Database>,
+    cipher: &EnvelopeCipher,
     owner_id: Uuid,
     webhook: Uuid,
     most: usize,
     taking: &DeliveryClaimRequest,
 ) -> Result<Vec<Delivery>> {
     // A lease that a crash of the database loses costs one more attempt.
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     // Claimed deliveries are counted in the transaction that locked the webhook, so the statement
     // below sees what the previous transaction wrote.
     let hook: Option<Hook> = sqlx::query_as(
@@ -137,7 +143,7 @@ async fn take_of(
         let ids: Vec<Uuid> = hidden.iter().map(|row| row.id).collect();
         sqlx::query("DELETE FROM deliveries WHERE id = ANY($1)").bind(&ids).execute(tx.connection()).await?;
     }
-    let secret = signing::open(&mut tx, &store.cipher, hook.agent_id).await?;
+    let secret = signing::open(&mut tx, cipher, hook.agent_id).await?;
     tx.commit().await?;
     let delivery = |row: Taken| Delivery {
         id: row.id,
@@ -214,10 +220,10 @@ pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settl
     tx.commit().await
 }
 
-pub(super) async fn tidy(store: &Arc<Inner>, retention: &Retention) -> Result<usize> {
+pub(super) async fn tidy(database: &Arc<Database>, retention: &Retention) -> Result<usize> {
     let before = |age: Duration| Utc::now() - TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
     let (queued_before, dead_before) = (before(retention.waiting), before(retention.dead));
-    let mut tx = store.begin("BEGIN").await?;
+    let mut tx = database.begin("BEGIN").await?;
     let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_deliveries($1, $2, $3)")
         .bind(queued_before)
         .bind(dead_before)
@@ -228,7 +234,7 @@ pub(super) async fn tidy(store: &Arc<Inner>, retention: &Retention) -> Result<us
     let mut count = 0;
     for owner_id in tenants {
         loop {
-            let mut tx = TenantTransaction::begin(store, owner_id).await?;
+            let mut tx = TenantTransaction::begin(database, owner_id).await?;
             let given_up = sqlx::query(
                 "UPDATE deliveries SET state = 'dead', dead_at = now(), lease_until = NULL,
                     last_error = concat('it waited too long', '; the last attempt: ' || last_error)

@@ -1,21 +1,20 @@
 //! Creates deliveries from events: a follower, in the tenants that have had a webhook.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Event, EventNumber, Fuel, Matcher, OutOfFuel, Selector, StoreError};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{MOST_WAITING, MOST_WAITING_BYTES};
+use super::{MOST_WAITING, MOST_WAITING_BYTES, WebhookStore};
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 use crate::events::following::{CatchUpReason, EventHeader, Follower};
 use crate::events::selectors::SelectorMatch;
 use crate::rows::row::Context;
-use crate::store::Inner;
 
 /// The name of its cursors.
 pub(super) const FOLLOWER: &str = "webhooks";
@@ -29,7 +28,7 @@ const STEP_FUEL: u64 = 10_000_000;
 const ORDINARY_FUEL: u64 = 100_000;
 
 /// Queues webhook deliveries for events.
-pub(crate) struct WebhookFollower(pub(crate) Weak<Inner>);
+pub(crate) struct WebhookFollower(pub(crate) Arc<WebhookStore>);
 
 from_row! {
     struct Hook {
@@ -113,8 +112,7 @@ impl Follower for WebhookFollower {
     /// events at a time, so that one tenant's contents and selectors delay the others for a bounded
     /// time.
     async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<(Vec<NewDelivery>, usize)> {
-        let store = self.0.upgrade().ok_or_else(|| StoreError::Unavailable("the store is closing".into()))?;
-        let mut tx = TenantTransaction::begin(&store, owner_id).await?;
+        let mut tx = TenantTransaction::begin(&self.0.database, owner_id).await?;
         let hooks = hooks(&mut tx).await?;
         let Some(first_wanted) = hooks.hooks.iter().map(|hook| hook.after).min() else {
             return Ok((Vec::new(), events.len()));
@@ -151,9 +149,7 @@ impl Follower for WebhookFollower {
     }
 
     fn stepped(&self, _owner_id: Uuid) {
-        if let Some(store) = self.0.upgrade() {
-            store.deliveries_queued.notify_one();
-        }
+        self.0.deliveries_queued.notify_one();
     }
 }
 

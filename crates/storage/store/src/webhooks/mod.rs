@@ -17,12 +17,14 @@ use rcrt_breadcrumb::{
     DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, NewWebhook, Retention, Settlement, StoreError, WebhookInfo,
     WebhookSecret, Webhooks,
 };
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 pub(crate) use self::follower::WebhookFollower;
+use crate::database::Database;
 use crate::database::failure::{Result, retrying};
 use crate::database::transaction::TenantTransaction;
-use crate::store::Inner;
+use crate::secrets::EnvelopeCipher;
 
 /// The most queued deliveries of one webhook. Above it, the webhook is paused: its receiver does
 /// not keep up.
@@ -31,11 +33,20 @@ const MOST_WAITING: i64 = 10_000;
 const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
 
 /// The store's implementation of `Webhooks` and `Deliveries`.
-pub(crate) struct WebhookStore(pub(crate) Arc<Inner>);
+pub(crate) struct WebhookStore {
+    database: Arc<Database>,
+    cipher: Arc<EnvelopeCipher>,
+    /// Notified when deliveries may be queued.
+    deliveries_queued: Notify,
+}
 
 impl WebhookStore {
+    pub(crate) fn new(database: Arc<Database>, cipher: Arc<EnvelopeCipher>) -> Self {
+        Self { database, cipher, deliveries_queued: Notify::new() }
+    }
+
     async fn begin(&self, owner_id: Uuid) -> Result<TenantTransaction> {
-        TenantTransaction::begin(&self.0, owner_id).await
+        TenantTransaction::begin(&self.database, owner_id).await
     }
 }
 
@@ -68,7 +79,7 @@ impl Webhooks for WebhookStore {
         paused: bool,
     ) -> Result<WebhookInfo, StoreError> {
         let webhook = registering::pause(self.begin(owner_id).await?, agent_id, id, paused).await?;
-        self.0.deliveries_queued.notify_one();
+        self.deliveries_queued.notify_one();
         Ok(webhook)
     }
 
@@ -81,7 +92,7 @@ impl Webhooks for WebhookStore {
     ) -> Result<(), StoreError> {
         secret.check()?;
         let tx = self.begin(owner_id).await?;
-        Ok(signing::set(tx, &self.0.cipher, agent_id, by, &secret.secret).await?)
+        Ok(signing::set(tx, &self.cipher, agent_id, by, &secret.secret).await?)
     }
 
     async fn dead_letters(&self, owner_id: Uuid, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
@@ -90,7 +101,7 @@ impl Webhooks for WebhookStore {
 
     async fn retry_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError> {
         dead::retry(self.begin(owner_id).await?, id).await?;
-        self.0.deliveries_queued.notify_one();
+        self.deliveries_queued.notify_one();
         Ok(())
     }
 
@@ -106,7 +117,7 @@ impl Webhooks for WebhookStore {
 #[async_trait]
 impl Deliveries for WebhookStore {
     async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError> {
-        Ok(delivering::take(&self.0, taking).await?)
+        Ok(delivering::take(&self.database, &self.cipher, taking).await?)
     }
 
     async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError> {
@@ -114,10 +125,10 @@ impl Deliveries for WebhookStore {
     }
 
     async fn tidy(&self, retention: &Retention) -> Result<usize, StoreError> {
-        Ok(delivering::tidy(&self.0, retention).await?)
+        Ok(delivering::tidy(&self.database, retention).await?)
     }
 
     async fn queued(&self) {
-        self.0.deliveries_queued.notified().await;
+        self.deliveries_queued.notified().await;
     }
 }

@@ -17,17 +17,17 @@ use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::database::connections::Connection;
 use crate::database::failure::{Failure, Result, code};
 use crate::events::WrittenEvent;
-use crate::store::Inner;
+use crate::writing::Writer;
 
 /// The most attempts of a write, after conflicts with others and lost connections.
 const ATTEMPTS: usize = 6;
 
-pub(super) fn start(store: &Arc<Inner>) {
-    store.tasks.spawn(run(store.clone()));
+pub(super) fn start(store: &Arc<Writer>) {
+    store.database.tasks.spawn(run(store.clone()));
 }
 
 /// Runs until nothing is queued.
-async fn run(store: Arc<Inner>) {
+async fn run(store: Arc<Writer>) {
     while let Some((owner_id, batch)) = store.write_queue.next() {
         // Even after a panic, the tenant's writer must be released.
         let carried = AssertUnwindSafe(write_batch(&store, owner_id, batch)).catch_unwind();
@@ -50,11 +50,11 @@ async fn run(store: Arc<Inner>) {
     }
 }
 
-async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>) {
+async fn write_batch(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>) {
     if batch.is_empty() {
         return;
     }
-    let mut conn = match store.acquire().await {
+    let mut conn = match store.database.acquire().await {
         Ok(conn) => conn,
         Err(failure) => return fail(batch, failure),
     };
@@ -74,7 +74,7 @@ async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite
 }
 
 /// `is_doubtful`: the connection was lost, so it is unknown whether they were written.
-async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
+async fn one_by_one(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
     let mut rest = batch.into_iter();
     while let Some(write) = rest.next() {
         let written = write_alone(store, owner_id, &write.work, is_doubtful).await;
@@ -90,13 +90,14 @@ async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>
 }
 
 async fn write_alone(
-    store: &Arc<Inner>,
+    store: &Arc<Writer>,
     owner_id: Uuid,
     work: &WriteOp,
     mut is_doubtful: bool,
 ) -> Result<WriteReceipts> {
     for attempt in 1.. {
-        let mut conn = if is_doubtful { store.acquire_tested().await? } else { store.acquire().await? };
+        let mut conn =
+            if is_doubtful { store.database.acquire_tested().await? } else { store.database.acquire().await? };
         let result = try_once(&mut conn, owner_id, work, is_doubtful).await;
         conn.give_back_after(&result);
         match result.map_err(Failure::from) {
@@ -138,7 +139,7 @@ async fn try_once(
 }
 
 /// Subscribers are woken before the writers continue, so that a writer cannot be ahead of them.
-fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
+fn settle(store: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
     let is_followed = store.feeds.is_followed(owner_id);
     let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
     let mut replies = Vec::with_capacity(batch.len());

@@ -17,16 +17,49 @@ mod queue_notifier;
 mod rows;
 mod write;
 
+use std::sync::Arc;
+
 use rcrt_breadcrumb::NewBreadcrumb;
 use uuid::Uuid;
 
 pub(crate) use self::new_call::{CallStart, NewCall, check_response};
 pub(crate) use self::prepared::{IdempotencyKey, PreparedRecord};
-pub(crate) use self::queue::WriteQueue;
+use self::queue::WriteQueue;
 pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
+use crate::events::{Announcer, Feeds};
+use crate::rows::quotas::Quotas;
+
+/// Queues writes, and tells those who wait for what was written.
+pub(crate) struct Writer {
+    pub(crate) database: Arc<Database>,
+    pub(crate) quotas: Arc<Quotas>,
+    feeds: Arc<Feeds>,
+    announcer: Arc<Announcer>,
+    write_queue: WriteQueue,
+    pub(crate) queue_notifier: QueueNotifier,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        database: Arc<Database>,
+        quotas: Arc<Quotas>,
+        feeds: Arc<Feeds>,
+        announcer: Arc<Announcer>,
+    ) -> Self {
+        Self {
+            database,
+            quotas,
+            feeds,
+            announcer,
+            write_queue: WriteQueue::default(),
+            queue_notifier: QueueNotifier::default(),
+        }
+    }
+}
 
 /// Writes a record that the caller has validated and that is not a request, as part of a larger
 /// transaction.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::batch_writer;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::database::failure::Result;
-use crate::store::Inner;
+use crate::writing::Writer;
 
 /// The most batches of one tenant in progress. The second one is used only if the first is slow:
 /// one shared batch costs less than two parallel ones, and its events need no reading, because
@@ -175,9 +175,9 @@ impl Tenant {
     }
 }
 
-impl Inner {
+impl Writer {
     pub(super) fn max_writers(&self) -> usize {
-        (self.pool.options().get_max_connections() as usize / 4).max(1)
+        (self.database.max_connections() as usize / 4).max(1)
     }
 
     /// Writes durably, alone or together with other writes of the tenant. Once begun, the write

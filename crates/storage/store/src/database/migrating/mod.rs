@@ -18,8 +18,8 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlSafeStr as _};
 
-use crate::OpenError;
 use crate::database::failure;
+use crate::database::open_error::OpenError;
 
 /// The migrations of the repository's `migrations/`.
 pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {

@@ -12,7 +12,7 @@ use super::Follower;
 use super::step::{StepOutcome, step};
 use super::watch::Watch;
 use crate::database::failure::Result;
-use crate::store::Inner;
+use crate::events::EventStreams;
 
 /// How long other processes wait before they take over from one that crashed.
 const LEASE: Duration = Duration::from_secs(10);
@@ -22,24 +22,24 @@ const POLL: Duration = Duration::from_secs(1);
 const PEEK: Duration = Duration::from_millis(25);
 
 /// Until the store is closed.
-pub(crate) async fn run<F: Follower>(store: Arc<Inner>, follower: Arc<F>) {
+pub(crate) async fn run<F: Follower>(streams: Arc<EventStreams>, follower: Arc<F>) {
     let who = Uuid::new_v4();
-    let stop = store.stop.clone();
+    let stop = streams.database.stop.clone();
     // A step that is dropped early is rolled back.
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&store, &*follower, who) => {}
+        () = follow(&streams, &*follower, who) => {}
     }
-    if let Err(failure) = leave(&store, &*follower, who).await {
+    if let Err(failure) = leave(&streams, &*follower, who).await {
         tracing::debug!(error = %StoreError::from(failure), "a follower's lease was not released; it expires");
     }
 }
 
-async fn follow<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) {
-    let watch = store.feeds.watches.watch();
+async fn follow<F: Follower>(streams: &Arc<EventStreams>, follower: &F, who: Uuid) {
+    let watch = streams.feeds.watches.watch();
     let mut is_failing = false;
     loop {
-        let round = round(store, follower, who, &watch, &mut is_failing).await;
+        let round = round(streams, follower, who, &watch, &mut is_failing).await;
         match round {
             Ok(()) => {}
             Err(failure) => {
@@ -57,14 +57,14 @@ async fn follow<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) {
 
 /// From one check of the lease to the next.
 async fn round<F: Follower>(
-    store: &Arc<Inner>,
+    streams: &Arc<EventStreams>,
     follower: &F,
     who: Uuid,
     watch: &Watch,
     is_failing: &mut bool,
 ) -> Result<()> {
     let looked_at = Instant::now();
-    let turn = turn(store, follower, who).await?;
+    let turn = turn(streams, follower, who).await?;
     let Some(mut tenants) = turn else {
         watch.take();
         sleep(POLL).await;
@@ -79,7 +79,7 @@ async fn round<F: Follower>(
         // One page of each tenant at a time, so that no tenant waits for another's backlog.
         let mut is_waiting = false;
         for tenant in tenants.clone() {
-            match step(store, follower, tenant).await {
+            match step(&streams.database, follower, tenant).await {
                 Ok(StepOutcome::Done) => {
                     tenants.remove(&tenant);
                 }
@@ -119,8 +119,8 @@ async fn round<F: Follower>(
 }
 
 /// The tenants with something new, or `None` while another process holds the lease.
-async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Result<Option<HashSet<Uuid>>> {
-    let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
+async fn turn<F: Follower>(streams: &Arc<EventStreams>, follower: &F, who: Uuid) -> Result<Option<HashSet<Uuid>>> {
+    let mut tx = streams.database.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let rows: Vec<(bool, Option<Uuid>)> = sqlx::query_as("SELECT * FROM follow_events($1, $2, $3, $4)")
         .bind(follower.name())
         .bind(who)
@@ -135,8 +135,8 @@ async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Resul
     Ok(Some(rows.into_iter().filter_map(|(_, tenant)| tenant).collect()))
 }
 
-async fn leave<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Result<()> {
-    let mut tx = store.begin("BEGIN").await?;
+async fn leave<F: Follower>(streams: &Arc<EventStreams>, follower: &F, who: Uuid) -> Result<()> {
+    let mut tx = streams.database.begin("BEGIN").await?;
     sqlx::query("SELECT stop_following($1, $2)").bind(follower.name()).bind(who).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(())

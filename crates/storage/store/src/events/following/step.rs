@@ -5,10 +5,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{CatchUpReason, EventHeader, Follower};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::store::Inner;
 
 /// The most events of one step.
 const STEP: i64 = 256;
@@ -41,8 +41,8 @@ from_row! {
     }
 }
 
-pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id: Uuid) -> Result<StepOutcome> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+pub(super) async fn step<F: Follower>(database: &Arc<Database>, follower: &F, owner_id: Uuid) -> Result<StepOutcome> {
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     let place: Option<CursorRow> = sqlx::query_as(
         "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
          FROM event_cursors c LEFT JOIN pruned_events f ON f.owner_id = c.owner_id
@@ -86,7 +86,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     events.truncate(prepared_for.max(1));
     let Some(last) = events.last().map(|event| event.number) else { return Ok(after) };
     // A crash loses the work and the cursor together, or neither.
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     follower.take(&mut tx, &events, prepared).await?;
     // The last write: until here no lock is held that others wait for.
     let moved = sqlx::query(

@@ -176,7 +176,7 @@ async fn write(agent: &dyn Breadcrumbs, count: usize) {
 }
 
 fn follow(store: &Store, follower: &Arc<Noting>) -> tokio::task::JoinHandle<()> {
-    store.inner.tasks.spawn(run(store.inner.clone(), follower.clone()))
+    store.inner.database.tasks.spawn(run(store.inner.streams.clone(), follower.clone()))
 }
 
 async fn first_step_in(follower: &Noting, tenant: Uuid) {
@@ -244,7 +244,7 @@ async fn a_step_whose_cursor_was_moved_is_rolled_back() {
     let world = World::start().await;
     let (one, two) = (Noting::new(true), Noting::new(true));
     let at = |follower: &Arc<Noting>| {
-        let (store, follower, tenant) = (world.store.inner.clone(), follower.clone(), world.tenant);
+        let (store, follower, tenant) = (world.store.inner.database.clone(), follower.clone(), world.tenant);
         async move { super::step::step(&store, &*follower, tenant).await.unwrap() }
     };
     assert_eq!(at(&one).await, StepOutcome::More);
@@ -308,7 +308,7 @@ async fn a_follower_of_some_tenants_follows_only_there() {
     let follower = Noting::new(false);
     follow(&world.store, &follower);
     write(&*world.agent, 1).await;
-    let mut tx = TenantTransaction::begin(&world.store.inner, world.tenant).await.unwrap();
+    let mut tx = TenantTransaction::begin(&world.store.inner.database, world.tenant).await.unwrap();
     begin_at_present(&mut tx, NAME).await.unwrap();
     tx.commit().await.unwrap();
     write(&*writer, 1).await;

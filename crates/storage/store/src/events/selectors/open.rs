@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::VersionedSelectors;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::store::Inner;
+use crate::events::EventStreams;
 
 const LOOK: Duration = Duration::from_secs(5);
 /// The longest time from a change's first statement to its commit. Longer than any statement
@@ -59,10 +59,10 @@ impl AgentSelectors {
 
 impl OpenSelectors {
     /// Returns the selectors for a new stream.
-    pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<Arc<AgentSelectors>> {
+    pub(crate) async fn of(streams: &Arc<EventStreams>, owner_id: Uuid, agent: Uuid) -> Result<Arc<AgentSelectors>> {
         // Joins before it reads, so that a change during the read is not lost.
-        let selectors = store.selectors.join((owner_id, agent));
-        selectors.learn(&read(store, owner_id, agent).await?);
+        let selectors = streams.selectors.join((owner_id, agent));
+        selectors.learn(&read(streams, owner_id, agent).await?);
         Ok(selectors)
     }
 
@@ -94,31 +94,31 @@ impl OpenSelectors {
     }
 }
 
-async fn read(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<VersionedSelectors> {
-    super::read(&mut TenantTransaction::begin(store, owner_id).await?, agent).await
+async fn read(streams: &Arc<EventStreams>, owner_id: Uuid, agent: Uuid) -> Result<VersionedSelectors> {
+    super::read(&mut TenantTransaction::begin(&streams.database, owner_id).await?, agent).await
 }
 
 /// Reads what other processes changed, when notified and every few seconds, until the store is
 /// closed.
-pub(crate) async fn renew(store: Arc<Inner>) {
+pub(crate) async fn renew(streams: Arc<EventStreams>) {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
     loop {
         tokio::select! {
-            () = store.stop.cancelled() => return,
+            () = streams.database.stop.cancelled() => return,
             _ = looks.tick() => {}
-            () = store.announcer.told_of_selectors() => {}
+            () = streams.announcer.told_of_selectors() => {}
         }
-        if store.selectors.is_empty() {
+        if streams.selectors.is_empty() {
             // Streams that open from now on read the current state themselves.
             looked = Instant::now();
             continue;
         }
         let began = Instant::now();
-        let look = look(&store, looked.elapsed() + SLOWEST_CHANGE);
+        let look = look(&streams, looked.elapsed() + SLOWEST_CHANGE);
         let result = tokio::select! {
-            () = store.stop.cancelled() => return,
+            () = streams.database.stop.cancelled() => return,
             result = look => result,
         };
         match result {
@@ -130,17 +130,17 @@ pub(crate) async fn renew(store: Arc<Inner>) {
     }
 }
 
-async fn look(store: &Arc<Inner>, within: Duration) -> Result<()> {
+async fn look(streams: &Arc<EventStreams>, within: Duration) -> Result<()> {
     let changed: Vec<AgentId> = {
-        let mut tx = store.begin("BEGIN").await?;
+        let mut tx = streams.database.begin("BEGIN").await?;
         sqlx::query_as("SELECT owner_id, agent_id FROM selectors_changed_within($1)")
             .bind(within.as_secs_f64())
             .fetch_all(&mut *tx)
             .await?
     };
     for id in changed {
-        if let Some(open) = store.selectors.opened(id) {
-            open.learn(&read(store, id.0, id.1).await?);
+        if let Some(open) = streams.selectors.opened(id) {
+            open.learn(&read(streams, id.0, id.1).await?);
         }
     }
     Ok(())

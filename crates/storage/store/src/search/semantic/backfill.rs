@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::follower::queue;
 use super::{NOT_EMBEDDED, SemanticSearch};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::store::Inner;
 
 /// How many records one step queues, and how many can be queued when the next step starts.
 const STEP: i64 = 500;
@@ -26,8 +26,8 @@ from_row! {
 
 /// Queues the next records of the tenant, the newest first. Returns whether the backfill continues.
 /// Changes in the meantime arrive as events.
-pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, owner_id: Uuid) -> Result<bool> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+pub(super) async fn step(database: &Arc<Database>, semantic_search: &SemanticSearch, owner_id: Uuid) -> Result<bool> {
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     let backfill: Option<Backfill> =
         sqlx::query_as("SELECT model, at, breadcrumb_id FROM embedding_backfills WHERE NOT is_done")
             .fetch_optional(tx.connection())

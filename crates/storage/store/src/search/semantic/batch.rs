@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::nearest::literal;
 use super::{NOT_EMBEDDED, follower, text};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
 use crate::rows::row::{Context, read_sensitivity};
-use crate::store::Inner;
 
 /// If a record's context has more bytes, only title, description and tags are embedded, so that
 /// megabytes are not read for a few words.
@@ -50,19 +50,19 @@ struct Wanted {
 type Claimed = (Uuid, i64);
 
 pub(super) async fn embed(
-    store: &Arc<Inner>,
+    database: &Arc<Database>,
     embedder: &dyn Embedder,
     owner_id: Uuid,
     model: i32,
 ) -> Result<BatchOutcome> {
-    let claimed = claim(store, owner_id, embedder.max_batch()).await?;
+    let claimed = claim(database, owner_id, embedder.max_batch()).await?;
     if claimed.is_empty() {
         return Ok(BatchOutcome::Nothing);
     }
     let ids: Vec<Uuid> = claimed.iter().map(|(id, _)| *id).collect();
     let mut gone: Vec<Uuid> = ids.clone();
     let mut wanted = Vec::new();
-    for record in read(store, owner_id, model, &ids).await? {
+    for record in read(database, owner_id, model, &ids).await? {
         if !text::may_embed(read_sensitivity(&record.sensitivity), embedder.is_local()) {
             continue;
         }
@@ -77,18 +77,18 @@ pub(super) async fn embed(
     let vectors = match vectors(embedder, &wanted).await {
         Ok(vectors) => vectors,
         Err(error) => {
-            give_back(store, owner_id, &ids).await?;
+            give_back(database, owner_id, &ids).await?;
             return Ok(BatchOutcome::Failed(error));
         }
     };
     let kept = wanted.iter().zip(&vectors).filter_map(|(wanted, vector)| Some((wanted, vector.as_deref()?)));
-    keep(store, owner_id, model, &claimed, &gone, &kept.collect::<Vec<_>>()).await?;
+    keep(database, owner_id, model, &claimed, &gone, &kept.collect::<Vec<_>>()).await?;
     Ok(BatchOutcome::Done)
 }
 
 /// Claims the next records for two minutes.
-async fn claim(store: &Arc<Inner>, owner_id: Uuid, most: usize) -> Result<Vec<Claimed>> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+async fn claim(database: &Arc<Database>, owner_id: Uuid, most: usize) -> Result<Vec<Claimed>> {
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     let claimed = sqlx::query_as(
         "UPDATE embedding_queue SET not_before = now() + interval '2 minutes'
          WHERE ctid = ANY (ARRAY(
@@ -103,8 +103,8 @@ async fn claim(store: &Arc<Inner>, owner_id: Uuid, most: usize) -> Result<Vec<Cl
     Ok(claimed)
 }
 
-async fn read(store: &Arc<Inner>, owner_id: Uuid, model: i32, ids: &[Uuid]) -> Result<Vec<Record>> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+async fn read(database: &Arc<Database>, owner_id: Uuid, model: i32, ids: &[Uuid]) -> Result<Vec<Record>> {
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     Ok(sqlx::query_as(
         "SELECT b.id, b.version, b.title, b.description, b.tags, b.sensitivity,
             CASE WHEN b.size_bytes <= $3 THEN b.context END AS context, e.checksum
@@ -148,8 +148,8 @@ async fn vectors(embedder: &dyn Embedder, wanted: &[Wanted]) -> Result<Vec<Optio
     }
 }
 
-async fn give_back(store: &Arc<Inner>, owner_id: Uuid, ids: &[Uuid]) -> Result<()> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+async fn give_back(database: &Arc<Database>, owner_id: Uuid, ids: &[Uuid]) -> Result<()> {
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     sqlx::query(
         "UPDATE embedding_queue SET not_before = now() WHERE owner_id = current_tenant() AND breadcrumb_id = ANY($1)",
     )
@@ -162,14 +162,14 @@ async fn give_back(store: &Arc<Inner>, owner_id: Uuid, ids: &[Uuid]) -> Result<(
 /// Stores the vectors of records that are unchanged since they were read. A record that changed
 /// meanwhile is still in the queue.
 async fn keep(
-    store: &Arc<Inner>,
+    database: &Arc<Database>,
     owner_id: Uuid,
     model: i32,
     claimed: &[Claimed],
     gone: &[Uuid],
     kept: &[(&Wanted, &[f32])],
 ) -> Result<()> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+    let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     if !gone.is_empty() {
         follower::forget(&mut tx, gone).await?;
     }

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::batch::{self, BatchOutcome};
 use super::state::EmbeddingState;
 use super::{SemanticSearch, backfill, index};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::store::Inner;
 
 /// The poll interval without a wake-up.
 const POLL: Duration = Duration::from_secs(5);
@@ -26,17 +26,17 @@ const MAX_PREPARE_PAUSE: Duration = Duration::from_mins(10);
 
 /// Runs until the store is closed. `admin`: connects as the owner of the tables, to build the
 /// index.
-pub(crate) async fn run(store: Arc<Inner>, semantic_search: Arc<SemanticSearch>, admin: PgConnectOptions) {
-    let stop = store.stop.clone();
+pub(crate) async fn run(database: Arc<Database>, semantic_search: Arc<SemanticSearch>, admin: PgConnectOptions) {
+    let stop = database.stop.clone();
     tokio::select! {
         () = stop.cancelled() => {}
-        () = work(&store, &semantic_search, &admin) => {}
+        () = work(&database, &semantic_search, &admin) => {}
     }
 }
 
-async fn work(store: &Arc<Inner>, semantic_search: &SemanticSearch, admin: &PgConnectOptions) {
+async fn work(database: &Arc<Database>, semantic_search: &SemanticSearch, admin: &PgConnectOptions) {
     let model = prepare(semantic_search).await;
-    let mut worker = Worker { store, semantic_search, model, trouble: None, pause: PAUSE };
+    let mut worker = Worker { database, semantic_search, model, trouble: None, pause: PAUSE };
     loop {
         match worker.round(admin).await {
             Ok(()) => {}
@@ -71,7 +71,7 @@ async fn prepare(semantic_search: &SemanticSearch) -> EmbeddingModel {
 }
 
 struct Worker<'w> {
-    store: &'w Arc<Inner>,
+    database: &'w Arc<Database>,
     semantic_search: &'w SemanticSearch,
     model: EmbeddingModel,
     trouble: Option<String>,
@@ -115,7 +115,7 @@ impl Worker<'_> {
 
     /// The database's number of the model. `None` while another model is current.
     async fn number(&mut self) -> Result<Option<i32>> {
-        let mut tx = self.store.begin("BEGIN").await?;
+        let mut tx = self.database.begin("BEGIN").await?;
         let known = *self.semantic_search.model.borrow();
         if let Some(number) = known {
             let (current, name): (i32, String) =
@@ -144,14 +144,14 @@ impl Worker<'_> {
     }
 
     async fn tenants(&self) -> Result<Vec<Uuid>> {
-        let mut tx = self.store.begin("BEGIN").await?;
+        let mut tx = self.database.begin("BEGIN").await?;
         Ok(sqlx::query_scalar("SELECT tenants_to_embed()").fetch_all(&mut *tx).await?)
     }
 
     /// Embeds one batch of the tenant, and takes a step of its backfill if the queue is short.
     /// Returns whether there was work.
     async fn tenant(&mut self, owner_id: Uuid, number: i32) -> Result<bool> {
-        let outcome = batch::embed(self.store, &*self.semantic_search.options.embedder, owner_id, number).await?;
+        let outcome = batch::embed(self.database, &*self.semantic_search.options.embedder, owner_id, number).await?;
         match outcome {
             BatchOutcome::Nothing => {}
             BatchOutcome::Done => {
@@ -167,10 +167,10 @@ impl Worker<'_> {
                 return Ok(true);
             }
         }
-        let mut tx = TenantTransaction::begin_with(self.store, owner_id, Durability::AsyncCommit).await?;
+        let mut tx = TenantTransaction::begin_with(self.database, owner_id, Durability::AsyncCommit).await?;
         let has_room = backfill::has_room(&mut tx).await?;
         drop(tx);
-        let has_more = has_room && backfill::step(self.store, self.semantic_search, owner_id).await?;
+        let has_more = has_room && backfill::step(self.database, self.semantic_search, owner_id).await?;
         Ok(matches!(outcome, BatchOutcome::Done) || has_more)
     }
 
@@ -182,7 +182,7 @@ impl Worker<'_> {
     }
 
     async fn update_state(&self, number: i32) -> Result<Counts> {
-        let mut tx = self.store.begin("BEGIN").await?;
+        let mut tx = self.database.begin("BEGIN").await?;
         let counts: Counts = sqlx::query_as("SELECT * FROM embedding_state($1, $2)")
             .bind(number)
             .bind(i32::try_from(self.semantic_search.options.exact_up_to).unwrap_or(i32::MAX).saturating_add(1))

@@ -1,0 +1,176 @@
+//! The database as all work of the store shares it: its connections, the tasks that use them, and
+//! who is notified of a commit.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, PgPool, Postgres, Transaction};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::commit::CommitListener;
+use super::connections::{Connection, IdleConnections};
+use super::failure::{self, Result, is_unreachable};
+use super::open_error::OpenError;
+
+/// How long a caller waits for a free connection until it gets `Unavailable`.
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+const CLOSING: Duration = Duration::from_secs(10);
+
+pub(crate) struct Database {
+    pool: PgPool,
+    pub(super) idle_connections: IdleConnections,
+    pub(super) commit_listeners: Vec<Arc<dyn CommitListener>>,
+    /// All tasks of the store. They end when [`Self::stop`] is cancelled.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Database {
+    /// Connects as the role `rcrt_app`. `is_login_checked`: the login must be unprivileged too.
+    pub(crate) async fn connect(
+        app: PgConnectOptions,
+        max_connections: u32,
+        is_login_checked: bool,
+        commit_listeners: Vec<Arc<dyn CommitListener>>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let pool = pool(app, max_connections).await?;
+        check_role(&pool, is_login_checked).await?;
+        Ok(Arc::new(Self {
+            pool,
+            idle_connections: IdleConnections::default(),
+            commit_listeners,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    /// Begins a transaction with this statement. Connections are not tested before use, because
+    /// that would cost a round trip each time. After the database was restarted, each pooled
+    /// connection fails once here and is discarded.
+    pub(crate) async fn begin(&self, statement: &str) -> Result<Transaction<'static, Postgres>> {
+        let mut dead = 0;
+        loop {
+            match self.pool.begin_with(AssertSqlSafe(statement)).await {
+                Err(error)
+                    if is_unreachable(&error)
+                        && !matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
+                        && dead < self.pool.options().get_max_connections() =>
+                {
+                    dead += 1;
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    pub(crate) fn max_connections(&self) -> u32 {
+        self.pool.options().get_max_connections()
+    }
+
+    /// At most half of the connections, so that other work has the rest.
+    pub(super) fn max_idle_connections(&self) -> usize {
+        (self.max_connections() as usize / 2).max(1)
+    }
+
+    /// Returns a connection that may be dead.
+    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Connection> {
+        match self.idle_connections.take() {
+            Some(connection) => Ok(Connection { connection, database: self.clone() }),
+            None => self.acquire_tested().await,
+        }
+    }
+
+    /// Returns a connection that has just responded and is in no transaction.
+    pub(crate) async fn acquire_tested(self: &Arc<Self>) -> Result<Connection> {
+        let mut dead = 0;
+        loop {
+            let mut connection = Box::pin(self.pool.acquire()).await?;
+            // A ping is not enough. If a future that sends a BEGIN is dropped before the reply,
+            // sqlx does not record the transaction and the pool keeps it open. Statements on this
+            // connection rely on autocommit, which has no effect in an open transaction.
+            let ended = async { sqlx::Connection::begin(&mut *connection).await?.rollback().await }.await;
+            match ended {
+                Ok(()) => return Ok(Connection { connection, database: self.clone() }),
+                Err(error) if is_unreachable(&error) && dead < self.max_connections() => {
+                    connection.close_on_drop();
+                    dead += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Returns connections to the pool that were not used for a while.
+    pub(crate) fn release_unused(&self) {
+        self.idle_connections.release_unused();
+    }
+
+    pub(crate) fn release_all(&self) {
+        self.idle_connections.release_all();
+    }
+
+    /// Stops the tasks, then closes the connections as they become free. Waits up to 10 seconds for
+    /// the tasks, and up to 10 more for the connections. What is left then ends with the process.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if timeout(CLOSING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("closed the store while its tasks were running");
+        }
+        self.release_all();
+        if timeout(CLOSING, self.pool.close()).await.is_err() {
+            tracing::warn!("closed the store while its connections were in use");
+        }
+    }
+}
+
+pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> {
+    let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?.application_name("rcrt").options([
+        // Compiling short statements costs more than it saves.
+        ("jit", "off"),
+        // A hung transaction would hold back new events from every subscriber.
+        ("idle_in_transaction_session_timeout", "30s"),
+        ("statement_timeout", "60s"),
+    ]);
+    Ok(options.log_statements(tracing::log::LevelFilter::Off))
+}
+
+async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
+    PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(Duration::from_mins(10))
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                sqlx::query("SET ROLE rcrt_app").execute(connection).await?;
+                Ok(())
+            })
+        })
+        .connect_with(app)
+        .await
+        .map_err(|source| match failure::code(&source).as_deref() {
+            Some("42501") => OpenError::NoRight { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source },
+            _ => OpenError::Unreachable(source),
+        })
+}
+
+/// A connection can return to the role that it logged in as. If the operator named that role, it
+/// must be unprivileged too.
+async fn check_role(pool: &PgPool, also_the_login: bool) -> Result<(), OpenError> {
+    let is_ordinary: bool = sqlx::query_scalar(
+        "SELECT bool_and(NOT (r.rolsuper OR r.rolbypassrls)
+            AND NOT EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p')))
+         FROM pg_roles r WHERE r.rolname = current_user OR ($1 AND r.rolname = session_user)",
+    )
+    .bind(also_the_login)
+    .fetch_one(pool)
+    .await
+    .map_err(OpenError::Database)?;
+    if is_ordinary { Ok(()) } else { Err(OpenError::RoleTooStrong) }
+}
