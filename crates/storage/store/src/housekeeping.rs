@@ -34,8 +34,8 @@ impl Store {
 
     /// Writes the response to every queued request that is past its deadline, in all tenants.
     /// Returns how many. The store does so every second.
-    pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
-        Ok(answer_overdue(&self.inner.database).await?)
+    pub async fn time_out_overdue(&self) -> Result<usize, StoreError> {
+        Ok(time_out_overdue(&self.inner.database).await?)
     }
 
     /// Deletes every expired record, in all tenants. Returns how many. The store does so every
@@ -83,7 +83,7 @@ async fn tend(store: &Inner, sweeps: bool) {
                 return Ok::<_, crate::database::failure::Failure>(());
             }
             rescue(database).await?;
-            answer_overdue(database).await?;
+            time_out_overdue(database).await?;
             let expired = expire(database, EXPIRING).await;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
@@ -121,11 +121,11 @@ async fn rescue(database: &Arc<Database>) -> Result<usize> {
     Ok(count)
 }
 
-async fn answer_overdue(database: &Arc<Database>) -> Result<usize> {
+async fn time_out_overdue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(database, "SELECT tenants_with_passed_deadlines()").await? {
         loop {
-            match calls::answer_overdue(TenantTransaction::begin(database, tenant).await?).await? {
+            match calls::time_out_overdue(TenantTransaction::begin(database, tenant).await?).await? {
                 0 => break,
                 some => count += some,
             }
@@ -158,7 +158,7 @@ async fn prune(store: &Inner) -> Result<usize> {
     let database = &store.database;
     store.quotas.forget_deleted_elsewhere(database).await?;
     let mut count = 0;
-    let before = Utc::now() - prune::EVENTS_KEPT;
+    let before = Utc::now() - prune::EVENT_RETENTION;
     for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
         loop {
             match prune::events(TenantTransaction::begin(database, tenant).await?, before).await? {
@@ -171,7 +171,7 @@ async fn prune(store: &Inner) -> Result<usize> {
         count += tokens::forget_expired(TenantTransaction::begin(database, tenant).await?).await?;
     }
     count += egress_log::prune(database, Utc::now() - store.egress_retention, egress_log::MOST_ENTRIES).await?;
-    let before = Utc::now() - prune::KEYS_KEPT;
+    let before = Utc::now() - prune::KEY_RETENTION;
     for tenant in tenants_before(database, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
         loop {
             match prune::keys(TenantTransaction::begin(database, tenant).await?, before).await? {

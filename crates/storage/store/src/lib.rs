@@ -8,8 +8,10 @@
 //! This crate deliberately does not know HTTP, tools' definitions, or what runs tools. It does not
 //! check roles: the server decides who can call what. The caller provides the Postgres.
 //!
-//! Begin with `tenant_store.rs` (each operation of an agent), `database/transaction.rs`,
-//! `records/mod.rs`, and `calls/mod.rs` (the queue).
+//! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part is
+//! a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
+//! `records`, `search`, `webhooks`, `transfer`. A folder imports only itself and those before it in
+//! this list, which `tests/it/groups.rs` checks.
 
 mod calls;
 mod database;
@@ -38,7 +40,7 @@ pub use search::semantic::{EmbeddingOptions, EmbeddingState};
 pub use secrets::{Rewrapped, SecretsKey, SecretsKeys, rewrap_secrets, secrets_by_key};
 pub use store::Store;
 pub use transfer::restoring::{
-    BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, delete_unreadable_secrets,
+    BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, continue_event_numbers, delete_unreadable_secrets,
     empty_for_restore, has_restored_owner, is_empty,
 };
 pub use transfer::{Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines};

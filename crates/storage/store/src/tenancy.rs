@@ -219,7 +219,7 @@ impl Tenancy for Store {
     }
 
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
-        Ok(expiry::run(&self.inner.database, owner_id, expiry::BY_HAND, true).await?)
+        Ok(expiry::run(&self.inner.database, owner_id, expiry::MANUAL_RUN_LIMIT, true).await?)
     }
 
     fn webhooks(&self) -> Arc<dyn Webhooks> {

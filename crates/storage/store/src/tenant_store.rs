@@ -94,11 +94,11 @@ impl TenantStore {
     /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
     /// and only in its own tenant.
     fn shared_with(&self) -> Option<Uuid> {
-        (!self.actor.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+        (!self.actor.is_plain_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
     }
 
     fn context_reader(&self) -> Reader {
-        Reader { tenant: self.owner_id, is_runner: self.actor.is_mere_runner() }
+        Reader { tenant: self.owner_id, is_runner: self.actor.is_plain_runner() }
     }
 
     /// A request that the agent cannot see does not exist for it, even if the queue has it.

@@ -197,7 +197,7 @@ impl Restore {
         progress.step("Migrating the database");
         let options: PgConnectOptions = url.parse().context("the database URL is not valid")?;
         Box::pin(rcrt_store::migrate(&options, &rcrt_store::MIGRATOR, &|step| progress.step(step))).await?;
-        rcrt_store::count_events_on(&url, backup.manifest.event_horizon.max(counted)).await?;
+        rcrt_store::continue_event_numbers(&url, backup.manifest.event_horizon.max(counted)).await?;
         if self.lose_secrets {
             rcrt_store::delete_unreadable_secrets(&url, keys).await?;
         }

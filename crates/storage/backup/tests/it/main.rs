@@ -10,7 +10,7 @@ use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, NewAgent, NewBreadcrumb, NewSecret, Profile, Role, StoreError,
     Tenancy, hex,
 };
-use rcrt_store::{SecretsKey, Store, StoreOptions, backup_facts, count_events_on, empty_for_restore};
+use rcrt_store::{SecretsKey, Store, StoreOptions, backup_facts, continue_event_numbers, empty_for_restore};
 use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -94,7 +94,7 @@ async fn restore(path: &Path) -> TestDatabase {
     let fresh = TestDatabase::empty().await;
     let fresh = TestDatabase { admin_url: empty_for_restore(&fresh.admin_url, true).await.unwrap(), ..fresh };
     rcrt_backup::load(&backup, &at(&fresh).await).await.unwrap();
-    count_events_on(&fresh.admin_url, backup.manifest.event_horizon).await.unwrap();
+    continue_event_numbers(&fresh.admin_url, backup.manifest.event_horizon).await.unwrap();
     fresh
 }
 
@@ -379,7 +379,7 @@ async fn a_backup_runs_nothing_as_superuser() {
     let fresh = TestDatabase::empty().await;
     let url = empty_for_restore(&fresh.admin_url, true).await.unwrap();
     rcrt_backup::load(&backup, &Database { url: url.clone(), ..at(&fresh).await }).await.unwrap();
-    count_events_on(&url, 1).await.unwrap_err();
+    continue_event_numbers(&url, 1).await.unwrap_err();
     assert!(!hostile.exists());
     let mut connection = PgConnection::connect(&url).await.unwrap();
     let (is_superuser, owners): (bool, Vec<String>) = sqlx::query_as(

@@ -39,11 +39,11 @@ pub(crate) async fn claim(
     let mut conn = database.acquire().await?;
     let mut rows = ask(conn.connection(), owner_id, claim).await;
     if rows.as_ref().is_err_and(is_unreachable) {
-        conn.give_back_after(&rows);
+        conn.return_after(&rows);
         conn = database.acquire_tested().await?;
         rows = ask(conn.connection(), owner_id, claim).await;
     }
-    conn.give_back_after(&rows);
+    conn.return_after(&rows);
     let rows = rows?;
     if !rows.is_empty() {
         feeds.wake_waiting(owner_id);

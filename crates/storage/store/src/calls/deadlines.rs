@@ -14,7 +14,7 @@ pub(super) const NOT_RUN: &str = "before the tool ran";
 /// Responds with `Timeout` to queued requests that are past their deadline. Returns how many: at
 /// most a batch, so call it again until it returns 0. The runner of a running call enforces its
 /// deadline.
-pub(crate) async fn answer_overdue(mut tx: TenantTransaction) -> Result<usize> {
+pub(crate) async fn time_out_overdue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
         call_columns!(),

@@ -15,7 +15,7 @@ mod store_response;
 pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
 pub(crate) use self::complete::complete;
-pub(crate) use self::deadlines::answer_overdue;
+pub(crate) use self::deadlines::time_out_overdue;
 pub(crate) use self::lease::{heartbeat, release, start};
 pub(crate) use self::queued::find;
 pub(crate) use self::rescue::rescue;

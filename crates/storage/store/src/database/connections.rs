@@ -60,7 +60,7 @@ impl Connection {
     }
 
     /// Call this after a statement that may have lost the connection.
-    pub(crate) fn give_back_after<T>(mut self, result: &Result<T, sqlx::Error>) {
+    pub(crate) fn return_after<T>(mut self, result: &Result<T, sqlx::Error>) {
         if result.as_ref().is_err_and(is_unreachable) {
             self.connection.close_on_drop();
         } else {

@@ -17,7 +17,7 @@ pub enum OpenError {
     )]
     NoPgvector,
     #[error("the database user cannot {what}: {source}")]
-    NoRight { what: &'static str, source: sqlx::Error },
+    MissingPrivilege { what: &'static str, source: sqlx::Error },
     #[error(
         "the database has migration {0}, which this program does not know: it was migrated by a newer version, or \
          created by a development version from before the first release. Such a database must be created again"
@@ -26,7 +26,7 @@ pub enum OpenError {
     #[error("migration {version} failed: {source}")]
     Migration { version: i64, source: sqlx::Error },
     #[error("migration {version} did not get the locks it needs, because a long transaction holds them: {source}")]
-    HeldUp { version: i64, source: sqlx::Error },
+    LocksUnavailable { version: i64, source: sqlx::Error },
     #[error("the migrations cannot be applied: {0}")]
     Migrations(#[source] MigrateError),
     #[error(

@@ -155,7 +155,9 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
         .connect_with(app)
         .await
         .map_err(|source| match failure::code(&source).as_deref() {
-            Some("42501") => OpenError::NoRight { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source },
+            Some("42501") => {
+                OpenError::MissingPrivilege { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source }
+            }
             _ => OpenError::Unreachable(source),
         })
 }

@@ -58,7 +58,7 @@ impl Announcer {
     }
 
     /// Returns when another process announced a change of selectors, or may have done so.
-    pub(crate) async fn told_of_selectors(&self) {
+    pub(crate) async fn selectors_changed(&self) {
         self.selectors.notified().await;
     }
 

@@ -103,7 +103,7 @@ impl Subscriber {
 impl Feeds {
     /// This tenant may have new events.
     pub(crate) fn wake(&self, owner_id: Uuid) {
-        self.watches.tell(owner_id);
+        self.watches.notify(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             feed.wake.notify_one();
         }
@@ -125,8 +125,8 @@ impl Feeds {
     /// Hands out new events of this tenant, in the order of their numbers. `before`: the tenant's
     /// newest event before them, if no other event can come between. A subscriber that has that
     /// event gets these at once, without a read.
-    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
-        self.watches.tell(owner_id);
+    pub(crate) fn publish(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
+        self.watches.notify(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             let mut state = locked(&feed.state);
             let events = match before {

@@ -70,11 +70,11 @@ pub(super) async fn read(
     let mut conn = database.acquire().await?;
     let mut rows = ask(conn.connection(), owner_id, after, &known).await;
     if rows.as_ref().is_err_and(is_unreachable) {
-        conn.give_back_after(&rows);
+        conn.return_after(&rows);
         conn = database.acquire_tested().await?;
         rows = ask(conn.connection(), owner_id, after, &known).await;
     }
-    conn.give_back_after(&rows);
+    conn.return_after(&rows);
     let mut rows = rows?;
     if rows.iter().any(|row| row.owner_id != owner_id) {
         fill_shared(database, owner_id, &mut rows).await?;
@@ -98,11 +98,11 @@ pub(super) async fn forgotten(database: &Arc<Database>, owner_id: Uuid) -> Resul
     let mut conn = database.acquire().await?;
     let mut number = ask_forgotten(conn.connection(), owner_id).await;
     if number.as_ref().is_err_and(is_unreachable) {
-        conn.give_back_after(&number);
+        conn.return_after(&number);
         conn = database.acquire_tested().await?;
         number = ask_forgotten(conn.connection(), owner_id).await;
     }
-    conn.give_back_after(&number);
+    conn.return_after(&number);
     Ok(number?)
 }
 
@@ -181,7 +181,11 @@ pub(super) async fn is_granted(database: &Arc<Database>, rights: SubscriberRight
 
 /// Whether the subscriber can get this response by its request id: it wrote the request, is a
 /// curator or runner, or has a grant.
-pub(super) async fn takes_response(database: &Arc<Database>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+pub(super) async fn can_get_response(
+    database: &Arc<Database>,
+    rights: SubscriberRights,
+    event: &Event,
+) -> Result<bool> {
     let mut tx = TenantTransaction::begin(database, rights.tenant).await?;
     Ok(sqlx::query_scalar("SELECT may_hear_response($1, $2)")
         .bind(rights.agent())

@@ -68,7 +68,7 @@ enum Question {
     /// Does a grant still let the subscriber see the record?
     IsGranted,
     /// Can the subscriber get this response by its request id?
-    TakesResponse,
+    CanGetResponse,
 }
 
 struct Subscription {
@@ -184,7 +184,7 @@ impl Subscription {
         }
         let is_granted = access == EventAccess::Allowed || self.ask(sized, Question::IsGranted).await?;
         let is_for_asker = selector_match == SelectorMatch::RequesterOnly && !self.rights.sees_all();
-        Ok(is_granted && (!is_for_asker || self.ask(sized, Question::TakesResponse).await?))
+        Ok(is_granted && (!is_for_asker || self.ask(sized, Question::CanGetResponse).await?))
     }
 
     /// Queries the database about one event until it responds.
@@ -194,7 +194,7 @@ impl Subscription {
             let asking = async move {
                 match question {
                     Question::IsGranted => page::is_granted(&database, rights, &event.event).await,
-                    Question::TakesResponse => page::takes_response(&database, rights, &event.event).await,
+                    Question::CanGetResponse => page::can_get_response(&database, rights, &event.event).await,
                 }
             };
             match self.streams.database.tasks.spawn(asking).await {

@@ -50,7 +50,7 @@ pub(super) enum EventAccess {
 
 impl SubscriberRights {
     pub(crate) fn new(tenant: Uuid, actor: Actor, sees_all: bool) -> Self {
-        Self { tenant, agent: actor.on_behalf_of, sees_all, sees_other_tenants: !actor.is_mere_runner() }
+        Self { tenant, agent: actor.on_behalf_of, sees_all, sees_other_tenants: !actor.is_plain_runner() }
     }
 
     pub(super) fn access_to(&self, visibility: &EventVisibility) -> EventAccess {

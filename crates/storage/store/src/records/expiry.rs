@@ -20,7 +20,7 @@ use crate::records;
 /// Records that one transaction deletes. Each writes up to two events.
 const BATCH: i64 = 100;
 /// The longest duration of a run that a caller requested.
-pub(crate) const BY_HAND: Duration = Duration::from_secs(20);
+pub(crate) const MANUAL_RUN_LIMIT: Duration = Duration::from_secs(20);
 
 from_row! {
     struct EndedRow {

@@ -15,7 +15,7 @@ pub(crate) fn check(key: &str) -> Result<(), Violations> {
 }
 
 /// The record that the first create with this key wrote, if it had the same content.
-pub(crate) async fn first_answer(
+pub(crate) async fn first_result(
     tx: &mut TenantTransaction,
     agent: Uuid,
     key: &str,

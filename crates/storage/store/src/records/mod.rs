@@ -48,7 +48,7 @@ pub(crate) async fn create(
     idempotency_key: Option<&str>,
     how: NewRecord,
 ) -> Result<(Created, Option<Claim>)> {
-    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    actor.refuse_runner_records(record.schema_name.as_deref())?;
     let id = match &how {
         NewRecord::Plain => Uuid::now_v7(),
         NewRecord::Claimed(ClaimTerms { id, .. }) | NewRecord::Answered(AnsweredTerms { id, .. }) => *id,
@@ -65,7 +65,7 @@ pub(crate) async fn create(
             // A repeated create needs no quota: its record already exists.
             let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
             let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
-            let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
+            let first = idempotency::first_result(&mut tx, creator, key, fingerprint).await;
             let id = first.map_err(|_| refused)?;
             return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
         }
@@ -76,7 +76,7 @@ pub(crate) async fn create(
         && let Some((key, fingerprint)) = again
     {
         let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
-        let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
+        let id = idempotency::first_result(&mut tx, creator, &key, &fingerprint).await?;
         return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
     }
     quota.keep();
@@ -120,7 +120,7 @@ async fn reserve_quota_for(
     record: &PreparedRecord,
 ) -> Result<QuotaReservation, StoreError> {
     let (records, bytes) = (1, record.size_bytes);
-    if actor.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
+    if actor.is_plain_runner() && is_about_tools(record.record.schema_name.as_deref()) {
         return Ok(writer.quotas.reserve_unchecked(owner_id, records, bytes));
     }
     writer.quotas.load(&writer.database, owner_id).await?;
@@ -184,7 +184,7 @@ pub(crate) async fn update(
 ) -> Result<Breadcrumb> {
     let record = get_to_change(&mut tx, id).await?;
     refuse_response(record.schema_name.as_deref())?;
-    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    actor.refuse_runner_records(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
     if !actor.is_curator {
         secrets::refuse_change_by_others(&mut tx, id).await?;
@@ -197,7 +197,7 @@ pub(crate) async fn update(
     actor.mark_tool(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
-    actor.refuse_what_runners_keep(next.schema_name.as_deref())?;
+    actor.refuse_runner_records(next.schema_name.as_deref())?;
     refuse_request_changes(&record, &next)?;
     actor.refuse_to_open(&record, &next)?;
     if tx.is_guest() {
@@ -207,7 +207,7 @@ pub(crate) async fn update(
         let why = "only an agent that can delete the record can change its ttl; this grant allows only updates";
         return Err(StoreError::Forbidden(why.into()).into());
     }
-    let is_free = actor.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
+    let is_free = actor.is_plain_runner() && is_about_tools(record.schema_name.as_deref());
     let quota = quotas.reserve_version(tx.owner_id, if is_free { None } else { Some(&next) })?;
     let mut written =
         rows::write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
@@ -253,7 +253,7 @@ fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_vi
 
 pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<()> {
     let record = get_to_change(&mut tx, id).await?;
-    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    actor.refuse_runner_records(record.schema_name.as_deref())?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());

@@ -7,9 +7,9 @@ use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 
 /// How long a subscriber can be away and still receive everything.
-pub(crate) const EVENTS_KEPT: TimeDelta = TimeDelta::days(7);
+pub(crate) const EVENT_RETENTION: TimeDelta = TimeDelta::days(7);
 /// How long a repeated create returns the first result.
-pub(crate) const KEYS_KEPT: TimeDelta = TimeDelta::days(1);
+pub(crate) const KEY_RETENTION: TimeDelta = TimeDelta::days(1);
 
 const BATCH: i64 = 500;
 

@@ -48,7 +48,7 @@ impl Actor {
     }
 
     /// A runner on its own behalf, with no other role.
-    pub(crate) fn is_mere_runner(self) -> bool {
+    pub(crate) fn is_plain_runner(self) -> bool {
         self.is_runner && !self.is_curator && self.on_behalf_of == self.agent
     }
 
@@ -134,7 +134,7 @@ impl Actor {
     /// Only runners and curators write the records that runners maintain: readers trust the
     /// catalog, and runners act on schedules under the profiles that these name. Deleting a
     /// schedule is a cancellation, so the profile must allow it.
-    pub(crate) fn refuse_what_runners_keep(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
+    pub(crate) fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {
             return Ok(());
         };

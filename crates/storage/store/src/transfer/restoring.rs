@@ -157,11 +157,11 @@ fn random_password() -> String {
 /// Makes the event numbers of a restored database continue above all that were handed out before,
 /// up to `horizon`, even in a cluster that has counted fewer transactions. The numbers in between
 /// belong to events that the restore undid. A subscriber that names one of them gets an error.
-pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreError> {
-    Ok(count_on(admin_url, horizon).await?)
+pub async fn continue_event_numbers(admin_url: &str, horizon: i64) -> Result<(), StoreError> {
+    Ok(move_event_base(admin_url, horizon).await?)
 }
 
-async fn count_on(admin_url: &str, horizon: i64) -> Result<()> {
+async fn move_event_base(admin_url: &str, horizon: i64) -> Result<()> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let mut tx = connection.begin().await?;
     // The backup may also have events at and above the horizon, which was read before it.

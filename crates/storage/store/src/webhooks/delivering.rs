@@ -36,7 +36,7 @@ from_row! {
         attempts: i32,
         fence: i64,
         age_ms: f64,
-        may_hear: bool,
+        can_see: bool,
         is_secret: bool,
     }
 }
@@ -121,7 +121,7 @@ async fn take_of(
          FROM next WHERE d.owner_id = $5 AND d.id = next.id
          RETURNING d.id, d.payload, d.attempts, d.fence,
             extract(epoch FROM clock_timestamp() - d.queued_at)::float8 * 1000 AS age_ms,
-            may_hear($6, d.breadcrumb_id, d.version) AS may_hear,
+            may_hear($6, d.breadcrumb_id, d.version) AS can_see,
             EXISTS (SELECT FROM breadcrumbs b
                     WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
                 OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id)
@@ -138,7 +138,7 @@ async fn take_of(
     .fetch_all(tx.connection())
     .await?;
     // The agent may have lost access while the delivery was queued.
-    let (rows, hidden): (Vec<Taken>, Vec<Taken>) = rows.into_iter().partition(|row| row.may_hear);
+    let (rows, hidden): (Vec<Taken>, Vec<Taken>) = rows.into_iter().partition(|row| row.can_see);
     if !hidden.is_empty() {
         let ids: Vec<Uuid> = hidden.iter().map(|row| row.id).collect();
         sqlx::query("DELETE FROM deliveries WHERE id = ANY($1)").bind(&ids).execute(tx.connection()).await?;

@@ -59,7 +59,7 @@ async fn write_batch(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrit
         Err(failure) => return fail(batch, failure),
     };
     let result = batch::run(conn.connection(), owner_id, batch.iter().map(|write| &write.work)).await;
-    conn.give_back_after(&result);
+    conn.return_after(&result);
     let is_doubtful = match result {
         Ok(receipts) => return settle(store, owner_id, batch, &receipts),
         Err(error) => {
@@ -99,7 +99,7 @@ async fn write_alone(
         let mut conn =
             if is_doubtful { store.database.acquire_tested().await? } else { store.database.acquire().await? };
         let result = try_once(&mut conn, owner_id, work, is_doubtful).await;
-        conn.give_back_after(&result);
+        conn.return_after(&result);
         match result.map_err(Failure::from) {
             Ok(receipts) => return Ok(receipts),
             Err(failure) if attempt < ATTEMPTS && (failure.is_unreachable() || failure.is_collision()) => {
@@ -169,7 +169,7 @@ fn settle(store: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &W
         store.queue_notifier.queued(owner_id);
     }
     if has_records {
-        store.feeds.wrote(owner_id, events, receipts.before);
+        store.feeds.publish(owner_id, events, receipts.before);
         store.announcer.announce(owner_id);
     } else {
         store.feeds.wake_waiting(owner_id);

@@ -128,11 +128,11 @@ async fn an_overdue_queued_request_is_not_claimed_and_times_out() {
     let free = agent.create(request(), None).await.unwrap().id;
     let claims = agent.claim(&claim_of(5)).await.unwrap();
     assert_eq!(claims.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [free]);
-    harness.store.answer_overdue().await.unwrap();
+    harness.store.time_out_overdue().await.unwrap();
     assert_too_late(&responses(&agent, id).await, "before the tool ran");
     assert_eq!(agent.call(id).await.unwrap().state, CallState::Finished);
     assert!(responses(&agent, free).await.is_empty());
-    assert_eq!(harness.store.answer_overdue().await.unwrap(), 0);
+    assert_eq!(harness.store.time_out_overdue().await.unwrap(), 0);
     harness.close().await;
 }
 
@@ -144,7 +144,7 @@ async fn an_overdue_running_call_is_left_to_its_runner() {
     let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
     agent.start(claim.lease, 1).await.unwrap();
     pass_every_deadline(&harness).await;
-    assert_eq!(harness.store.answer_overdue().await.unwrap(), 0);
+    assert_eq!(harness.store.time_out_overdue().await.unwrap(), 0);
     agent.complete(claim.lease, answer_to(&claim, json!("late"))).await.unwrap();
     assert_eq!(responses(&agent, id).await[0].output, Some(json!("late")));
     harness.close().await;
@@ -210,7 +210,7 @@ async fn every_sequence_of_steps_ends_with_one_response() {
                             (7, _) => drop(agent.cancel(id).await.unwrap()),
                             (9, _) => {
                                 pass_every_deadline(&harness).await;
-                                harness.store.answer_overdue().await.unwrap();
+                                harness.store.time_out_overdue().await.unwrap();
                             }
                             (8, _) if is_there => {
                                 agent.delete(id, None).await.unwrap();
@@ -223,7 +223,7 @@ async fn every_sequence_of_steps_ends_with_one_response() {
                     while agent.call(id).await.unwrap().state != CallState::Finished {
                         end_every_lease(&harness).await;
                         harness.store.rescue().await.unwrap();
-                        harness.store.answer_overdue().await.unwrap();
+                        harness.store.time_out_overdue().await.unwrap();
                         if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
                             agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
                         }

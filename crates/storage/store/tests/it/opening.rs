@@ -99,5 +99,5 @@ async fn a_user_without_rights_gets_an_error_that_names_them() {
     let url = database.admin_url.replace("postgres://postgres", &format!("postgres://{role}"));
     assert_ne!(url, database.admin_url);
     let refused = Store::open(options(&url), &|_| {}).await.unwrap_err();
-    assert!(matches!(refused, OpenError::NoRight { .. } | OpenError::Migrations(_)), "{refused}");
+    assert!(matches!(refused, OpenError::MissingPrivilege { .. } | OpenError::Migrations(_)), "{refused}");
 }

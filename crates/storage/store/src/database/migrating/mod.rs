@@ -142,10 +142,11 @@ fn explain(error: MigrateError) -> OpenError {
             match failure::code(&source).as_deref() {
                 // The extension's files are not on the server.
                 Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
-                Some("42501") => {
-                    OpenError::NoRight { what: "create tables, the extension vector or the role rcrt_app", source }
-                }
-                Some("55P03" | "40P01") => OpenError::HeldUp { version, source },
+                Some("42501") => OpenError::MissingPrivilege {
+                    what: "create tables, the extension vector or the role rcrt_app",
+                    source,
+                },
+                Some("55P03" | "40P01") => OpenError::LocksUnavailable { version, source },
                 _ if failure::is_unreachable(&source) => OpenError::Unreachable(source),
                 _ => OpenError::Migration { version, source },
             }

@@ -26,7 +26,7 @@ impl Watches {
         watch
     }
 
-    pub(crate) fn tell(&self, owner_id: Uuid) {
+    pub(crate) fn notify(&self, owner_id: Uuid) {
         for watch in locked(&self.0).iter() {
             locked(&watch.changed).insert(owner_id);
             watch.ring.notify_one();

@@ -108,7 +108,7 @@ pub(crate) async fn renew(streams: Arc<EventStreams>) {
         tokio::select! {
             () = streams.database.stop.cancelled() => return,
             _ = looks.tick() => {}
-            () = streams.announcer.told_of_selectors() => {}
+            () = streams.announcer.selectors_changed() => {}
         }
         if streams.selectors.is_empty() {
             // Streams that open from now on read the current state themselves.

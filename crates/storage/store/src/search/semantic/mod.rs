@@ -49,12 +49,12 @@ pub struct EmbeddingOptions {
     /// Up to this many vectors are compared one by one. Above it, an index is used.
     pub exact_up_to: u32,
     /// How long a search waits for the vector of its query before it uses full-text search.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl EmbeddingOptions {
     pub fn new(embedder: Arc<dyn Embedder>) -> Self {
-        Self { embedder, exact_up_to: 10_000, patience: Duration::from_secs(3) }
+        Self { embedder, exact_up_to: 10_000, timeout: Duration::from_secs(3) }
     }
 }
 

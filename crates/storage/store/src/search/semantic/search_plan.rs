@@ -101,7 +101,7 @@ async fn vector(
         return Ok(Ok((number, vector)));
     }
     let asked = semantic_search.options.embedder.embed(vec![question.to_owned()], EmbedPriority::Search);
-    Ok(match timeout(semantic_search.options.patience, asked).await {
+    Ok(match timeout(semantic_search.options.timeout, asked).await {
         Ok(Ok(mut vectors)) => match vectors.pop() {
             Some(vector) if vector.len() == model.dimensions => {
                 let vector: Arc<[f32]> = vector.into();

@@ -138,8 +138,8 @@ async fn a_new_model_embeds_all_records_and_deletes_the_old_vectors() {
 async fn an_embedder_that_never_responds_blocks_no_one() {
     let fake = Fake::new("letters", 26);
     fake.is_stuck.store(true, Ordering::SeqCst);
-    let patience = Duration::from_millis(20);
-    let world = World::with(EmbeddingOptions { patience, ..options(fake.clone()) }).await;
+    let timeout = Duration::from_millis(20);
+    let world = World::with(EmbeddingOptions { timeout, ..options(fake.clone()) }).await;
     let mut changes = world.store.embedding_changes().unwrap();
     changes.wait_for(|state| matches!(state, EmbeddingState::Ready { .. })).await.unwrap();
     for title in ["a storm of letters", "a calm"] {
