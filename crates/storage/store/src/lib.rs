@@ -1,15 +1,15 @@
 //! The store on Postgres: records and their history, the queue of calls, numbered events, tenants,
 //! secrets, search and the queue of webhook deliveries.
 //!
-//! [`Store`] opens the database and implements [`rcrt_breadcrumb::Tenancy`]. For one agent it returns a
-//! [`rcrt_breadcrumb::Breadcrumbs`]. Every transaction runs as the role `rcrt_app` under row-level
-//! security, in the one tenant that it names when it begins.
+//! [`Store`] opens the database and implements [`rcrt_breadcrumb::Tenancy`]. For one agent it
+//! returns a [`rcrt_breadcrumb::Breadcrumbs`]. Every transaction runs as the role `rcrt_app` under
+//! row-level security, in the one tenant that it names when it begins.
 //!
 //! This crate deliberately does not know HTTP, tools' definitions, or what runs tools. It does not
 //! check roles: the server decides who can call what. The caller provides the Postgres.
 //!
-//! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part is
-//! a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
+//! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part
+//! is a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
 //! `records`, `search`, `webhooks`, `transfer`. A folder imports only itself and those before it in
 //! this list, which `tests/it/groups.rs` checks.
 
