@@ -197,7 +197,7 @@ impl Running {
         Self::of(Runner::new(store, fake.executors(), options))
     }
 
-    fn of(runner: Runner) -> Self {
+    pub fn of(runner: Runner) -> Self {
         let stop = CancellationToken::new();
         let shutdown = stop.clone();
         Self { stop, task: tokio::spawn(async move { runner.run(shutdown).await }) }

@@ -1,9 +1,14 @@
 //! A runner in the process that writes the requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{CallState, ResponseStatus};
-use rcrt_runner::RunnerOptions;
+use async_trait::async_trait;
+use rcrt_breadcrumb::{
+    Breadcrumbs, BreadcrumbsDecorator, CallState, Claim, ClaimTerms, Created, Identity, NewAgent, NewBreadcrumb,
+    Profile, ResponseStatus, Role, StoreError, Tenancy, TenancyDecorator, ToolRequest, schema_names,
+};
+use rcrt_runner::{LocalDispatch, Runner, RunnerOptions};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tokio::sync::Semaphore;
@@ -158,4 +163,122 @@ async fn a_runner_that_is_lost_leaves_its_calls_to_the_next_where_an_attempt_is_
     let lost = fixture.answer(once).await;
     assert_eq!((lost.status, lost.is_retryable), (ResponseStatus::Error, Some(true)));
     next.stop().await;
+}
+
+/// A store whose connection is lost during each write of a request with its claim.
+struct LosesConnections {
+    store: Arc<dyn Tenancy>,
+    is_written: bool,
+}
+
+struct LosingStore {
+    store: Arc<dyn Breadcrumbs>,
+    is_written: bool,
+}
+
+impl TenancyDecorator for LosesConnections {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.store
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        Arc::new(LosingStore { store: self.store.acting_as(identity), is_written: self.is_written })
+    }
+}
+
+#[async_trait]
+impl BreadcrumbsDecorator for LosingStore {
+    fn inner(&self) -> &dyn Breadcrumbs {
+        &*self.store
+    }
+
+    async fn create_claimed(
+        &self,
+        request: NewBreadcrumb,
+        idempotency_key: Option<&str>,
+        terms: ClaimTerms,
+    ) -> Result<(Created, Option<Claim>), StoreError> {
+        if self.is_written {
+            self.store.create_claimed(request, idempotency_key, terms).await?;
+        }
+        Err(StoreError::Unavailable("the connection was lost".into()))
+    }
+}
+
+/// A runner behind such a store, which has lost the connection once. Returns the agent that made
+/// the requests.
+async fn after_a_lost_connection(
+    fixture: &Fixture,
+    fake: &Arc<Fake>,
+    is_written: bool,
+    options: RunnerOptions,
+) -> (Running, Arc<dyn Breadcrumbs>) {
+    let dispatch = LocalDispatch::over(Arc::new(LosesConnections { store: fixture.store.clone(), is_written }));
+    let agent = NewAgent { name: "losing".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
+    let agent = fixture.store.create_agent(fixture.owner, agent).await.unwrap().agent;
+    let identity = Identity { owner_id: fixture.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
+    let registration = dispatch.registration(&identity);
+    let store = Tenancy::acting_as(&*dispatch, identity);
+    let runner = Runner::new(store.clone(), fake.executors(), options).with_local_dispatch(registration);
+    let runner = Running::of(runner);
+    for _ in 0..1000 {
+        match store.create(ToolRequest::record("acts", json!({}), None, Some("workspace:test")), None).await {
+            Ok(request) => drop(fixture.answer(request.id).await),
+            Err(StoreError::Unavailable(_)) => return (runner, store),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("no call is ever claimed as it is written");
+}
+
+#[tokio::test]
+async fn a_request_that_was_written_before_the_connection_was_lost_is_answered_once() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("acts", json!({}))).await;
+    let (runner, _) = after_a_lost_connection(&fixture, &fake, true, options()).await;
+    let requests = fixture.list(schema_names::TOOL_REQUEST).await;
+    for request in &requests {
+        assert_eq!(fixture.answer(request.id).await.metadata["attempt"], 1);
+    }
+    assert_eq!(fake.begun.lock().unwrap().len(), requests.len());
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_was_lost_with_the_connection_occupies_no_slot() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("acts", json!({}))).await;
+    let options = RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() };
+    let (runner, _) = after_a_lost_connection(&fixture, &fake, false, options).await;
+    // Through another dispatcher, so that it is in the queue.
+    assert_eq!(fixture.call("acts", json!({})).await.status, ResponseStatus::Success);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn requests_of_another_tenant_are_not_dispatched_to_this_runner() {
+    let fixture = Fixture::new().await;
+    fixture.create(code("echo", json!({}))).await;
+    let runner = settled(&fixture, "echo").await;
+    let other = fixture.store.ensure_tenant("other").await.unwrap().id;
+    let agent = NewAgent { name: "stranger".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
+    let agent = fixture.store.create_agent(other, agent).await.unwrap().agent;
+    let identity = Identity { owner_id: other, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
+    let stranger = Tenancy::acting_as(&*fixture.dispatch, identity);
+    let record = ToolRequest::record("echo", json!({}), None, Some("workspace:test"));
+    let request = stranger.create(record, None).await.unwrap().id;
+    assert_eq!(stranger.call(request).await.unwrap().state, CallState::Queued);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_runner_without_local_dispatch_takes_calls_from_the_queue_alone() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("echo", json!({}))).await;
+    let runner = Running::start(fixture.runner.clone(), &fake, options());
+    for n in 0..20 {
+        assert_eq!(fixture.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
+    }
+    assert_eq!(begun_with_their_requests(&fixture).await, 0);
+    runner.stop().await;
 }
