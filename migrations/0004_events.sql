@@ -6,7 +6,7 @@
 -- No writer waits for another.
 
 -- Added to transaction ids, so that a database that was restored into another cluster continues
--- its numbers. A restore replaces this function (crates/storage/store/src/restoring.rs).
+-- its numbers. A restore replaces this function (crates/storage/store/src/transfer/restoring.rs).
 CREATE FUNCTION event_base() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 0::bigint;
