@@ -42,7 +42,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    pub fn len(&self) -> usize {
+    /// The number of texts or documents.
+    pub fn parts(&self) -> usize {
         match self {
             Self::Text { starts, .. } => starts.len(),
             Self::Json { begins } => begins.len(),

@@ -55,7 +55,7 @@ impl StoredResult {
     /// The number of chunks that the key refers to.
     pub fn count(&self) -> usize {
         match self {
-            Self::Whole { layout, .. } => layout.len(),
+            Self::Whole { layout, .. } => layout.parts(),
             Self::One(_) => 1,
         }
     }

@@ -60,14 +60,14 @@ mod tests {
         block_on(messages(futures::stream::iter(parts).map(|part| Ok(part.into()))).collect())
     }
 
-    fn message(id: &str, data: &str) -> Result<Message, String> {
-        Ok(Message { id: id.into(), data: data.into() })
+    fn message(id: &str, data: &str) -> Message {
+        Message { id: id.into(), data: data.into() }
     }
 
     #[test]
     fn an_id_applies_until_the_next_one_and_does_not_complete_a_message() {
         let text = b": ping\n\nid: 7\n\ndata: a\n\ndata: b\r\n\rid: 8\ndata\n\nid\ndata: c\ndata: d\n\ndata: e";
-        let expected = [message("7", "a"), message("7", "b"), message("8", ""), message("", "c\nd")];
+        let expected = [message("7", "a"), message("7", "b"), message("8", ""), message("", "c\nd")].map(Ok);
         assert_eq!(read(vec![text.to_vec()]), expected);
         assert_eq!(read(text.iter().map(|byte| vec![*byte]).collect()), expected);
     }

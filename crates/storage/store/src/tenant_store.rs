@@ -344,7 +344,7 @@ impl CallQueue for TenantStore {
         terms: AnsweredTerms,
     ) -> Result<Created, StoreError> {
         writing::check_response(&terms.response)?;
-        Ok(self.create_as(request, idempotency_key, NewRecord::Answered(terms)).await?.0)
+        Ok(self.create_as(request, idempotency_key, NewRecord::Answered(Box::new(terms))).await?.0)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

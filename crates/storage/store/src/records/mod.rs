@@ -36,7 +36,7 @@ const RESPONSE_TAG: &str = "tool:response";
 pub(crate) enum NewRecord {
     Plain,
     Claimed(ClaimTerms),
-    Answered(AnsweredTerms),
+    Answered(Box<AnsweredTerms>),
 }
 
 /// The caller has validated the record, and its response. Returns the claim that was written.
@@ -51,7 +51,8 @@ pub(crate) async fn create(
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     let id = match &how {
         NewRecord::Plain => Uuid::now_v7(),
-        NewRecord::Claimed(ClaimTerms { id, .. }) | NewRecord::Answered(AnsweredTerms { id, .. }) => *id,
+        NewRecord::Claimed(terms) => terms.id,
+        NewRecord::Answered(terms) => terms.id,
     };
     let creator = actor.creator_of(&record);
     let key = idempotency_key.map(|key| IdempotencyKey { key: key.to_owned(), fingerprint: record.fingerprint() });
@@ -102,7 +103,8 @@ fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> R
             let (profiles, deadline_ms) = (call.profiles.clone(), call.deadline_ms);
             Ok(Some(Claim::at_write(request.as_written(owner_id, Utc::now()), profiles, deadline_ms)))
         }
-        NewRecord::Answered(AnsweredTerms { response, responder, max_attempts, .. }) => {
+        NewRecord::Answered(terms) => {
+            let AnsweredTerms { response, responder, max_attempts, .. } = *terms;
             // A private response belongs to the agent that asked.
             let asker = request.agent.filter(|_| response.visibility == Visibility::Private);
             let response = PreparedRecord::new(Uuid::now_v7(), response, asker.or(Some(responder)));

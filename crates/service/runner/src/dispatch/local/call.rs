@@ -67,7 +67,7 @@ pub(super) struct LocalCall {
 
 enum State {
     HeldBack,
-    Answering(BoxFuture<'static, Outcome>, UncommittedResponse),
+    Answering(BoxFuture<'static, Outcome>, Box<UncommittedResponse>),
     Claiming(BoxFuture<'static, Outcome>),
     Searching(BoxFuture<'static, Outcome>),
 }
@@ -238,7 +238,7 @@ impl LocalCall {
         let NewRequest { store, record, key, .. } = &self.request;
         let (store, record, key) = (store.clone(), record.clone(), key.clone());
         let write = async move { Outcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
-        State::Answering(Box::pin(write), response)
+        State::Answering(Box::pin(write), Box::new(response))
     }
 
     fn claim(&mut self) -> State {
