@@ -168,6 +168,29 @@ macro_rules! with_grant_fallback {
     }};
 }
 
+impl TenantStore {
+    async fn update_as(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: Option<&ChangeCheck<'_>>,
+    ) -> Result<Breadcrumb, StoreError> {
+        self.load_quotas(self.owner_id).await?;
+        retrying!(async {
+            with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
+                tx,
+                &self.store.quotas,
+                actor,
+                id,
+                version,
+                &changes,
+                check
+            ))
+        })
+    }
+}
+
 #[async_trait]
 impl Records for TenantStore {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
@@ -187,18 +210,7 @@ impl Records for TenantStore {
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
-        self.load_quotas(self.owner_id).await?;
-        retrying!(async {
-            with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
-                tx,
-                &self.store.quotas,
-                actor,
-                id,
-                version,
-                &changes,
-                None
-            ))
-        })
+        self.update_as(id, version, changes, None).await
     }
 
     async fn update_checked(
@@ -208,19 +220,7 @@ impl Records for TenantStore {
         changes: BreadcrumbChanges,
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
-        self.load_quotas(self.owner_id).await?;
-        retrying!(async {
-            let check = Some(check);
-            with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
-                tx,
-                &self.store.quotas,
-                actor,
-                id,
-                version,
-                &changes,
-                check
-            ))
-        })
+        self.update_as(id, version, changes, Some(check)).await
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
