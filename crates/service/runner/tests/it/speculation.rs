@@ -192,7 +192,7 @@ async fn nothing_is_done_before_the_request_is_written() {
 
 /// It asks for the word and ends without waiting for it: what it began is done all the same, when it may be.
 #[tokio::test]
-async fn what_nobody_waits_for_is_done_too() {
+async fn calls_without_a_waiter_are_done_too() {
     let (fixture, fake) = (fixture(&["careless", "quick"]).await, Fake::new());
     fake.supports_speculation.lock().unwrap().insert("careless".into());
     let done = Arc::new(AtomicUsize::new(0));
@@ -388,7 +388,7 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
     assert_eq!(done.load(Ordering::SeqCst), 1);
 }
 
-/// It has not begun, so nobody need be told that it may have been run.
+/// It has not begun, so its caller needs no warning that it may have run.
 #[tokio::test]
 async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost() {
     let (fixture, fake) = (fixture(&["hangs"]).await, Fake::new());

@@ -66,7 +66,7 @@ async fn a_call_that_is_written_with_an_attempt_is_running() {
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.attempt, call.max_attempts), (CallState::Running, 1, MAX_ATTEMPTS));
     assert_eq!(call.queued_at, claim.queued_at);
-    assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty(), "nobody else gets it");
+    assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty(), "no other runner gets it");
 
     agent.heartbeat(&[claim.lease], 60_000).await.unwrap();
     let response = agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();

@@ -109,7 +109,7 @@ pub async fn an_invalid_grant_is_refused(harness: &impl Harness) {
     let cast = Cast::of(harness).await;
     let id = cast.author.create(private("Kept"), None).await.unwrap().id;
     let to = id_of(&cast.stranger);
-    let nobody = Uuid::new_v4();
+    let unknown = Uuid::new_v4();
     let good = AclChange::agent(id, to, [Action::Update]);
     let both = AclChange { grantee_owner_id: Some(cast.stranger.identity.owner_id), ..good.clone() };
     assert_eq!(fields(cast.author.grant(&both).await), ["grantee_owner_id"]);
@@ -119,9 +119,12 @@ pub async fn an_invalid_grant_is_refused(harness: &impl Harness) {
     assert_eq!(fields(cast.author.grant(&AclChange::agent(id, to, [])).await), ["actions"]);
     let twice = AclChange { action: Some(Action::Update), ..good.clone() };
     assert_eq!(fields(cast.author.grant(&twice).await), ["action"]);
-    assert_eq!(fields(cast.author.grant(&AclChange::agent(id, nobody, [Action::Update])).await), ["grantee_agent_id"]);
-    assert_eq!(fields(cast.author.grant(&AclChange::tenant(id, nobody, [Action::Update])).await), ["grantee_owner_id"]);
-    for missing in [nobody, cast.stranger.create(private("Theirs"), None).await.unwrap().id] {
+    assert_eq!(fields(cast.author.grant(&AclChange::agent(id, unknown, [Action::Update])).await), ["grantee_agent_id"]);
+    assert_eq!(
+        fields(cast.author.grant(&AclChange::tenant(id, unknown, [Action::Update])).await),
+        ["grantee_owner_id"]
+    );
+    for missing in [unknown, cast.stranger.create(private("Theirs"), None).await.unwrap().id] {
         assert_not_found(cast.curator.grant(&AclChange::agent(missing, to, [Action::Update])).await);
         assert_not_found(cast.curator.revoke(&AclChange::agent(missing, to, [Action::Update])).await);
     }
