@@ -210,7 +210,7 @@ impl Records for TenantStore {
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
-        self.update_as(id, version, changes, None).await
+        Box::pin(self.update_as(id, version, changes, None)).await
     }
 
     async fn update_checked(
@@ -220,7 +220,7 @@ impl Records for TenantStore {
         changes: BreadcrumbChanges,
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
-        self.update_as(id, version, changes, Some(check)).await
+        Box::pin(self.update_as(id, version, changes, Some(check))).await
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
