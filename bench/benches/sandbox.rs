@@ -80,7 +80,7 @@ async fn call(sandbox: &Sandbox, call: &Invocation) {
 }
 
 /// The total time of `calls` calls, each to an idle worker.
-async fn at_rest(sandbox: &Sandbox, what: &Invocation, calls: u64) -> Duration {
+async fn at_low_load(sandbox: &Sandbox, what: &Invocation, calls: u64) -> Duration {
     let mut took = Duration::ZERO;
     for _ in 0..calls {
         tokio::time::sleep(REST).await;
@@ -109,8 +109,8 @@ fn calls(criterion: &mut Criterion) {
     for (isolation, how) in [(Isolation::Tool, "reused isolate"), (Isolation::Call, "fresh isolate")] {
         for (what, javascript) in &scripts {
             let invocation = invocation(javascript.clone(), isolation);
-            group.bench_function(format!("{how}, at rest, {what}"), |bencher| {
-                bencher.to_async(&runtime).iter_custom(|calls| at_rest(&sandbox, &invocation, calls));
+            group.bench_function(format!("{how}, at low load, {what}"), |bencher| {
+                bencher.to_async(&runtime).iter_custom(|calls| at_low_load(&sandbox, &invocation, calls));
             });
         }
     }

@@ -49,7 +49,7 @@ impl TenancyDecorator for OneTenant {
         Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
     }
 
-    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         Ok(Vec::new())
     }
 

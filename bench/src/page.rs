@@ -167,10 +167,11 @@ mod tests {
     #[test]
     fn a_page_has_targets_first_then_sections_pictures_and_notes() {
         let mut report = Report::new("latency", "make bench");
-        report
-            .push(Row::new("latency at rest", "RCRT: p50", 5.0, "ms").ratio(2.0, "two inserts").target("≤ 2 ×", false));
-        report.push(Row::new("latency at rest", "RCRT: p99", 9.0, "ms"));
-        report.push(Row::missing("latency at rest", "a peer", "its package is not available"));
+        report.push(
+            Row::new("latency at low load", "RCRT: p50", 5.0, "ms").ratio(2.0, "two inserts").target("≤ 2 ×", false),
+        );
+        report.push(Row::new("latency at low load", "RCRT: p99", 9.0, "ms"));
+        report.push(Row::missing("latency at low load", "a peer", "its package is not available"));
         let out = folder_with(&report, Section::Latency);
         for picture in ["latency.svg", "latency-tail.svg", "latencyless.svg"] {
             fs::write(out.path().join("results").join(picture), "<svg/>").unwrap();

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::instance::{Instance, wait_until_idle};
 
-/// Calls per second at rest: so few that each finds an idle system.
-pub const AT_REST_PER_SECOND: f64 = 20.0;
-/// The most calls in flight at rest, if one is slow.
-const AT_REST_IN_FLIGHT: usize = 64;
+/// Calls per second at low load: so few that each finds an idle system.
+pub const LOW_LOAD_PER_SECOND: f64 = 20.0;
+/// The most calls in flight at low load, if one is slow.
+const LOW_LOAD_IN_FLIGHT: usize = 64;
 
 pub struct Run {
     /// A smoke test: everything runs, but too shortly for meaningful numbers.
@@ -94,8 +94,8 @@ impl Run {
     }
 
     /// Calls at such a low rate that each is alone.
-    pub async fn at_rest(&self, target: Arc<dyn Target>, time: Duration) -> Measured {
-        let pace = Pace::Open { per_second: AT_REST_PER_SECOND, in_flight: AT_REST_IN_FLIGHT };
+    pub async fn at_low_load(&self, target: Arc<dyn Target>, time: Duration) -> Measured {
+        let pace = Pace::Open { per_second: LOW_LOAD_PER_SECOND, in_flight: LOW_LOAD_IN_FLIGHT };
         drive(target, &Plan { pace, warm_up: Duration::from_millis(250), duration: time }, &self.stop).await
     }
 }

@@ -8,9 +8,10 @@ use futures::StreamExt;
 use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
-    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Found, HeldLease, Lease, LeaseStatus,
-    NewBreadcrumb, NewSecret, Profiles, Records, Release, Rights, Search, SearchMode, SecretChanges, SecretInfo,
-    Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, schema_names,
+    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Lease, LeaseState, LeaseStatus,
+    NewBreadcrumb, NewSecret, Profiles, Records, Release, Rights, Search, SearchMode, SearchResults, SecretChanges,
+    SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
+    schema_names,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -118,8 +119,8 @@ impl Records for MemoryStore {
         Ok(items.skip(query.offset as usize).take(query.limit as usize).collect())
     }
 
-    async fn search(&self, _: &Search) -> Result<Found, StoreError> {
-        Ok(Found { items: Vec::new(), mode: SearchMode::Text, fallback: None })
+    async fn search(&self, _: &Search) -> Result<SearchResults, StoreError> {
+        Ok(SearchResults { items: Vec::new(), mode: SearchMode::Text, fallback: None })
     }
 }
 
@@ -185,8 +186,8 @@ impl CallQueue for MemoryStore {
         Ok(())
     }
 
-    async fn heartbeat(&self, leases: &[Lease], _: u64) -> Result<Vec<HeldLease>, StoreError> {
-        Ok(leases.iter().map(|lease| HeldLease { lease: *lease, status: LeaseStatus::Held }).collect())
+    async fn heartbeat(&self, leases: &[Lease], _: u64) -> Result<Vec<LeaseState>, StoreError> {
+        Ok(leases.iter().map(|lease| LeaseState { lease: *lease, status: LeaseStatus::Held }).collect())
     }
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {

@@ -37,13 +37,13 @@ pub struct Idle {
 }
 
 /// One process at a time.
-pub async fn at_rest(time: Duration) -> anyhow::Result<Engine> {
+pub async fn at_low_load(time: Duration) -> anyhow::Result<Engine> {
     run(&["loop", &time.as_secs_f64().to_string()]).await
 }
 
 /// Isolates per second of `processes` processes at the same time.
 pub async fn side_by_side(processes: usize, time: Duration) -> anyhow::Result<f64> {
-    let runs = (0..processes).map(|_| at_rest(time));
+    let runs = (0..processes).map(|_| at_low_load(time));
     let measured = futures::future::try_join_all(runs).await?;
     Ok(measured.iter().map(|engine| engine.per_second).sum())
 }

@@ -6,5 +6,5 @@ mod pgbench;
 pub mod section;
 
 pub use echo::{Echo, serve as serve_echo};
-pub use engine::{at_rest as engine_at_rest, idle as idle_engines, side_by_side as engines_side_by_side};
+pub use engine::{at_low_load as engine_at_low_load, idle as idle_engines, side_by_side as engines_side_by_side};
 pub use pgbench::PgBench;

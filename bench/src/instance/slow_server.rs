@@ -60,7 +60,7 @@ impl SlowServer {
     }
 
     /// Answers all requests that it holds, and all later ones.
-    pub fn let_go(&self) {
+    pub fn lift_cpu_limit(&self) {
         self.open.send_replace(true);
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let asked: Vec<_> = (0..3).map(|_| tokio::spawn(http.get(slow.url()).send())).collect();
         assert_eq!(slow.wait_for(3, Duration::from_mins(1)).await, 3);
         assert!(asked.iter().all(|asked| !asked.is_finished()));
-        slow.let_go();
+        slow.lift_cpu_limit();
         for asked in asked {
             assert!(asked.await.unwrap().unwrap().status().is_success());
         }

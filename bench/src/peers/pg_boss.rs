@@ -33,7 +33,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     let waiting = Arc::new(Waiting::default());
     let Pipes { stdin, stdout } = pipes;
     let listening = tokio::spawn(listen(listener, waiting.clone()));
-    let hearing = tokio::spawn(hear_failures(stdout, waiting.clone()));
+    let hearing = tokio::spawn(read_failures(stdout, waiting.clone()));
     Ok(Peer {
         name: Which::PgBoss.name(),
         version: packages.version("pg-boss")?,
@@ -53,7 +53,7 @@ async fn listen(mut listener: PgListener, waiting: Arc<Waiting>) {
 }
 
 /// Reports jobs that could not be sent.
-async fn hear_failures(mut lines: super::child::Said, waiting: Arc<Waiting>) {
+async fn read_failures(mut lines: super::child::Said, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = lines.next_line().await {
         waiting.hear(&line);
     }

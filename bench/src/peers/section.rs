@@ -1,5 +1,5 @@
 //! RCRT and every peer in turns, under the same loads: 32 calls in flight, and one call at a time
-//! at rest.
+//! at low load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,34 +28,34 @@ const RCRT_WITH_REUSE: &str = "RCRT, with reuse";
 #[derive(Default)]
 struct Done {
     loaded: Rounds,
-    at_rest: Rounds,
+    at_low_load: Rounds,
     /// Requests and results survive a crash, as RCRT's do.
     is_durable: bool,
     settings: &'static str,
 }
 
 impl Done {
-    async fn measure(&mut self, run: &Run, target: &Arc<dyn Target>, at_rest: AtRest) {
+    async fn measure(&mut self, run: &Run, target: &Arc<dyn Target>, at_low_load: LowLoad) {
         self.loaded.add(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(6)).await);
-        self.at_rest.add(&match at_rest {
-            AtRest::Seldom => run.at_rest(target.clone(), run.seconds(8)).await,
-            AtRest::OneAfterTheOther => run.closed(target.clone(), 1, Duration::ZERO, run.seconds(5)).await,
+        self.at_low_load.add(&match at_low_load {
+            LowLoad::Seldom => run.at_low_load(target.clone(), run.seconds(8)).await,
+            LowLoad::OneAfterTheOther => run.closed(target.clone(), 1, Duration::ZERO, run.seconds(5)).await,
         });
     }
 
     /// Whether its numbers count: a system that loses calls is not a valid comparison.
     fn is_sound(&self) -> bool {
-        self.loaded.failed + self.at_rest.failed == 0
+        self.loaded.failed + self.at_low_load.failed == 0
     }
 
     fn median_ms(&self) -> f64 {
-        millis(self.at_rest.quantile(0.5))
+        millis(self.at_low_load.quantile(0.5))
     }
 }
 
-/// How the calls at rest are sent.
+/// How the calls at low load are sent.
 #[derive(Clone, Copy)]
-enum AtRest {
+enum LowLoad {
     Seldom,
     /// One after the other, for systems whose calls take longer than the time between calls at
     /// rest.
@@ -99,7 +99,7 @@ async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result
         let target: Arc<dyn Target> = Arc::new(ToolCalls { answers: answers.clone(), tool, input });
         let of_this = done.entry(name).or_default();
         of_this.is_durable = true;
-        of_this.measure(run, &target, AtRest::Seldom).await;
+        of_this.measure(run, &target, LowLoad::Seldom).await;
     }
     instance.stop().await
 }
@@ -108,23 +108,23 @@ async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllDone) {
     run.report.versions.insert(peer.name.into(), peer.version.clone());
     let of_this = done.entry(peer.name).or_default();
     (of_this.is_durable, of_this.settings) = (peer.is_durable, peer.settings);
-    let at_rest = if which == Which::Deno { AtRest::OneAfterTheOther } else { AtRest::Seldom };
-    of_this.measure(run, &peer.target(), at_rest).await;
+    let at_low_load = if which == Which::Deno { LowLoad::OneAfterTheOther } else { LowLoad::Seldom };
+    of_this.measure(run, &peer.target(), at_low_load).await;
     peer.stop().await;
 }
 
 fn tell(run: &mut Run, done: &AllDone) -> anyhow::Result<()> {
     let mut rates = Bars::new("Calls per second, 32 in flight", "calls/s");
-    let mut medians = Bars::new("Latency at rest, p50", "ms");
+    let mut medians = Bars::new("Latency at low load, p50", "ms");
     for (name, done) in done {
         let promise = if done.is_durable { "durable" } else { "not durable" };
         let note = [promise, done.settings].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         let rate = Row::new(SECTION, format!("{name}: 32 in flight"), done.loaded.per_second(), "calls/s").note(note);
         run.push(done.loaded.with_failures(rate));
         for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-            let value = millis(done.at_rest.quantile(quantile));
-            let row = Row::new(SECTION, format!("{name}: latency at rest, {share}"), value, "ms");
-            run.push(done.at_rest.with_failures(row));
+            let value = millis(done.at_low_load.quantile(quantile));
+            let row = Row::new(SECTION, format!("{name}: latency at low load, {share}"), value, "ms");
+            run.push(done.at_low_load.with_failures(row));
         }
         rates = rates.bar(format!("{name} ({promise})"), done.loaded.per_second());
         medians = medians.bar(format!("{name} ({promise})"), done.median_ms());
@@ -154,9 +154,9 @@ fn judge(run: &mut Run, done: &AllDone) {
     run.push(row.ratio(rate(of_best), **best));
     for (name, peer) in &durable {
         let (ours, theirs) = (fresh.median_ms(), peer.median_ms());
-        let row = Row::new(SECTION, format!("p50 at rest, against {name}"), ours, "ms").ratio(theirs, **name);
+        let row = Row::new(SECTION, format!("p50 at low load, against {name}"), ours, "ms").ratio(theirs, **name);
         run.push(row.target("below it", ours < theirs));
-        let row = Row::new(SECTION, format!("p50 at rest with reuse, against {name}"), reuse.median_ms(), "ms");
+        let row = Row::new(SECTION, format!("p50 at low load with reuse, against {name}"), reuse.median_ms(), "ms");
         run.push(row.ratio(theirs, **name));
     }
 }

@@ -37,13 +37,13 @@ impl Point {
     /// Measures the rate of `in_flight` callers, and the latency of calls that come one at a time.
     pub async fn of(run: &Run, x: f64, target: &Arc<dyn Target>, in_flight: usize) -> Self {
         let loaded = run.closed(target.clone(), in_flight, Duration::from_secs(1), run.seconds(5)).await;
-        let at_rest = run.at_rest(target.clone(), run.seconds(8)).await;
+        let at_low_load = run.at_low_load(target.clone(), run.seconds(8)).await;
         Self {
             x,
             per_second: loaded.per_second(),
-            p50: millis(at_rest.quantile(0.5)),
-            p99: millis(at_rest.quantile(0.99)),
-            missed: loaded.missed() + at_rest.missed(),
+            p50: millis(at_low_load.quantile(0.5)),
+            p99: millis(at_low_load.quantile(0.99)),
+            missed: loaded.missed() + at_low_load.missed(),
         }
     }
 }

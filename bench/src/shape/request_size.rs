@@ -31,7 +31,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for (name, along, tool) in
         [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)]
     {
-        let mut shape = Shape { name, along, latency_of: "at rest", points: Vec::new() };
+        let mut shape = Shape { name, along, latency_of: "at low load", points: Vec::new() };
         for size in SIZES {
             let text = prose(size);
             let target: Arc<dyn Target> = Arc::new(Sending { answers: answers.clone(), tool: tool.clone(), text });

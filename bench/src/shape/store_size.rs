@@ -18,13 +18,13 @@ const LEFT_OUT_WHEN_QUICK: usize = 2;
 const IN_FLIGHT: usize = 32;
 
 pub async fn records(run: &mut Run) -> anyhow::Result<()> {
-    let shape = Shape { name: "records", along: "records in the store", latency_of: "at rest", points: Vec::new() };
+    let shape = Shape { name: "records", along: "records in the store", latency_of: "at low load", points: Vec::new() };
     let fillings = RECORDS.map(|records| (records, Filling { records, tools: 0 }));
     Box::pin(measure(run, shape, &fillings)).await
 }
 
 pub async fn tools(run: &mut Run) -> anyhow::Result<()> {
-    let shape = Shape { name: "tools", along: "more tools", latency_of: "at rest", points: Vec::new() };
+    let shape = Shape { name: "tools", along: "more tools", latency_of: "at low load", points: Vec::new() };
     let fillings = TOOLS.map(|tools| (tools, Filling { records: 0, tools }));
     Box::pin(measure(run, shape, &fillings)).await
 }

@@ -1,4 +1,4 @@
-//! A fresh isolate for every call, the default: at rest against a call with reuse; under load
+//! A fresh isolate for every call, the default: at low load against a call with reuse; under load
 //! against a bare engine that makes isolates and runs the same tool in them.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     under_load(run, &through_the_api).await
 }
 
-/// At rest with and without reuse, in turns. Returns the results of fresh isolates under load.
+/// At low load with and without reuse, in turns. Returns the results of fresh isolates under load.
 async fn through_the_api(run: &mut Run) -> anyhow::Result<Rounds> {
     let instance = run.idle_instance(&run.folder("fresh"), &[]).await?;
     let client = instance.client();
@@ -58,10 +58,10 @@ async fn through_the_api(run: &mut Run) -> anyhow::Result<Rounds> {
     instance.stop().await?;
     let middles: Vec<f64> = tools.iter().map(|(_, latency)| millis(latency.quantile(0.5))).collect();
     let (fresh, reuse) = (middles[0], middles[1]);
-    run.push(Row::new(SECTION, "at rest, with reuse: p50", reuse, "ms"));
-    run.push(Row::new(SECTION, "at rest, fresh: p50", fresh, "ms").ratio(reuse, "reuse"));
+    run.push(Row::new(SECTION, "at low load, with reuse: p50", reuse, "ms"));
+    run.push(Row::new(SECTION, "at low load, fresh: p50", fresh, "ms").ratio(reuse, "reuse"));
     let (above, target) = (fresh - reuse, format!("≤ {ABOVE_REUSE_MS} ms"));
-    run.push(Row::new(SECTION, "at rest, fresh over reuse", above, "ms").target(target, above <= ABOVE_REUSE_MS));
+    run.push(Row::new(SECTION, "at low load, fresh over reuse", above, "ms").target(target, above <= ABOVE_REUSE_MS));
     Ok(loaded)
 }
 
@@ -82,7 +82,7 @@ async fn under_load(run: &mut Run, through_the_api: &Rounds) -> anyhow::Result<(
         ours.add(&run.closed(calls.clone(), processors * IN_FLIGHT, Duration::from_secs(1), run.seconds(6)).await);
     }
     sandbox.close().await;
-    let alone = floors::engine_at_rest(run.seconds(4)).await?;
+    let alone = floors::engine_at_low_load(run.seconds(4)).await?;
     let bare = median(bare);
     for (name, value) in [
         ("floor: a bare engine makes an isolate", alone.made_us / 1e3),

@@ -1,13 +1,13 @@
 //! The targets, one file each. Each is measured in turns with what it is compared to.
 
-pub mod at_rest;
 pub mod build;
-pub mod frames;
+pub mod first_call;
 pub mod fresh;
 pub mod idle_memory;
+pub mod latency;
 mod sandboxed;
 pub mod scale;
 pub mod start;
 pub mod throughput;
-pub mod unseen;
 pub mod waiting;
+pub mod warm_call;

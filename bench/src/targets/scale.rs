@@ -22,12 +22,12 @@ const KINDS: [&str; 2] = ["a fresh isolate each", "with reuse"];
 
 /// The measurements of one instance.
 #[derive(Default)]
-struct Found {
+struct Measurements {
     starts: Vec<f64>,
     /// With a fresh isolate, which is the default, and with reuse.
-    at_rest: [Rounds; 2],
+    at_low_load: [Rounds; 2],
     loaded: [Rounds; 2],
-    unseen: Histogram,
+    first_calls: Histogram,
     memory_mb: f64,
 }
 
@@ -41,7 +41,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     fill(&full, filling).await?;
     let filled = begun.elapsed();
 
-    let (mut of_empty, mut of_full) = (Found::default(), Found::default());
+    let (mut of_empty, mut of_full) = (Measurements::default(), Measurements::default());
     for _ in 0..run.times(3) {
         for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
             let instance = run.instance(data, QUIET).await?;
@@ -72,16 +72,16 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for round in 0..run.times(3).max(1) {
         for ((instance, calls), found) in instances.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
-            for ((calls, at_rest), loaded) in calls.iter().zip(&mut found.at_rest).zip(&mut found.loaded) {
-                at_rest.add(&run.at_rest(calls.clone(), run.seconds(10)).await);
+            for ((calls, at_low_load), loaded) in calls.iter().zip(&mut found.at_low_load).zip(&mut found.loaded) {
+                at_low_load.add(&run.at_low_load(calls.clone(), run.seconds(10)).await);
                 loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
             }
             for number in 0..run.times(10) {
-                let name = format!("bench-unseen-{round}-{number}");
+                let name = format!("bench-first-{round}-{number}");
                 let tool = adding(&name, Isolation::Call).add(&instance.client()).await?;
                 let begun = Instant::now();
                 calls[0].answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
-                found.unseen.record(begun.elapsed());
+                found.first_calls.record(begun.elapsed());
             }
         }
     }
@@ -105,13 +105,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let (of_empty, of_full) = (of_empty.per_second(), of_full.per_second());
         compare(&format!("calls per second, 32 in flight, {name}"), "calls/s", of_empty, of_full, true, true);
     }
-    for (kind, (of_empty, of_full)) in KINDS.iter().zip(empty.at_rest.iter().zip(&full.at_rest)) {
+    for (kind, (of_empty, of_full)) in KINDS.iter().zip(empty.at_low_load.iter().zip(&full.at_low_load)) {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             let (of_empty, of_full) = (millis(of_empty.quantile(quantile)), millis(of_full.quantile(quantile)));
-            compare(&format!("latency at rest, {kind}, {name}"), "ms", of_empty, of_full, true, false);
+            compare(&format!("latency at low load, {kind}, {name}"), "ms", of_empty, of_full, true, false);
         }
     }
-    let first_calls = (millis(empty.unseen.quantile(0.5)), millis(full.unseen.quantile(0.5)));
+    let first_calls = (millis(empty.first_calls.quantile(0.5)), millis(full.first_calls.quantile(0.5)));
     compare("first call of a tool, p50", "ms", first_calls.0, first_calls.1, true, false);
     compare("start of an installed system", "s", median(empty.starts), median(full.starts), true, false);
     compare("memory, Postgres included", "MB", empty.memory_mb, full.memory_mb, false, false);

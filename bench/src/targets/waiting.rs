@@ -83,9 +83,9 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let slow_tool = kind.tool(&slow).add(&client).await?;
     let other =
         Arc::new(ToolCalls { answers: answers.clone(), tool: other, input: |number| json!({"a": number, "b": 2}) });
-    run.at_rest(other.clone(), run.seconds(3)).await;
+    run.at_low_load(other.clone(), run.seconds(3)).await;
     let (mut idle, mut beside) = (Rounds::default(), Rounds::default());
-    idle.add(&run.at_rest(other.clone(), run.seconds(15)).await);
+    idle.add(&run.at_low_load(other.clone(), run.seconds(15)).await);
     let memory_before = memory_mb(&instance)?;
 
     let calls = run.times(CALLS);
@@ -97,18 +97,18 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let begun = Instant::now();
     let held = slow.wait_for(calls, PATIENCE).await;
     let took = begun.elapsed();
-    beside.add(&run.at_rest(other.clone(), run.seconds(15)).await);
+    beside.add(&run.at_low_load(other.clone(), run.seconds(15)).await);
     let memory = memory_mb(&instance)?;
     let still_held = slow.held();
-    slow.let_go();
+    slow.lift_cpu_limit();
     let mut failed = 0_usize;
     while let Some(answered) = waiting.join_next().await {
         let context = answered.context("a call's task")?;
         let is_good = context.is_ok_and(|context| context.get("status").is_some_and(|status| status == "success"));
         failed += usize::from(!is_good);
     }
-    run.at_rest(other.clone(), Duration::from_secs(2)).await;
-    idle.add(&run.at_rest(other, run.seconds(15)).await);
+    run.at_low_load(other.clone(), Duration::from_secs(2)).await;
+    idle.add(&run.at_low_load(other, run.seconds(15)).await);
     instance.stop().await?;
 
     let kind_name = kind.name();

@@ -1269,8 +1269,8 @@ export interface paths {
         };
         /**
          * Read the catalog entry of a tool
-         * @description In the format `rcrt`, a tool with missing requirements has `waits_for` and no `parameters`. The
-         *     name is the tool's own or its name in a format.
+         * @description In the format `rcrt`, a tool that cannot be called yet has `missing_requirements` and no
+         *     `parameters`. The name is the tool's own or its name in a format.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -1598,7 +1598,7 @@ export interface components {
             tools: components["schemas"]["Registration"][];
             waiting: components["schemas"]["Waiting"][];
         };
-        /** @description A tool that can be called, or (with `waits_for`) one that cannot be called yet. */
+        /** @description A tool that can be called, or (with `missing_requirements`) one that cannot be called yet. */
         CatalogEntry: components["schemas"]["Waiting"] | components["schemas"]["Registration"];
         /** @description The response to an update. */
         Changed: components["schemas"]["Breadcrumb"] & {
@@ -1714,6 +1714,12 @@ export interface components {
              */
             tool_id?: string | null;
         };
+        /** @description How many were deleted. */
+        DeletedCount: {
+            /** Format: int64 */
+            deleted: number;
+            ok: boolean;
+        };
         /**
          * @description The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as
          *     JSON.)
@@ -1802,12 +1808,6 @@ export interface components {
             /** @description At most 1000. */
             entries: components["schemas"]["EgressRecord"][];
         };
-        /** @description How many were deleted. */
-        Emptied: {
-            /** Format: int64 */
-            deleted: number;
-            ok: boolean;
-        };
         /**
          * @description Why a call failed.
          * @enum {string}
@@ -1819,10 +1819,6 @@ export interface components {
          *     the last number it saw receives every later event once, in order.
          */
         EventNumber: number;
-        GiveBack: {
-            lease: components["schemas"]["Lease"];
-            release: components["schemas"]["Release"];
-        };
         GivenToken: {
             /** Format: uuid */
             agent_id: string;
@@ -1888,11 +1884,6 @@ export interface components {
             lease_ms: number;
             /** @description At most 1,000. */
             leases: components["schemas"]["Lease"][];
-        };
-        /** @description The result of a heartbeat for one lease. */
-        HeldLease: {
-            lease: components["schemas"]["Lease"];
-            status: components["schemas"]["LeaseStatus"];
         };
         /** @description Statistics about the deletion of expired records. */
         HygieneReport: components["schemas"]["HygieneStats"] & {
@@ -2003,6 +1994,11 @@ export interface components {
              * @description The request's record.
              */
             request: string;
+        };
+        /** @description The result of a heartbeat for one lease. */
+        LeaseState: {
+            lease: components["schemas"]["Lease"];
+            status: components["schemas"]["LeaseStatus"];
         };
         /** @enum {string} */
         LeaseStatus: "held" | "cancel_requested" | "lost";
@@ -2202,6 +2198,10 @@ export interface components {
                 /** Format: int64 */
                 after_ms: number;
             };
+        };
+        ReleaseRequest: {
+            lease: components["schemas"]["Lease"];
+            release: components["schemas"]["Release"];
         };
         /** @description The delivery is queued again. */
         Requeued: {
@@ -2501,12 +2501,12 @@ export interface components {
         Visibility: "public" | "team" | "private";
         /** @description A tool that cannot be called yet. */
         Waiting: {
+            /** @description What is missing. Each is a sentence that says what to do. */
+            missing_requirements: string[];
             name: string;
             source: components["schemas"]["ToolSource"];
             /** Format: uuid */
             tool_id: string;
-            /** @description What is missing. Each is a sentence that says what to do. */
-            waits_for: string[];
         };
         WebhookInfo: {
             /** Format: uuid */
@@ -3684,7 +3684,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HeldLease"][];
+                    "application/json": components["schemas"]["LeaseState"][];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -3707,7 +3707,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["GiveBack"];
+                "application/json": components["schemas"]["ReleaseRequest"];
             };
         };
         responses: {
@@ -3812,7 +3812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Emptied"];
+                    "application/json": components["schemas"]["DeletedCount"];
                 };
             };
             /** @description Refused: a problem document that says why */

@@ -274,7 +274,7 @@ export class Rcrt {
     await this.#transport.json("post", "/calls/start", { ...options, body: { lease, max_attempts: maxAttempts }, again: true });
   }
 
-  async heartbeat(leases: shapes.Lease[], leaseMs: number, options: RequestOptions = {}): Promise<shapes.HeldLease[]> {
+  async heartbeat(leases: shapes.Lease[], leaseMs: number, options: RequestOptions = {}): Promise<shapes.LeaseState[]> {
     return await this.#transport.json("post", "/calls/heartbeat", { ...options, body: { leases, lease_ms: leaseMs }, again: true });
   }
 

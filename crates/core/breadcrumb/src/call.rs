@@ -110,7 +110,7 @@ pub struct AnsweredTerms {
 
 /// The result of a heartbeat for one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HeldLease {
+pub struct LeaseState {
     pub lease: Lease,
     pub status: LeaseStatus,
 }

@@ -228,7 +228,7 @@ pub trait Tenancy: Send + Sync + 'static {
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError>;
 
     /// The agents, as (tenant, agent), with tokens revoked within the last seconds, in all tenants.
-    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;
+    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;
 
     /// Marks a one-time ticket as used. Returns `false` if it was used before. The ticket is
     /// remembered until `until`.

@@ -53,7 +53,7 @@ pub use breadcrumb::{
     DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, Visibility,
 };
 pub use call::{
-    AnsweredTerms, Call, CallState, Claim, ClaimRequest, ClaimTerms, HeldLease, Lease, LeaseStatus, Release,
+    AnsweredTerms, Call, CallState, Claim, ClaimRequest, ClaimTerms, Lease, LeaseState, LeaseStatus, Release,
 };
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
@@ -75,7 +75,7 @@ pub use permissions::{AccessList, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
-pub use search::{Found, MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode};
+pub use search::{MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode, SearchResults};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
     check_opaque_length, is_secret_name, secret_hosts,
@@ -99,7 +99,7 @@ pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_s
 pub use value_set::ValueSet;
 pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{
-    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, MAX_WEBHOOKS, NewWebhook, Retention, Settlement,
+    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, MAX_WEBHOOKS, NewWebhook, Retention,
     WebhookInfo, WebhookSecret, WebhookState, Webhooks,
 };
 

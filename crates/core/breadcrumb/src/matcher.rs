@@ -99,7 +99,7 @@ impl Matcher {
     }
 
     /// Whether the event's record matches.
-    pub fn means(&self, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+    pub fn matches_event(&self, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
         self.matches(&event.tags, event.schema_name.as_deref(), &event.context, fuel)
     }
 }

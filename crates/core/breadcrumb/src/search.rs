@@ -122,7 +122,7 @@ impl Search {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchResults {
     /// Best first, each with its score.
     pub items: Vec<BreadcrumbListItem>,
     /// The mode that was used.

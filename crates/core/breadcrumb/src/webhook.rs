@@ -243,7 +243,7 @@ impl fmt::Debug for Delivery {
 
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settlement {
+pub enum DeliveryOutcome {
     Delivered,
     /// Retry after this time. `hold`: send nothing to the webhook for this time.
     Retry {
@@ -289,13 +289,13 @@ pub struct Retention {
 pub trait Deliveries: Send + Sync + 'static {
     /// Claims due deliveries under leases, in the order of the events for each webhook. One
     /// webhook's backlog does not delay another's deliveries.
-    async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError>;
+    async fn claim(&self, request: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError>;
 
     /// Records the result of an attempt. If its lease was lost, nothing changes.
-    async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError>;
+    async fn complete(&self, delivery: &Delivery, outcome: &DeliveryOutcome) -> Result<(), StoreError>;
 
     /// Gives up and deletes what is too old. Returns how many.
-    async fn tidy(&self, retention: &Retention) -> Result<usize, StoreError>;
+    async fn purge(&self, retention: &Retention) -> Result<usize, StoreError>;
 
     /// Returns when something may have been queued since the last call. This is a hint; the
     /// deliverer also polls.

@@ -19,7 +19,7 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 const MAX_STEPS: u64 = 20_000_000;
 /// Up to this many steps, all violations are reported. The validator collects all of them before it
 /// returns the first.
-const MAX_STEPS_TO_TELL_ALL: u64 = 1_000_000;
+const MAX_STEPS_FOR_ALL_VIOLATIONS: u64 = 1_000_000;
 /// The compiler recurses along references. This is more than the limits in `graph` need.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 /// The most steps of a quick check.
@@ -115,7 +115,7 @@ impl Schema {
         if self.validator.is_valid(value) {
             return found;
         }
-        if steps > MAX_STEPS_TO_TELL_ALL {
+        if steps > MAX_STEPS_FOR_ALL_VIOLATIONS {
             if let Err(error) = self.validator.validate(value) {
                 message::add(root, &error, &mut found);
             }

@@ -14,14 +14,14 @@ const FINE: Duration = Duration::from_millis(4);
 /// A thread that sleeps for a task. Dropping this stops it.
 pub struct FineSleep {
     ask: mpsc::Sender<Instant>,
-    woken: Arc<Notify>,
+    next_wakeup: Arc<Notify>,
 }
 
 impl FineSleep {
     pub fn new() -> Self {
         let (ask, asked) = mpsc::channel::<Instant>();
-        let woken = Arc::new(Notify::new());
-        let wake = woken.clone();
+        let next_wakeup = Arc::new(Notify::new());
+        let wake = next_wakeup.clone();
         let thread = thread::Builder::new().name("fine-sleep".into()).spawn(move || {
             while let Ok(moment) = asked.recv() {
                 thread::sleep(moment.saturating_duration_since(Instant::now()));
@@ -30,7 +30,7 @@ impl FineSleep {
         });
         // Without a thread the requests have no receiver, and `until` uses the runtime's sleep.
         drop(thread);
-        Self { ask, woken }
+        Self { ask, next_wakeup }
     }
 
     /// Returns at that moment. One sleep at a time.
@@ -43,7 +43,7 @@ impl FineSleep {
             tokio::time::sleep(coarse).await;
         }
         if self.ask.send(moment).is_ok() {
-            self.woken.notified().await;
+            self.next_wakeup.notified().await;
         } else {
             tokio::time::sleep_until(moment.into()).await;
         }

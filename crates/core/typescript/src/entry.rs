@@ -20,7 +20,7 @@ const GENERATOR: &str = "execute must not be a generator: remove the * and retur
 
 /// The declaration of a name.
 #[derive(Clone, Copy)]
-enum Meant {
+enum ExportedValue {
     Function {
         is_async: bool,
         is_generator: bool,
@@ -34,7 +34,7 @@ enum Meant {
 enum Exported {
     No,
     TypeOnly(Span),
-    As(Meant),
+    As(ExportedValue),
 }
 
 pub(crate) fn check(program: &Program<'_>, findings: &mut Findings<'_, '_>) {
@@ -44,8 +44,8 @@ pub(crate) fn check(program: &Program<'_>, findings: &mut Findings<'_, '_>) {
             None => findings.add(Rule::ExecuteExported, Span::new(0, 0), MISSING),
         },
         Exported::TypeOnly(span) => findings.add(Rule::ExecuteExported, span, ONLY_TYPE),
-        Exported::As(Meant::Other(span)) => findings.add(Rule::ExecuteAsync, span, NO_FUNCTION),
-        Exported::As(Meant::Function { is_async, is_generator, span }) => {
+        Exported::As(ExportedValue::Other(span)) => findings.add(Rule::ExecuteAsync, span, NO_FUNCTION),
+        Exported::As(ExportedValue::Function { is_async, is_generator, span }) => {
             if !is_async {
                 findings.add(Rule::ExecuteAsync, span, NOT_ASYNC);
             }
@@ -73,7 +73,9 @@ fn exported(program: &Program<'_>) -> Exported {
                     return Exported::TypeOnly(specifier.span);
                 }
                 let local = specifier.local.name();
-                return Exported::As(top_level(program, local.as_str()).unwrap_or(Meant::Other(specifier.span)));
+                return Exported::As(
+                    top_level(program, local.as_str()).unwrap_or(ExportedValue::Other(specifier.span)),
+                );
             }
             _ => {}
         }
@@ -93,7 +95,7 @@ fn default_export(program: &Program<'_>) -> Option<Span> {
 }
 
 /// Finds the declaration of a name in the module's scope.
-fn top_level(program: &Program<'_>, name: &str) -> Option<Meant> {
+fn top_level(program: &Program<'_>, name: &str) -> Option<ExportedValue> {
     program.body.iter().find_map(|statement| match statement {
         Statement::FunctionDeclaration(function) => function_named(function, name),
         Statement::VariableDeclaration(variables) => variable_named(variables, name),
@@ -106,26 +108,26 @@ fn top_level(program: &Program<'_>, name: &str) -> Option<Meant> {
     })
 }
 
-fn declared(declaration: &Declaration<'_>, name: &str) -> Option<Meant> {
+fn declared(declaration: &Declaration<'_>, name: &str) -> Option<ExportedValue> {
     match declaration {
         Declaration::FunctionDeclaration(function) => function_named(function, name),
         Declaration::VariableDeclaration(variables) => variable_named(variables, name),
         Declaration::ClassDeclaration(class) => {
             let id = class.id.as_ref().filter(|id| id.name == name)?;
-            Some(Meant::Other(id.span))
+            Some(ExportedValue::Other(id.span))
         }
         _ => None,
     }
 }
 
 /// Overload signatures and `declare function` have no body and are skipped.
-fn function_named(function: &Function<'_>, name: &str) -> Option<Meant> {
+fn function_named(function: &Function<'_>, name: &str) -> Option<ExportedValue> {
     let id = function.id.as_ref().filter(|id| id.name == name)?;
     function.body.as_ref()?;
-    Some(Meant::Function { is_async: function.r#async, is_generator: function.generator, span: id.span })
+    Some(ExportedValue::Function { is_async: function.r#async, is_generator: function.generator, span: id.span })
 }
 
-fn variable_named(variables: &VariableDeclaration<'_>, name: &str) -> Option<Meant> {
+fn variable_named(variables: &VariableDeclaration<'_>, name: &str) -> Option<ExportedValue> {
     if variables.declare {
         return None;
     }
@@ -134,15 +136,15 @@ fn variable_named(variables: &VariableDeclaration<'_>, name: &str) -> Option<Mea
         if id.name != name {
             return None;
         }
-        let Some(init) = &variable.init else { return Some(Meant::Other(id.span)) };
+        let Some(init) = &variable.init else { return Some(ExportedValue::Other(id.span)) };
         Some(match init.get_inner_expression() {
             Expression::ArrowFunctionExpression(arrow) => {
-                Meant::Function { is_async: arrow.r#async, is_generator: false, span: id.span }
+                ExportedValue::Function { is_async: arrow.r#async, is_generator: false, span: id.span }
             }
             Expression::FunctionExpression(function) => {
-                Meant::Function { is_async: function.r#async, is_generator: function.generator, span: id.span }
+                ExportedValue::Function { is_async: function.r#async, is_generator: function.generator, span: id.span }
             }
-            other => Meant::Other(other.span()),
+            other => ExportedValue::Other(other.span()),
         })
     })
 }

@@ -110,7 +110,7 @@ impl Egress {
             return Err(type_error(format!("a {method} request cannot have a body")));
         }
         let (url, mut headers) = (read_url(&request.url)?, headers::read(&request.headers, &self.options)?);
-        secrets::ask_for_the_whole(context.vault, &mut headers);
+        secrets::request_plain_body(context.vault, &mut headers);
         let mut next = Next { method, url, headers, replay: None, streamed: false };
         let mut log_entry = self.log_entry(context, &next.method, &next.url)?;
         // Checked before the body is read: a refused request needs no body.
@@ -154,7 +154,7 @@ impl Egress {
             drop(response);
             log_entry = self.log_entry(context, &method_after(status, &next.method), &target)?;
             admitted = log_entry.note(self.admit(context, &target))?;
-            log_entry.note(context.vault.refuse_carried(&target, &admitted.destination()))?;
+            log_entry.note(context.vault.refuse_target_with_value(&target, &admitted.destination()))?;
             let replayed = redirected(context.vault, &mut next, status, target);
             sent = log_entry.note(replayed)?.map(RequestBody::Whole);
         }
@@ -289,7 +289,7 @@ impl Egress {
             headers,
             url: url.into(),
             redirected,
-            body: log_entry.until_the_end_of(body),
+            body: log_entry.log_at_end_of(body),
         };
         Ok(secrets::clear(context.vault, answer))
     }
@@ -320,7 +320,7 @@ fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -
         return Err(type_error("a redirect requires the request's body again, which was too long to buffer"));
     }
     if target.origin() != next.url.origin() {
-        headers::keep_what_names_nobody(&mut next.headers);
+        headers::keep_anonymous_headers(&mut next.headers);
         secrets::keep_from_another_origin(vault, &target, &mut next.headers, next.replay.as_ref())?;
     }
     next.url = target;

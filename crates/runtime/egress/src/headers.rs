@@ -71,7 +71,7 @@ pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
 
 /// Removes what must not follow a redirect to another origin: everything except the fields that
 /// describe the accepted and the sent content. A key can be in a field with any name.
-pub(super) fn keep_what_names_nobody(headers: &mut HeaderMap) {
+pub(super) fn keep_anonymous_headers(headers: &mut HeaderMap) {
     const KEPT: &[HeaderName] = &[
         header::ACCEPT,
         header::ACCEPT_LANGUAGE,

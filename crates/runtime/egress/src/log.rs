@@ -137,7 +137,7 @@ impl EgressLogEntry {
     }
 
     /// The response's body. The entry is logged when the body ends or is dropped.
-    pub fn until_the_end_of(self, body: BodyStream) -> BodyStream {
+    pub fn log_at_end_of(self, body: BodyStream) -> BodyStream {
         stream::unfold((body, self), |(mut body, log_entry)| async move {
             let piece = body.next().await?;
             Some((piece, (body, log_entry)))

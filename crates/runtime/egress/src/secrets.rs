@@ -22,7 +22,7 @@ pub(super) struct Filled {
 
 /// Removes headers that ask for a range: part of a value in a partial response would not be
 /// redacted.
-pub(super) fn ask_for_the_whole(vault: &Vault, headers: &mut HeaderMap) {
+pub(super) fn request_plain_body(vault: &Vault, headers: &mut HeaderMap) {
     if vault.hides() {
         headers.remove(header::RANGE);
         headers.remove(header::IF_RANGE);
@@ -66,7 +66,7 @@ pub(super) fn keep_from_another_origin(
     body: Option<&Bytes>,
 ) -> Result<(), OpError> {
     let filled: Vec<HeaderName> =
-        headers.iter().filter(|(_, value)| vault.stands_in_header(value)).map(|(name, _)| name.clone()).collect();
+        headers.iter().filter(|(_, value)| vault.is_in_header(value)).map(|(name, _)| name.clone()).collect();
     for name in filled {
         headers.remove(name);
     }
@@ -101,9 +101,7 @@ pub(super) fn clear(vault: &Vault, mut answer: FetchResponse) -> FetchResponse {
         return answer;
     }
     let redaction = vault.inward();
-    answer
-        .headers
-        .retain(|(name, _)| !OF_THE_BODY.contains(&name.as_str()) && !redaction.stands_in_name(name.as_bytes()));
+    answer.headers.retain(|(name, _)| !OF_THE_BODY.contains(&name.as_str()) && !redaction.is_in_name(name.as_bytes()));
     for (_, value) in &mut answer.headers {
         let latin1: Vec<u8> = value.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect();
         if let Cow::Owned(cleared) = redaction.bytes(&latin1) {

@@ -35,15 +35,15 @@ impl EffectGate {
 
     /// Still to be given.
     pub fn closed() -> (EffectGateOpener, Self) {
-        let ((gives, given), wanted) = (watch::channel(false), Arc::new(Notify::new()));
-        (EffectGateOpener { given: gives, wanted: wanted.clone() }, Self(Some(Waits { given, wanted })))
+        let ((opener, given), wanted) = (watch::channel(false), Arc::new(Notify::new()));
+        (EffectGateOpener { given: opener, wanted: wanted.clone() }, Self(Some(Waits { given, wanted })))
     }
 
     /// Returns once it is given.
     pub async fn wait(&self) -> Result<(), NeverOpened> {
-        let Some(waits) = &self.0 else { return Ok(()) };
-        waits.wanted.notify_one();
-        waits.given.clone().wait_for(|is_given| *is_given).await.map(|_| ()).map_err(|_| NeverOpened)
+        let Some(gate) = &self.0 else { return Ok(()) };
+        gate.wanted.notify_one();
+        gate.given.clone().wait_for(|is_given| *is_given).await.map(|_| ()).map_err(|_| NeverOpened)
     }
 }
 
@@ -66,18 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_goes_before_the_word_and_nothing_without_it() {
+    fn a_run_waits_until_the_gate_opens_and_fails_if_it_never_does() {
         assert_eq!(EffectGate::opened().wait().now_or_never(), Some(Ok(())));
-        let (gives, waits) = EffectGate::closed();
-        let other = waits.clone();
-        assert_eq!(gives.wanted().now_or_never(), None);
-        assert_eq!(waits.wait().now_or_never(), None);
-        assert_eq!(gives.wanted().now_or_never(), Some(()));
-        gives.open();
-        assert_eq!(waits.wait().now_or_never(), Some(Ok(())));
-        assert_eq!(other.wait().now_or_never(), Some(Ok(())), "it stays given when who gave it has gone");
-        let (gives, waits) = EffectGate::closed();
-        drop(gives);
-        assert_eq!(waits.wait().now_or_never(), Some(Err(NeverOpened)));
+        let (opener, gate) = EffectGate::closed();
+        let other = gate.clone();
+        assert_eq!(opener.wanted().now_or_never(), None);
+        assert_eq!(gate.wait().now_or_never(), None);
+        assert_eq!(opener.wanted().now_or_never(), Some(()));
+        opener.open();
+        assert_eq!(gate.wait().now_or_never(), Some(Ok(())));
+        assert_eq!(other.wait().now_or_never(), Some(Ok(())), "it stays open after the opener is dropped");
+        let (opener, gate) = EffectGate::closed();
+        drop(opener);
+        assert_eq!(gate.wait().now_or_never(), Some(Err(NeverOpened)));
     }
 }

@@ -113,7 +113,7 @@ pub trait Executor: Send + Sync + 'static {
     /// What is missing before the tool can be offered: a setting of the operator, a program on this
     /// machine. Each entry is a sentence that says how to provide it. The runner checks secrets
     /// itself.
-    fn waits_for(&self, _definition: &ToolDefinition) -> Vec<String> {
+    fn missing_requirements(&self, _definition: &ToolDefinition) -> Vec<String> {
         Vec::new()
     }
 

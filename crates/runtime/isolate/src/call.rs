@@ -82,7 +82,7 @@ async fn evaluate(
         // The engine's host delivers it in the next turn. The script's code has not run, and must
         // not run before the parent has the cache.
         settle(isolate).await;
-        let made = isolate.main.take_made().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
+        let made = isolate.main.take_code_cache().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
         let _ = link.send(Kind::CodeCache, 0, made.unwrap_or_default());
     }
     evaluate_module(isolate, module).await
@@ -104,16 +104,16 @@ async fn evaluate_module(
 }
 
 /// A minimal tool.
-const REHEARSAL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
+const WARM_UP_TOOL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
 const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
 
 /// Loads and calls a minimal tool and discards it. A forked isolate then has the code paths of
 /// every call in its own memory. Run it before a call arrives; `name` must be different each time.
-pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
+pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
     let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
-    isolate.main.rehearse(true);
-    let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, REHEARSAL).await;
-    isolate.main.rehearse(false);
+    isolate.main.warm_up(true);
+    let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, WARM_UP_TOOL).await;
+    isolate.main.warm_up(false);
     let module = loaded?;
     if let Some(execute) = evaluate_module(isolate, module).await? {
         invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;

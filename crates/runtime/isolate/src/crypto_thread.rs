@@ -21,7 +21,7 @@ pub fn runtime(meter: &Meter) -> std::io::Result<Runtime> {
         .max_blocking_threads(1)
         .thread_keep_alive(FOR_EVER)
         .on_thread_park(move || waiting.waits())
-        .on_thread_unpark(move || resuming.goes_on())
+        .on_thread_unpark(move || resuming.resume())
         .build()
 }
 

@@ -14,7 +14,7 @@ use crate::WorkerError;
 use crate::jail;
 
 /// Exit status of a child whose isolate is not needed any more.
-pub const SPENT: i32 = 0;
+pub const DONE: i32 = 0;
 /// Exit status of a child when the runner closed the socket.
 pub const PARENT_IS_GONE: i32 = 3;
 /// The exit code of a process that a signal killed is this plus the signal number, as in a shell.
@@ -40,7 +40,7 @@ pub fn fork_for_each_isolate(socket: &UnixStream, protections: &mut [Protection]
                 return Ok(turn);
             }
             ForkResult::Parent { child } => match end_of(child)? {
-                SPENT => turn = IsolateTurn::Later,
+                DONE => turn = IsolateTurn::Later,
                 PARENT_IS_GONE => leave(0),
                 // Like the keeper: the exit status shows how the child ended.
                 code => leave(code),

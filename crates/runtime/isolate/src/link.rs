@@ -77,7 +77,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// Sends frames on this socket from now on.
-    pub fn speak_on(&self, socket: &UnixStream) -> io::Result<()> {
+    pub fn use_socket(&self, socket: &UnixStream) -> io::Result<()> {
         *held(&self.0.writer) = Some(socket.try_clone()?);
         Ok(())
     }

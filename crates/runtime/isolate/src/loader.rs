@@ -20,7 +20,7 @@ pub struct Main {
     /// The engine was given a cache.
     had_cache: Cell<bool>,
     made: RefCell<Option<Vec<u8>>>,
-    is_rehearsing: Cell<bool>,
+    is_warming_up: Cell<bool>,
 }
 
 pub struct Module {
@@ -38,12 +38,12 @@ impl Main {
     }
 
     /// During a rehearsal the host loads its own modules.
-    pub fn rehearse(&self, is_rehearsing: bool) {
-        self.is_rehearsing.set(is_rehearsing);
+    pub fn warm_up(&self, is_warming_up: bool) {
+        self.is_warming_up.set(is_warming_up);
     }
 
     /// The code cache that the engine made, if one was requested.
-    pub fn take_made(&self) -> Option<Vec<u8>> {
+    pub fn take_code_cache(&self) -> Option<Vec<u8>> {
         self.made.borrow_mut().take()
     }
 
@@ -60,7 +60,7 @@ impl ModuleLoader for Main {
         _referrer: &str,
         kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, ModuleLoaderError> {
-        if matches!(kind, ResolutionKind::MainModule) || self.is_rehearsing.get() {
+        if matches!(kind, ResolutionKind::MainModule) || self.is_warming_up.get() {
             return ModuleSpecifier::parse(specifier).map_err(|_| refused(specifier));
         }
         Err(refused(specifier))

@@ -80,7 +80,7 @@ impl Serving {
     /// Starts the threads beside the isolate's and serves calls.
     pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
         let Self { socket, link, stop, meter, startup, memory_mb, protections, own, turn } = self;
-        link.speak_on(&socket).map_err(FrameError::Io)?;
+        link.use_socket(&socket).map_err(FrameError::Io)?;
         let (calls, waiting) = mpsc::channel(2);
         crypto_thread::start();
         meter.start(own).map_err(WorkerError::Threads)?;
@@ -138,7 +138,7 @@ impl Reader {
                     }
                 }
                 Kind::Cancel => self.stop.tell(frame.call),
-                Kind::Spent if is_spent => isolate_fork::leave(isolate_fork::SPENT),
+                Kind::Spent if is_spent => isolate_fork::leave(isolate_fork::DONE),
                 Kind::Spent => {
                     is_spent = true;
                     self.spent.notify_one();
@@ -232,7 +232,7 @@ impl Host {
             if let (Some(spent), None) = (&self.spent, &ready) {
                 spent.notified().await;
                 tokio::time::sleep(AFTER_ANSWER).await;
-                isolate_fork::leave(isolate_fork::SPENT);
+                isolate_fork::leave(isolate_fork::DONE);
             }
             next = if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;

@@ -43,14 +43,14 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let mut isolate = Isolate::new(startup, begin.memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
         let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
-        call::rehearse(&mut isolate, "zygote").await.map_err(rehearsed)?;
+        call::warm_up(&mut isolate, "zygote").await.map_err(rehearsed)?;
         let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
         let begin = read_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
         let turn = isolate_fork::fork_for_each_isolate(&socket, &mut protections)?;
         forget_random_numbers();
         let own = crate::jail::close_files(memory, &mut protections);
-        call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
+        call::warm_up(&mut isolate, "child").await.map_err(rehearsed)?;
         let memory_mb = begin.memory_mb;
         let turn = Some(turn);
         Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn }.serve(isolate).await

@@ -2,28 +2,28 @@
 
 use std::io;
 
-use crate::must::Must;
+use crate::expected::Expected;
 
 /// The result of the attempt, if the process is still running.
 pub type AttemptResult = Result<i64, io::Error>;
 
 pub struct Attempt {
     pub name: &'static str,
-    pub must: Must,
+    pub expected: Expected,
     pub how: How,
 }
 
 pub enum How {
     /// A system call with these arguments.
     Call(i64, [usize; 6]),
-    Deed(fn() -> AttemptResult),
+    Function(fn() -> AttemptResult),
 }
 
 impl Attempt {
     pub fn run(&self) -> AttemptResult {
         match self.how {
             How::Call(number, arguments) => call(number, arguments),
-            How::Deed(deed) => deed(),
+            How::Function(function) => function(),
         }
     }
 }

@@ -16,7 +16,7 @@ mod attempt;
 #[cfg(target_os = "linux")]
 mod attempts;
 #[cfg(target_os = "linux")]
-mod must;
+mod expected;
 #[cfg(target_os = "linux")]
 mod refusing;
 #[cfg(target_os = "linux")]

@@ -94,6 +94,6 @@ fn result_json(result: &AttemptResult) -> Value {
 /// Prints pairs of a name and its expected outcome.
 #[allow(clippy::print_stdout)]
 pub fn list() {
-    let list: Vec<_> = attempts::all().into_iter().map(|attempt| (attempt.name, attempt.must)).collect();
+    let list: Vec<_> = attempts::all().into_iter().map(|attempt| (attempt.name, attempt.expected)).collect();
     println!("{}", json!(list));
 }

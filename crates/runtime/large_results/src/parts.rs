@@ -87,9 +87,9 @@ fn of_pieces(whole: &str, pieces: &[&str]) -> Split {
         byte += piece.len();
         character += characters;
     }
-    let (outline, abouts) =
+    let (outline, chunk_descriptions) =
         if headings.is_empty() { untitled(pieces, &bounds) } else { titled(whole, &headings, pieces, &bounds) };
-    let parts = pieces.iter().zip(&bounds).zip(abouts).map(|((piece, bound), about)| Part {
+    let parts = pieces.iter().zip(&bounds).zip(chunk_descriptions).map(|((piece, bound), about)| Part {
         value: (*piece).into(),
         characters: bound.characters,
         about,
@@ -110,7 +110,7 @@ struct Bound {
 
 /// A text without headings: each chunk is described by its first line.
 fn untitled(pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
-    let abouts: Vec<String> = pieces.iter().map(|piece| first_line(piece)).collect();
+    let chunk_descriptions: Vec<String> = pieces.iter().map(|piece| first_line(piece)).collect();
     let section = |(index, (title, bound)): (usize, (&String, &Bound))| Section {
         title: title.clone(),
         chunk: index + 1,
@@ -118,7 +118,7 @@ fn untitled(pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
         path: None,
         sections: Vec::new(),
     };
-    (abouts.iter().zip(bounds).enumerate().map(section).collect(), abouts)
+    (chunk_descriptions.iter().zip(bounds).enumerate().map(section).collect(), chunk_descriptions)
 }
 
 fn titled(whole: &str, headings: &[Heading], pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
@@ -137,8 +137,8 @@ fn titled(whole: &str, headings: &[Heading], pieces: &[&str], bounds: &[Bound]) 
         let beginning = if begins_with_heading { None } else { Some(at_most(&first_line(piece), 60)) };
         titles(beginning.as_deref(), headings)
     };
-    let abouts = pieces.iter().zip(&inside).map(about).collect();
-    (nested(sections), abouts)
+    let chunk_descriptions = pieces.iter().zip(&inside).map(about).collect();
+    (nested(sections), chunk_descriptions)
 }
 
 /// The titles of as many levels as fit, at least the highest level.
@@ -176,9 +176,9 @@ fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
         (path.len() + usize::from(mark.begin.characters.is_some()), section)
     };
     let outline = nested(marks.iter().map(section).collect());
-    let abouts = abouts(&pieces, &outline);
+    let chunk_descriptions = chunk_descriptions(&pieces, &outline);
     let begins: Vec<Begin> = pieces.iter().map(|piece| piece.begin.clone()).collect();
-    let parts = pieces.into_iter().zip(abouts).map(|(piece, about)| Part {
+    let parts = pieces.into_iter().zip(chunk_descriptions).map(|(piece, about)| Part {
         value: piece.value,
         characters: piece.characters,
         about,
@@ -192,7 +192,7 @@ fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
 }
 
 /// Describes each chunk: where it starts and ends, and what else starts in it.
-fn abouts(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
+fn chunk_descriptions(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
     let all = flat(outline);
     let about = |(index, piece): (usize, &Piece)| {
         let (from, to) = (written(&piece.begin.path), written(&piece.end));

@@ -33,7 +33,7 @@ pub struct Shortened {
 /// result is truncated.
 pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, memory: &WorkingMemory) -> Shortened {
     let most = settings.most_for(&request.tool, request);
-    if is_surely_within(&output, most.min(QUICK_BYTES)) {
+    if fits_within(&output, most.min(QUICK_BYTES)) {
         return Shortened { output, metadata: Map::new() };
     }
     let namespace = request.session.as_deref().map(Namespace::session);
@@ -68,7 +68,7 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
 
 /// Whether its JSON has at most this many bytes, even if every character needs an escape. Stops as
 /// soon as it knows.
-fn is_surely_within(value: &Value, most: usize) -> bool {
+fn fits_within(value: &Value, most: usize) -> bool {
     fn left_after(value: &Value, left: usize) -> Option<usize> {
         // A control character needs six bytes as an escape.
         let text = |text: &str, left: usize| left.checked_sub(3 + 6 * text.len());

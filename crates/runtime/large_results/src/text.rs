@@ -112,7 +112,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
                     // The block must be cut anyway, so it fills the rest of this piece.
                     return self.cut(block);
                 }
-                self.break_off(End { at: block.start, size: self.size, rank });
+                self.end_piece(End { at: block.start, size: self.size, rank });
             } else {
                 return self.cut(block);
             }
@@ -126,7 +126,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
 
     /// Ends the piece at the best position, or at `here` if there is none. The text after it starts
     /// the next piece.
-    fn break_off(&mut self, here: End) {
+    fn end_piece(&mut self, here: End) {
         let least = self.most / LEAST_PART;
         let mut best = here;
         for end in &self.ends {

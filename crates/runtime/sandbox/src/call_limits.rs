@@ -56,9 +56,9 @@ impl<'a> CallLimits<'a> {
     }
 
     /// Stops limiting the CPU: the call needs it to end.
-    pub fn let_go(&mut self) {
+    pub fn lift_cpu_limit(&mut self) {
         self.meter = None;
-        self.bounds.let_go();
+        self.bounds.lift_cpu_limit();
     }
 
     pub fn kill(&self) {

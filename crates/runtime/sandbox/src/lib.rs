@@ -10,11 +10,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod call_end;
 mod call_frames;
 mod call_limits;
 mod code_cache;
 mod console;
-mod ending;
 mod error;
 mod host_ops;
 mod invocation;

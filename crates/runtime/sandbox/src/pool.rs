@@ -68,7 +68,7 @@ struct Idle {
 
 impl Idle {
     /// Whether nothing of a tool runs between calls and the worker can be used again.
-    fn is_well(&mut self) -> bool {
+    fn is_reusable(&mut self) -> bool {
         let spent = self.worker.bounds.cpu_time().zip(self.cpu_time).map(|(now, then)| now.saturating_sub(then));
         if spent.is_some_and(|spent| spent > IDLE_CPU) {
             tracing::warn!(
@@ -85,7 +85,7 @@ impl Idle {
             );
             return false;
         }
-        if self.kept.is_none() && self.worker.bounds.is_swollen() {
+        if self.kept.is_none() && self.worker.bounds.uses_excess_memory() {
             tracing::debug!(process = self.worker.process_id(), "stopping a sandbox worker that holds too much memory");
             return false;
         }
@@ -241,7 +241,7 @@ impl Pool {
 
     /// Returns a worker to the pool after a call that left it usable.
     pub fn release(&self, pooled: PooledWorker, kept: Option<Arc<Script>>) {
-        if self.closed.is_cancelled() || pooled.worker.is_worn_out() {
+        if self.closed.is_cancelled() || pooled.worker.is_exhausted() {
             return;
         }
         let cpu_time = pooled.worker.bounds.cpu_time();
@@ -254,13 +254,13 @@ impl Pool {
     }
 
     /// Refills the spares and stops workers that were idle for too long, until the pool is closed.
-    pub async fn tend(&self) {
+    pub async fn maintain(&self) {
         let mut rounds = tokio::time::interval((self.options.idle / 4).clamp(SHORTEST_ROUND, LONGEST_ROUND));
         loop {
             tokio::select! {
                 () = self.closed.cancelled() => return,
                 () = self.spare_taken.notified() => {}
-                () = self.spent.notified() => self.welcome().await,
+                () = self.spent.notified() => self.open_forked().await,
                 _ = rounds.tick() => self.retire(),
             }
             while self.state().spares.len() < self.options.spares {
@@ -283,7 +283,7 @@ impl Pool {
     }
 
     /// Opens the processes that were forked since, so that no call has to wait for that.
-    async fn welcome(&self) {
+    async fn open_forked(&self) {
         tokio::select! {
             () = self.closed.cancelled() => return,
             () = tokio::time::sleep(NEXT_CHILD) => {}
@@ -302,14 +302,14 @@ impl Pool {
     fn retire(&self) {
         let mut state = self.state();
         let idle = self.options.idle;
-        state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.is_well());
+        state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.is_reusable());
         state.spares.retain_mut(Worker::is_alive);
         drop(state);
-        self.cgroups.tidy();
+        self.cgroups.remove_leftovers();
     }
 
-    /// Stops every idle worker; busy ones stop with their calls. `tend` runs until it notices, and
-    /// `ended` returns after the last worker has exited.
+    /// Stops every idle worker; busy ones stop with their calls. `maintain` runs until it notices,
+    /// and `ended` returns after the last worker has exited.
     pub async fn close(&self) {
         self.closed.cancel();
         self.permits.close();

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::call_end::CallEnd;
 use crate::console::Console;
-use crate::ending::Ending;
 use crate::limits::Cgroups;
 use crate::pool::{Pool, PooledWorker, WorkerRequest};
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
@@ -69,7 +69,7 @@ impl Sandbox {
             cgroups: places,
         };
         let tended = pool.clone();
-        let tending = tokio::spawn(async move { tended.tend().await });
+        let tending = tokio::spawn(async move { tended.maintain().await });
         let uploads = UploadCapacity::shared(options.upload_bytes);
         Ok(Self { pool, report, options, uploads, tending: Mutex::new(Some(tending)) })
     }
@@ -82,8 +82,8 @@ impl Sandbox {
     /// the moment when a worker has an isolate for it.
     pub async fn run(&self, invocation: Invocation, host: Arc<dyn HostOps>, cancelled: CancellationToken) -> Outcome {
         let mut console = Console::default();
-        let ending = self.end_of(&invocation, host, &cancelled, &mut console).await;
-        let result = ending.result(&invocation.script, &invocation.limits);
+        let call_end = self.end_of(&invocation, host, &cancelled, &mut console).await;
+        let result = call_end.result(&invocation.script, &invocation.limits);
         Outcome { result, console: console.lines, console_truncated: console.truncated }
     }
 
@@ -93,7 +93,7 @@ impl Sandbox {
         host: Arc<dyn HostOps>,
         cancelled: &CancellationToken,
         console: &mut Console,
-    ) -> Ending {
+    ) -> CallEnd {
         let script = &invocation.script;
         let may_cache = script.cache.is_wanted(script.javascript.len());
         let wanted = WorkerRequest {
@@ -104,21 +104,21 @@ impl Sandbox {
         };
         let mut pooled = match self.acquire(&wanted, cancelled).await {
             Ok(pooled) => pooled,
-            Err(ending) => return ending,
+            Err(call_end) => return call_end,
         };
         let is_counted = pooled.has_script || pooled.worker.is_ready_for(invocation.limits.memory_mb);
         let wants_cache = may_cache && pooled.worker.is_untouched();
         let start = match start_payload(invocation, pooled.has_script, is_counted, wants_cache) {
             Ok(start) => start,
-            Err(ending) => {
+            Err(call_end) => {
                 self.pool.release(pooled, None);
-                return ending;
+                return call_end;
             }
         };
         if let Err(error) = pooled.worker.bounds.admit(&invocation.limits) {
             let died = pooled.worker.kill().await;
             tracing::warn!(%error, ?died, "killing a sandbox worker: cannot set its limits");
-            return Ending::NoWorker(SandboxError::Limits(error.to_string()));
+            return CallEnd::NoWorker(SandboxError::Limits(error.to_string()));
         }
         let watch = Watch {
             script,
@@ -132,45 +132,49 @@ impl Sandbox {
             grace: self.options.grace,
             uploads: &self.uploads,
         };
-        let (ending, after) = supervise(&mut pooled.worker, start, watch, console).await;
-        match (ending, after) {
-            (ending, WorkerFate::Kept) => {
+        let (call_end, after) = supervise(&mut pooled.worker, start, watch, console).await;
+        match (call_end, after) {
+            (call_end, WorkerFate::Kept) => {
                 self.pool.release(pooled, Some(invocation.script.clone()));
-                ending
+                call_end
             }
-            (ending, WorkerFate::Fresh) => {
+            (call_end, WorkerFate::Fresh) => {
                 if timeout(self.options.grace, pooled.worker.spend()).await.is_ok_and(|sent| sent.is_ok()) {
                     self.pool.release(pooled, None);
                 }
-                ending
+                call_end
             }
-            (Ending::WorkerDied(_), WorkerFate::Unusable) => {
-                let ending = ended(pooled.worker.death().await);
-                tracing::warn!(reason = ending.name(), process = pooled.worker.process_id(), "a sandbox worker died");
-                ending
+            (CallEnd::WorkerDied(_), WorkerFate::Unusable) => {
+                let call_end = ended(pooled.worker.death().await);
+                tracing::warn!(reason = call_end.name(), process = pooled.worker.process_id(), "a sandbox worker died");
+                call_end
             }
-            (ending, WorkerFate::Unusable) => {
+            (call_end, WorkerFate::Unusable) => {
                 tracing::warn!(
-                    reason = ending.name(),
+                    reason = call_end.name(),
                     process = pooled.worker.process_id(),
                     "killing a sandbox worker"
                 );
                 pooled.worker.kill().await;
-                ending
+                call_end
             }
         }
     }
 
     /// Acquires a worker that has a process for the call.
-    async fn acquire(&self, wanted: &WorkerRequest<'_>, cancelled: &CancellationToken) -> Result<PooledWorker, Ending> {
+    async fn acquire(
+        &self,
+        wanted: &WorkerRequest<'_>,
+        cancelled: &CancellationToken,
+    ) -> Result<PooledWorker, CallEnd> {
         let mut tries = 1;
         loop {
             let acquired = tokio::select! {
                 biased;
-                () = cancelled.cancelled() => return Err(Ending::Cancelled),
+                () = cancelled.cancelled() => return Err(CallEnd::Cancelled),
                 acquired = self.pool.acquire(wanted) => acquired,
             };
-            let mut pooled = acquired.map_err(Ending::NoWorker)?;
+            let mut pooled = acquired.map_err(CallEnd::NoWorker)?;
             if pooled.has_script {
                 return Ok(pooled);
             }
@@ -185,13 +189,13 @@ impl Sandbox {
                 // Its next process is used by another call.
                 None => {
                     self.pool.release(pooled, None);
-                    return Err(Ending::Cancelled);
+                    return Err(CallEnd::Cancelled);
                 }
                 Some(Err(error)) => {
                     let died = pooled.worker.kill().await;
                     tracing::warn!(%error, ?died, "killing a sandbox worker: it has no process for the next call");
                     if tries == MAX_WORKERS_TRIED {
-                        return Err(Ending::NoWorker(error));
+                        return Err(CallEnd::NoWorker(error));
                     }
                     tries += 1;
                 }
@@ -222,14 +226,14 @@ fn start_payload(
     has_script: bool,
     is_counted: bool,
     wants_cache: bool,
-) -> Result<Bytes, Ending> {
-    let unreadable = |error: serde_json::Error| Ending::Breach(format!("cannot encode the input: {error}"));
+) -> Result<Bytes, CallEnd> {
+    let unreadable = |error: serde_json::Error| CallEnd::Breach(format!("cannot encode the input: {error}"));
     let input = to_raw_value(&invocation.input).map_err(unreadable)?;
     let context = json!({ "request": invocation.request, "secrets": invocation.secrets });
     let context = to_raw_value(&context).map_err(unreadable)?;
     let bytes = input.get().len() + context.get().len();
     if bytes > MAX_INPUT_BYTES {
-        return Err(Ending::InputSize(bytes as u64));
+        return Err(CallEnd::InputSize(bytes as u64));
     }
     let start = CallStart {
         task: invocation.task,
@@ -247,10 +251,10 @@ fn start_payload(
 }
 
 /// Derives a call's ending from how its process ended.
-fn ended(death: Option<Death>) -> Ending {
+fn ended(death: Option<Death>) -> CallEnd {
     match death {
-        Some(death) if death.is_out_of_memory() => Ending::Memory,
-        Some(death) if death.is_forbidden_call() => Ending::Breach("it made a forbidden system call".into()),
-        death => Ending::WorkerDied(death),
+        Some(death) if death.is_out_of_memory() => CallEnd::Memory,
+        Some(death) if death.is_forbidden_call() => CallEnd::Breach("it made a forbidden system call".into()),
+        death => CallEnd::WorkerDied(death),
     }
 }

@@ -152,7 +152,7 @@ impl SpawnerThread {
     /// Forks a worker from the zygote, which is started if there is none. `None` if forking does
     /// not work.
     fn copy(&mut self, socket: &OwnedFd, snapshot: &OwnedFd) -> Result<Option<Process>, SandboxError> {
-        self.zygote.take_if(|zygote| zygote.is_worn_out());
+        self.zygote.take_if(|zygote| zygote.is_exhausted());
         // A zygote that was killed is replaced.
         let mut tries = 1;
         loop {

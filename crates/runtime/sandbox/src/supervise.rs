@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::codec::FramedWrite;
 use tokio_util::sync::CancellationToken;
 
+use crate::call_end::CallEnd;
 use crate::call_frames::{CallFrames, Failure, Step};
 use crate::call_limits::{CallLimits, Exceeded};
 use crate::console::Console;
-use crate::ending::Ending;
 use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES};
 use crate::worker::Worker;
 use crate::{HostOps, Script};
 
 /// The capacity of the queue of frames to the worker.
-const OUTBOX: usize = 16;
+const MAX_QUEUED_FRAMES: usize = 16;
 
 pub struct Watch<'a> {
     pub script: &'a Script,
@@ -65,10 +65,10 @@ pub async fn supervise(
     start: bytes::Bytes,
     watch: Watch<'_>,
     console: &mut Console,
-) -> (Ending, WorkerFate) {
+) -> (CallEnd, WorkerFate) {
     let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
-    let (out, queue) = mpsc::channel(OUTBOX);
+    let (out, queue) = mpsc::channel(MAX_QUEUED_FRAMES);
     let mut frames = CallFrames::new(&watch, console, call, worker.has_child, out);
     let mut writer = pin!(write(&mut worker.sink, call, frames.first(start), queue, &stop));
     let mut is_writing = true;
@@ -95,7 +95,7 @@ pub async fn supervise(
                     break Err(Failure::Died);
                 }
             }
-            reason = must_stop(&watch, &mut limits), if stop_reason.is_none() => {
+            reason = wait_for_stop_reason(&watch, &mut limits), if stop_reason.is_none() => {
                 stop_reason = Some(reason);
                 if matches!(reason, StopReason::Exceeded(Exceeded::Memory)) {
                     // This process is past the engine's own limits, and would continue.
@@ -103,7 +103,7 @@ pub async fn supervise(
                     break Err(Failure::Died);
                 }
                 stop.cancel();
-                limits.let_go();
+                limits.lift_cpu_limit();
                 grace.as_mut().reset(Instant::now() + watch.grace);
             }
             () = &mut grace, if stop_reason.is_some() => break Err(Failure::Died),
@@ -124,11 +124,11 @@ pub async fn supervise(
         Ok(_) if is_whole => WorkerFate::Fresh,
         _ => WorkerFate::Unusable,
     };
-    (ending(stop_reason, done), fate)
+    (call_end(stop_reason, done), fate)
 }
 
 /// Returns when the call must end, whatever the worker does.
-async fn must_stop(watch: &Watch<'_>, limits: &mut CallLimits<'_>) -> StopReason {
+async fn wait_for_stop_reason(watch: &Watch<'_>, limits: &mut CallLimits<'_>) -> StopReason {
     tokio::select! {
         biased;
         () = either(watch.cancelled, watch.closed) => StopReason::Cancelled,
@@ -136,18 +136,18 @@ async fn must_stop(watch: &Watch<'_>, limits: &mut CallLimits<'_>) -> StopReason
     }
 }
 
-fn ending(stop_reason: Option<StopReason>, done: Result<CallDone, Failure>) -> Ending {
+fn call_end(stop_reason: Option<StopReason>, done: Result<CallDone, Failure>) -> CallEnd {
     match (stop_reason, done) {
-        (Some(StopReason::Exceeded(Exceeded::Deadline)), _) => Ending::Timeout,
-        (Some(StopReason::Exceeded(Exceeded::CpuBudget)), _) => Ending::CpuBudget,
-        (Some(StopReason::Exceeded(Exceeded::Memory)), _) => Ending::Memory,
-        (Some(StopReason::Cancelled), _) => Ending::Cancelled,
+        (Some(StopReason::Exceeded(Exceeded::Deadline)), _) => CallEnd::Timeout,
+        (Some(StopReason::Exceeded(Exceeded::CpuBudget)), _) => CallEnd::CpuBudget,
+        (Some(StopReason::Exceeded(Exceeded::Memory)), _) => CallEnd::Memory,
+        (Some(StopReason::Cancelled), _) => CallEnd::Cancelled,
         (None, Ok(CallDone { result: CallResult::Ok(json), .. })) if json.get().len() > MAX_OUTPUT_BYTES => {
-            Ending::OutputSize(json.get().len() as u64)
+            CallEnd::OutputSize(json.get().len() as u64)
         }
-        (None, Ok(done)) => Ending::Finished(done.result),
-        (None, Err(Failure::Breach(breach))) => Ending::Breach(breach),
-        (None, Err(Failure::Died)) => Ending::WorkerDied(None),
+        (None, Ok(done)) => CallEnd::Finished(done.result),
+        (None, Err(Failure::Breach(breach))) => CallEnd::Breach(breach),
+        (None, Err(Failure::Died)) => CallEnd::WorkerDied(None),
     }
 }
 

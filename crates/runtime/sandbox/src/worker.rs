@@ -33,7 +33,7 @@ pub const REAP: Duration = Duration::from_secs(5);
 /// How many frames are read at once between calls.
 const FRAMES_AT_ONCE: usize = 64;
 /// How much of a dead worker's standard error is read, in bytes.
-pub const LAST_WORDS: u64 = 2000;
+pub const STDERR_TAIL: u64 = 2000;
 
 pub struct Worker {
     process: Process,
@@ -99,7 +99,7 @@ impl Worker {
         };
         let named = named.ok_or_else(|| SandboxError::Protocol(format!("{:?} instead of the process", frame.kind)))?;
         if let Some(child) = worker.process.id() {
-            worker.bounds.take_hold(named, child);
+            worker.bounds.attach(named, child);
         }
         Ok(worker)
     }
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     /// Whether the process cannot create another fresh isolate.
-    pub fn is_worn_out(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.isolates == 0
     }
 
@@ -169,7 +169,7 @@ impl Worker {
         }
         for _ in 0..FRAMES_AT_ONCE {
             match self.frames.next().now_or_never() {
-                Some(Some(Ok(Frame { kind: Kind::Ready, payload, .. }))) => self.welcome(&payload),
+                Some(Some(Ok(Frame { kind: Kind::Ready, payload, .. }))) => self.set_ready(&payload),
                 // A late frame of something that the call dropped.
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(_)) | None) => {
@@ -184,7 +184,7 @@ impl Worker {
 
     /// Handles `Ready`: the next isolate is ready. If it has its own process, that process is
     /// opened.
-    fn welcome(&mut self, ready: &[u8]) {
+    fn set_ready(&mut self, ready: &[u8]) {
         if !self.has_child {
             self.is_ready = true;
             return;
@@ -209,8 +209,8 @@ impl Worker {
         // The last process has exited now, so everything that it sent has arrived. The new one
         // sends nothing before a call.
         let socket: &UnixStream = self.frames.get_ref().as_ref();
-        let is_silent = self.frames.read_buffer().is_empty() && ioctl_fionread(socket).is_ok_and(|bytes| bytes == 0);
-        if !is_silent {
+        let is_flushed = self.frames.read_buffer().is_empty() && ioctl_fionread(socket).is_ok_and(|bytes| bytes == 0);
+        if !is_flushed {
             return Err("it sent data before its first call".into());
         }
         let Ready { mark, protections } = decode(ready).map_err(|error| error.to_string())?;
@@ -244,7 +244,7 @@ impl Worker {
             // A late frame of something that the call dropped.
             let frame = self.next_while_starting().await?;
             if frame.kind == Kind::Ready {
-                self.welcome(&frame.payload);
+                self.set_ready(&frame.payload);
             }
             if self.is_broken {
                 return Err(SandboxError::Protocol("the process of the next isolate is not a new one".into()));
@@ -313,7 +313,7 @@ impl Worker {
     async fn last_output(&mut self) -> String {
         let Some(stderr) = self.process.take_stderr() else { return String::new() };
         let mut output = Vec::new();
-        let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut output)).await;
+        let _ = timeout(REAP, stderr.take(STDERR_TAIL).read_to_end(&mut output)).await;
         on_one_line(&output)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The duration is printed only for steps that take at least this long.
-const WORTH_TELLING: Duration = Duration::from_secs(1);
+const MIN_SHOWN: Duration = Duration::from_secs(1);
 
 /// Prints plain lines, for terminals and files.
 pub struct ConsoleProgress {
@@ -30,7 +30,7 @@ impl ConsoleProgress {
     pub fn done(&self) {
         let Some((what, since)) = self.step.lock().ok().and_then(|mut step| step.take()) else { return };
         let took = since.elapsed();
-        if took >= WORTH_TELLING {
+        if took >= MIN_SHOWN {
             self.say(&format!("{what}: done in {:.1} s", took.as_secs_f64()));
         }
     }

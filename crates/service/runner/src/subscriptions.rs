@@ -34,8 +34,8 @@ impl Subscriptions {
             // Events wait while the tools are being read, so none is missed.
             self.loading.listed().await;
             while let Some(event) = events.recv().await {
-                if !self.loading.is_settled() {
-                    let _ = timeout(PATIENCE, self.loading.settle()).await;
+                if !self.loading.is_caught_up() {
+                    let _ = timeout(PATIENCE, self.loading.caught_up()).await;
                 }
                 // Validate matching tools now: they do not get this event again after a later
                 // validation.
@@ -102,7 +102,7 @@ async fn sees_version(store: &dyn Records, event: &Event) -> bool {
 async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<Candidate>> {
     let mut fuel = Fuel::for_async();
     let mut wanting = Vec::new();
-    let known = tools.iter().take_while(|tool| match wants(tool, event, &mut fuel) {
+    let known = tools.iter().take_while(|tool| match is_subscribed(tool, event, &mut fuel) {
         Ok(is_wanted) => {
             wanting.extend(is_wanted.then(|| (*tool).clone()));
             true
@@ -117,7 +117,7 @@ async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<
     let matched_event = event.clone();
     let matching = move || {
         let is_wanted = |tool: &Arc<Candidate>| {
-            wants(tool, &matched_event, &mut Fuel::for_blocking()).unwrap_or_else(|OutOfFuel| {
+            is_subscribed(tool, &matched_event, &mut Fuel::for_blocking()).unwrap_or_else(|OutOfFuel| {
                 metrics::counter!("rcrt_matches_refused_total", "where" => "subscription").increment(1);
                 false
             })
@@ -132,9 +132,9 @@ async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<
 }
 
 /// Whether one of the tool's subscriptions matches the event.
-fn wants(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+fn is_subscribed(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
     for one in &tool.subscriptions {
-        if one.means(event, fuel)? {
+        if one.matches_event(event, fuel)? {
             return Ok(true);
         }
     }

@@ -24,9 +24,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 /// How long a stream stays open after its last caller, at least.
-const LINGER: Duration = Duration::from_secs(15);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How many responses are remembered that came before a waiter was registered for them.
-const REMEMBERED: usize = 1024;
+const MAX_EARLY_RESPONSES: usize = 1024;
 
 /// The tenants with waiting callers.
 pub struct ResponseWaiters {
@@ -119,7 +119,7 @@ impl ResponseWaiters {
                 if must_look && let Some(response) = store.call(created.id).await?.response {
                     return Ok(store.get(response).await?.context);
                 }
-                match guard.woken().await {
+                match guard.next_wakeup().await {
                     Some(Wakeup::Answer(context)) => return Ok(context),
                     Some(Wakeup::CheckStore) => must_look = true,
                     None => break,
@@ -194,7 +194,7 @@ struct WaiterGuard {
 
 impl WaiterGuard {
     /// `None` if the stream closed and will not wake it.
-    async fn woken(&mut self) -> Option<Wakeup> {
+    async fn next_wakeup(&mut self) -> Option<Wakeup> {
         loop {
             if let Some(wakeup) = locked(&self.waiter.wakeup).take() {
                 return Some(wakeup);
@@ -252,7 +252,7 @@ impl Follower {
     }
 
     async fn follow(&self, mut events: EventStream) -> StoreError {
-        let mut looks = interval(LINGER);
+        let mut looks = interval(IDLE_TIMEOUT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         looks.reset();
         loop {
@@ -292,7 +292,7 @@ impl Follower {
         let waiters = registry.waiters.get(&request_id).cloned().unwrap_or_default();
         registry.received += 1;
         registry.answered.push_back(request_id);
-        if registry.answered.len() > REMEMBERED {
+        if registry.answered.len() > MAX_EARLY_RESPONSES {
             registry.answered.pop_front();
         }
         drop(registry);

@@ -10,7 +10,7 @@ use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::outcome::Ended;
+use crate::outcome::AttemptResult;
 use crate::signature::sign;
 
 /// The name of webhooks where operators allow a private host.
@@ -23,10 +23,11 @@ pub(crate) async fn attempt(
     connections: &Connections,
     delivery: &Delivery,
     now: DateTime<Utc>,
-) -> Ended {
+) -> AttemptResult {
     match post(gate, connections, delivery, now).await {
         Ok(answer) => {
-            let ended = Ended::Answered { status: answer.status, retry_after: retry_after(&answer.headers, now) };
+            let ended =
+                AttemptResult::Answered { status: answer.status, retry_after: retry_after(&answer.headers, now) };
             // The body is not used. It is read for a while, within the gate's limits, so that the
             // connection can be reused.
             let mut body = answer.body;
@@ -34,8 +35,8 @@ pub(crate) async fn attempt(
             let _ = timeout(DRAIN_TIME, rest).await;
             ended
         }
-        Err(error) if error.name == "PermissionDenied" => Ended::Refused(error_text(&error)),
-        Err(error) => Ended::Failed(error_text(&error)),
+        Err(error) if error.name == "PermissionDenied" => AttemptResult::Refused(error_text(&error)),
+        Err(error) => AttemptResult::Failed(error_text(&error)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use metrics::{counter, gauge, histogram};
-use rcrt_breadcrumb::{Deliveries, Delivery, Settlement, StoreError};
+use rcrt_breadcrumb::{Deliveries, Delivery, DeliveryOutcome, StoreError};
 use rcrt_egress::{Connections, Egress};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::DeliveryOptions;
 use crate::attempt::attempt;
 use crate::backoff::dice;
-use crate::outcome::Ended;
+use crate::outcome::AttemptResult;
 
 /// The pause between two removals of old deliveries.
 const TIDY_EVERY: Duration = Duration::from_mins(1);
@@ -54,14 +54,14 @@ impl Deliverer {
         while !stop.is_cancelled() {
             let round = async {
                 if tidied_at.is_none_or(|at| at.elapsed() >= TIDY_EVERY) {
-                    self.queue.tidy(&self.options.retention).await?;
+                    self.queue.purge(&self.options.retention).await?;
                     tidied_at = Some(Instant::now());
                 }
                 let free = self.options.most.saturating_sub(under_way.len());
                 if free == 0 {
                     return Ok(Vec::new());
                 }
-                self.queue.take(&self.options.taking(free)).await
+                self.queue.claim(&self.options.claim_request(free)).await
             };
             // A lease that is claimed at the moment of the stop expires by itself.
             let taken: Result<Vec<Delivery>, StoreError> = tokio::select! {
@@ -125,11 +125,11 @@ impl Deliverer {
             // as a slow response body.
             let ended = timeout(options.timeout, attempt(&gate, &connections, &delivery, Utc::now())).await;
             let ended = ended.unwrap_or_else(|_| {
-                Ended::Failed(format!("no complete response after {} s", options.timeout.as_secs_f64()))
+                AttemptResult::Failed(format!("no complete response after {} s", options.timeout.as_secs_f64()))
             });
-            let settlement = ended.settlement(&delivery, &options, dice());
-            count(&settlement, begun.elapsed());
-            write_result(&*queue, &delivery, &settlement).await;
+            let outcome = ended.outcome(&delivery, &options, dice());
+            count(&outcome, begun.elapsed());
+            write_result(&*queue, &delivery, &outcome).await;
         });
     }
 }
@@ -140,20 +140,20 @@ fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-fn count(settlement: &Settlement, took: Duration) {
-    let result = match settlement {
-        Settlement::Delivered => "delivered",
-        Settlement::Retry { .. } => "failed",
-        Settlement::Dead { .. } => "dead",
-        Settlement::Gone { .. } => "gone",
+fn count(outcome: &DeliveryOutcome, took: Duration) {
+    let result = match outcome {
+        DeliveryOutcome::Delivered => "delivered",
+        DeliveryOutcome::Retry { .. } => "failed",
+        DeliveryOutcome::Dead { .. } => "dead",
+        DeliveryOutcome::Gone { .. } => "gone",
     };
     counter!("rcrt_webhook_attempts_total", "result" => result).increment(1);
     histogram!("rcrt_webhook_attempt_duration_seconds", "result" => result).record(took);
 }
 
-async fn write_result(queue: &dyn Deliveries, delivery: &Delivery, settlement: &Settlement) {
+async fn write_result(queue: &dyn Deliveries, delivery: &Delivery, outcome: &DeliveryOutcome) {
     for _ in 0..WRITE_TRIES {
-        match queue.settle(delivery, settlement).await {
+        match queue.complete(delivery, outcome).await {
             Ok(()) => return,
             Err(error) if error.is_retryable() => sleep(WRITE_PAUSE).await,
             Err(error) => {

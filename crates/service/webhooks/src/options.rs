@@ -57,7 +57,7 @@ impl Default for DeliveryOptions {
 }
 
 impl DeliveryOptions {
-    pub(crate) fn taking(&self, most: usize) -> DeliveryClaimRequest {
+    pub(crate) fn claim_request(&self, most: usize) -> DeliveryClaimRequest {
         DeliveryClaimRequest {
             most,
             per_webhook: self.per_webhook,

@@ -187,12 +187,12 @@ pub fn open(path: &Path, proof: Proof<'_>) -> Result<Backup, BackupError> {
         None => not_a_backup(),
     })?;
     if let Proof::Keys(keys) = proof {
-        prove(path, &manifest, sum.as_ref(), tag, keys)?;
+        verify(path, &manifest, sum.as_ref(), tag, keys)?;
     }
     Ok(Backup { manifest, path: path.to_owned(), head, archive_to, sum })
 }
 
-fn prove(path: &Path, manifest: &Manifest, sum: &[u8], tag: &str, keys: &[BackupKey]) -> Result<(), BackupError> {
+fn verify(path: &Path, manifest: &Manifest, sum: &[u8], tag: &str, keys: &[BackupKey]) -> Result<(), BackupError> {
     let Some(id) = manifest.authenticated_by.as_ref().filter(|_| manifest.format != UNAUTHENTICATED) else {
         return Err(BackupError::Unauthenticated { path: path.to_owned() });
     };
@@ -200,7 +200,7 @@ fn prove(path: &Path, manifest: &Manifest, sum: &[u8], tag: &str, keys: &[Backup
         return Err(BackupError::KeyMissing { path: path.to_owned(), key: id.clone() });
     };
     let tag = tag.strip_suffix('\n').and_then(from_hexadecimal);
-    if tag.is_some_and(|tag| key.proves(sum, &tag)) {
+    if tag.is_some_and(|tag| key.verifies(sum, &tag)) {
         Ok(())
     } else {
         Err(BackupError::Forged { path: path.to_owned(), key: id.clone() })

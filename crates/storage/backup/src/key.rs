@@ -32,7 +32,7 @@ impl BackupKey {
     }
 
     /// Verifies a tag in constant time.
-    pub(crate) fn proves(&self, digest: &[u8], tag: &[u8]) -> bool {
+    pub(crate) fn verifies(&self, digest: &[u8], tag: &[u8]) -> bool {
         hmac::verify(&self.key, digest, tag).is_ok()
     }
 }

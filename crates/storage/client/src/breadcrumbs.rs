@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, CallQueue, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
-    EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Records,
-    Release, Rights, Search, SearchMode, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
-    StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, Records, Release,
+    Rights, Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription,
+    Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -96,7 +96,7 @@ impl Records for Client {
         Ok(self.send(request).await?)
     }
 
-    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
+    async fn search(&self, search: &Search) -> Result<SearchResults, StoreError> {
         search.check()?;
         let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Idempotent);
         request.query = selector(&search.selector)?;
@@ -110,7 +110,7 @@ impl Records for Client {
         request.query.push(("include_context", search.include_context.to_string()));
         let (items, headers) = self.send_with_headers(request).await?;
         let header_text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        Ok(Found {
+        Ok(SearchResults {
             items,
             // A server that sends no mode only searches text.
             mode: header_text("search-mode").and_then(|mode| mode.parse().ok()).unwrap_or(SearchMode::Text),
@@ -191,7 +191,7 @@ impl CallQueue for Client {
         Ok(())
     }
 
-    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>, StoreError> {
         let body = json!({"leases": leases, "lease_ms": lease_ms});
         Ok(self.send(Request::new(Method::POST, &["calls", "heartbeat"], Idempotent).json(&body)?).await?)
     }

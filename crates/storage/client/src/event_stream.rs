@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The server pings every 15 seconds. After three missed pings the connection is treated as dead.
-const SILENCE: Duration = Duration::from_secs(45);
+const PING_TIMEOUT: Duration = Duration::from_secs(45);
 /// The timeout for the head of the server's response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const CLOSED: &str = "the server closed the stream";
@@ -181,7 +181,7 @@ impl Connection {
     ) -> Result<(Self, Option<EventNumber>), StoreError> {
         let bytes = Self::request(client, asked, last).await?;
         let bytes = futures::stream::unfold(bytes, |mut bytes| async move {
-            let part = match tokio::time::timeout(SILENCE, bytes.next()).await {
+            let part = match tokio::time::timeout(PING_TIMEOUT, bytes.next()).await {
                 Ok(Some(part)) => part.map_err(|error| reason(&error)),
                 Ok(None) => Err(CLOSED.to_owned()),
                 Err(_) => Err("no data arrived, not even a ping".to_owned()),

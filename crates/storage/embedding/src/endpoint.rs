@@ -83,7 +83,7 @@ pub struct Endpoint {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct EmbedRequest<'a> {
     model: &'a str,
     input: &'a [String],
     encoding_format: &'static str,
@@ -134,7 +134,7 @@ impl Endpoint {
         Ok(Self { options, address, client, model: OnceCell::new() })
     }
 
-    async fn learn(&self) -> Result<EmbeddingModel, EmbedError> {
+    async fn detect(&self) -> Result<EmbeddingModel, EmbedError> {
         let vectors = self.request_with_retries(&["How long is a vector?".to_owned()]).await?;
         let dimensions = vectors.first().map_or(0, Vec::len);
         // Include the address, because the same name can mean another model on another service.
@@ -161,7 +161,7 @@ impl Endpoint {
     }
 
     async fn ask(&self, texts: &[String], timeout: Duration) -> Result<Vec<Vec<f32>>, Failed> {
-        let asked = Asked { model: &self.options.model, input: texts, encoding_format: "float" };
+        let asked = EmbedRequest { model: &self.options.model, input: texts, encoding_format: "float" };
         let unavailable = |error: reqwest::Error| Failed::later(format!("no response: {}", reason(&error)));
         let mut answer =
             self.client.post(self.address.clone()).json(&asked).timeout(timeout).send().await.map_err(unavailable)?;
@@ -234,7 +234,7 @@ impl Embedder for Endpoint {
     }
 
     async fn prepare(&self) -> Result<EmbeddingModel, EmbedError> {
-        self.model.get_or_try_init(|| self.learn()).await.cloned()
+        self.model.get_or_try_init(|| self.detect()).await.cloned()
     }
 
     async fn embed(&self, mut texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError> {

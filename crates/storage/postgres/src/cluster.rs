@@ -67,7 +67,7 @@ pub(crate) async fn create(
         std::fs::remove_dir_all(&draft).map_err(at("clear", &draft))?;
     }
     std::fs::create_dir(&draft).map_err(at("create", &draft))?;
-    ownership::adopt(&draft, account)?;
+    ownership::set_owner(&draft, account)?;
     initialise(&draft, installed, account, durable).await?;
     configure(&draft)?;
     create_database(&draft, installed, account, durable).await?;

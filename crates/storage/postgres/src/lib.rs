@@ -72,7 +72,7 @@ pub async fn start_locked(
     ownership::check(&cluster)?;
     let account = account::Account::choose().await?;
     let installed = install::find(&options.cache_dir, cluster::major_version(&cluster)?, progress).await?;
-    ownership::adopt(&cluster, &account)?;
+    ownership::set_owner(&cluster, &account)?;
     cluster::create(&cluster, &installed, &account, options.durable, progress).await?;
     let socket_dir = socket::prepare(&data_dir, &account)?;
     orphans::stop(&cluster, &socket_dir, progress).await?;

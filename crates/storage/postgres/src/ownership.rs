@@ -33,7 +33,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), PostgresError> {
     }
 }
 
-pub(crate) fn adopt(folder: &Path, account: &Account) -> Result<(), PostgresError> {
+pub(crate) fn set_owner(folder: &Path, account: &Account) -> Result<(), PostgresError> {
     check(folder)?;
     let (uid, gid) = account.owner();
     match owner(folder)? {

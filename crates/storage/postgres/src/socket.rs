@@ -32,7 +32,7 @@ pub(crate) fn prepare(data_dir: &Path, account: &Account) -> Result<PathBuf, Pos
     }
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))
         .map_err(at("restrict the permissions of the socket's folder", &folder))?;
-    ownership::adopt(&folder, account)?;
+    ownership::set_owner(&folder, account)?;
     Ok(folder)
 }
 

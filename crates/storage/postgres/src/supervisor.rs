@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// disk.
 const ATTEMPTS: u32 = 24;
 /// After this time, a start counts as successful, and failures are counted from zero.
-const STEADY: Duration = Duration::from_secs(30);
+const STABLE_AFTER: Duration = Duration::from_secs(30);
 
 /// The state of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl Watched {
                             return End::Stopped;
                         }
                     };
-                    if ready_at.elapsed() > STEADY {
+                    if ready_at.elapsed() > STABLE_AFTER {
                         failures = 0;
                         pause = SHORTEST_PAUSE;
                     }

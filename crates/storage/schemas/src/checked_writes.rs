@@ -87,13 +87,13 @@ impl Layer {
             let checked = |old: &Breadcrumb, next: NewBreadcrumb| {
                 if old.owner_id != owner_id {
                     *locked(&stopped) = Some(Stopped::Home(old.owner_id));
-                    return Err(begins_again());
+                    return Err(retry_marker());
                 }
                 let mut next = check(old, next)?;
                 let now = self.checked_now(&known, old, &mut next, names_ttl, judged.as_ref())?;
                 let Some(found) = now else {
                     *locked(&stopped) = Some(Stopped::Check(Box::new(next)));
-                    return Err(begins_again());
+                    return Err(retry_marker());
                 };
                 // If there are several attempts, the last one counts.
                 *locked(&warnings) = found;
@@ -264,7 +264,7 @@ impl CheckedChange {
 }
 
 /// Rolls the transaction back. The error is never returned to the caller.
-fn begins_again() -> StoreError {
+fn retry_marker() -> StoreError {
     StoreError::Internal("a change begins again".into())
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Definition {
 /// How long records without a time to live of their own are kept.
 #[derive(Debug)]
 struct TtlRule {
-    stays: Lifetime,
+    lifetime: Lifetime,
     /// For records with a tag that contains this text. The first match applies.
     by_tag: Vec<(String, Lifetime)>,
     may_override: bool,
@@ -193,10 +193,10 @@ impl Definition {
             return;
         }
         let by_tag = rule.by_tag.iter().find(|(text, _)| record.tags.iter().any(|tag| tag.contains(text.as_str())));
-        let stays = by_tag.map_or(&rule.stays, |(_, stays)| stays);
+        let lifetime = by_tag.map_or(&rule.lifetime, |(_, lifetime)| lifetime);
         record.ttl = None;
-        record.ttl_type = Some(stays.ttl_type);
-        record.ttl_config.clone_from(&stays.ttl_config);
+        record.ttl_type = Some(lifetime.ttl_type);
+        record.ttl_config.clone_from(&lifetime.ttl_config);
     }
 
     /// Whether a record can override the time to live.
@@ -291,8 +291,8 @@ fn ttl(found: &mut Violations, field: &str, given: &Value) -> Option<TtlRule> {
                 let text = rule.get("condition").and_then(|condition| condition.get("tag_contains"));
                 match text.and_then(Value::as_str).filter(|text| !text.is_empty()) {
                     Some(text) => by_tag.extend(
-                        stays(found, &format!("{place}.policy"), rule.get("policy").unwrap_or(&Value::Null))
-                            .map(|stays| (text.to_owned(), stays)),
+                        lifetime(found, &format!("{place}.policy"), rule.get("policy").unwrap_or(&Value::Null))
+                            .map(|lifetime| (text.to_owned(), lifetime)),
                     ),
                     None => found.add(format!("{place}.condition.tag_contains"), "is required: a part of a tag"),
                 }
@@ -300,11 +300,11 @@ fn ttl(found: &mut Violations, field: &str, given: &Value) -> Option<TtlRule> {
         }
         Some(_) => found.add(format!("{field}.conditional_policies"), "must be an array of at most 20 policies"),
     }
-    let stays = stays(found, field, given)?;
-    Some(TtlRule { stays, by_tag, may_override })
+    let lifetime = lifetime(found, field, given)?;
+    Some(TtlRule { lifetime, by_tag, may_override })
 }
 
-fn stays(found: &mut Violations, field: &str, given: &Value) -> Option<Lifetime> {
+fn lifetime(found: &mut Violations, field: &str, given: &Value) -> Option<Lifetime> {
     let before = found.0.len();
     let key = if given.get("ttl_type").is_some() { "ttl_type" } else { "type" };
     let kind = given.get(key).and_then(Value::as_str);

@@ -60,12 +60,12 @@ impl Store {
 
 /// Runs until the store is closed.
 pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
-    tend(&store, sweeps).await;
+    maintain(&store, sweeps).await;
     // Released here and not when the store is dropped, which may happen after the runtime is gone.
     store.database.release_all();
 }
 
-async fn tend(store: &Inner, sweeps: bool) {
+async fn maintain(store: &Inner, sweeps: bool) {
     let database = &store.database;
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -78,7 +78,7 @@ async fn tend(store: &Inner, sweeps: bool) {
         }
         database.release_unused();
         let sweep = async {
-            store.shares.learn(database).await?;
+            store.shares.refresh(database).await?;
             if !sweeps {
                 return Ok::<_, crate::database::failure::Failure>(());
             }

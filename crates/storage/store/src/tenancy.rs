@@ -206,8 +206,8 @@ impl Tenancy for Store {
         retrying!(async { tokens::revoke(self.in_tenant(owner_id).await?, by, revocation.clone()).await })
     }
 
-    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-        Ok(tokens::freshly_revoked(&self.inner.database).await?)
+    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        Ok(tokens::recently_revoked(&self.inner.database).await?)
     }
 
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {

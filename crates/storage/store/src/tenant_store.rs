@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AclChange, AclEntry, AnsweredTerms, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery,
     BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, ClaimTerms,
-    Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Found, HeldLease, Identity, Lease,
-    NewBreadcrumb, NewSecret, Records, Release, Rights, Search, SecretChanges, SecretInfo, Secrets, Selector,
-    SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Identity, Lease, LeaseState,
+    NewBreadcrumb, NewSecret, Records, Release, Rights, Search, SearchResults, SecretChanges, SecretInfo, Secrets,
+    Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use uuid::Uuid;
 
@@ -116,7 +116,7 @@ impl TenantStore {
 
     /// Updates the agent's open streams with its new selectors.
     fn refresh_open_selectors<T>(&self, answer: T, kept: &selectors::VersionedSelectors) -> T {
-        self.store.streams.selectors.learn(self.owner_id, self.actor.on_behalf_of, kept);
+        self.store.streams.selectors.apply(self.owner_id, self.actor.on_behalf_of, kept);
         self.store.streams.announcer.announce_selectors(self.owner_id);
         answer
     }
@@ -245,7 +245,7 @@ impl Records for TenantStore {
         self.store.context_reads.run(self.context_reader(), &query.selector, listing).await
     }
 
-    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
+    async fn search(&self, search: &Search) -> Result<SearchResults, StoreError> {
         search.check()?;
         let semantic_search = self.store.semantic_search.as_deref();
         let asked = semantic::plan(semantic_search, search).await?;
@@ -257,7 +257,7 @@ impl Records for TenantStore {
             selector_sql::limit_time(&mut tx, &wanted.selector).await?;
             let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
             let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, failure))?;
-            Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
+            Ok(SearchResults { items, mode: asked.mode, fallback: asked.fallback })
         });
         self.store.context_reads.run(self.context_reader(), &search.selector, searching).await
     }
@@ -274,7 +274,7 @@ impl Rights for TenantStore {
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
         // This process sees the new grant at once.
-        self.store.shares.learn(&self.store.database).await?;
+        self.store.shares.refresh(&self.store.database).await?;
         Ok(granted)
     }
 
@@ -359,7 +359,7 @@ impl CallQueue for TenantStore {
         Ok(calls::start(&self.store.writer, self.owner_id, lease, max_attempts).await?)
     }
 
-    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>, StoreError> {
         if !(1_000..=600_000).contains(&lease_ms) {
             return Err(Violations::one("lease_ms", "must be from 1000 to 600000").into());
         }

@@ -8,13 +8,13 @@ use tokio::process::Command;
 use crate::Wheel;
 
 /// The commands to try for pip. The first one that downloads the wheel is used.
-const PIPS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
+const PIP_COMMANDS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
 
 /// Returns the downloaded file. The error is a message for the user.
 pub(crate) async fn download(wheel: &Wheel, into: &Path) -> Result<PathBuf, String> {
     let package = format!("{}=={}", wheel.package, wheel.version);
     let mut reasons = Vec::new();
-    for pip in PIPS {
+    for pip in PIP_COMMANDS {
         let mut command = Command::new(pip[0]);
         command.args(&pip[1..]);
         command.args(["download", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]);

@@ -14,11 +14,11 @@ pub struct Busy {
     _alone: OwnedMutexGuard<()>,
 }
 
-static ALONE: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
+static ONE_AT_A_TIME: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
 
 impl Busy {
     pub async fn of(tenant: Uuid) -> Self {
-        let alone = ALONE.clone().lock_owned().await;
+        let alone = ONE_AT_A_TIME.clone().lock_owned().await;
         let (mut ends, mut running) = (Vec::new(), Vec::new());
         for _ in 0..rcrt_compute::pool().share() {
             let (began, has_begun) = oneshot::channel();

@@ -19,8 +19,8 @@ fn tool(name: &str, hint: &str) -> Registration {
 }
 
 fn waiting(name: &str) -> Waiting {
-    let waits_for = vec!["Its key is missing.".into()];
-    Waiting { name: name.into(), source: ToolSource::Rest, tool_id: Uuid::new_v4(), waits_for }
+    let missing_requirements = vec!["Its key is missing.".into()];
+    Waiting { name: name.into(), source: ToolSource::Rest, tool_id: Uuid::new_v4(), missing_requirements }
 }
 
 async fn write(agent: &Agent, catalog: &Catalog) {

@@ -13,7 +13,7 @@ use crate::harness::{Agent, Harness, PATIENCE, answer_to, claim_of, fields, note
 
 /// A victim waits for the response to its request. A forger has used the same request id and got
 /// its response first.
-struct Scene {
+struct Requests {
     victim: Agent,
     forger: Agent,
     curator: Agent,
@@ -23,8 +23,8 @@ struct Scene {
     forged: Uuid,
 }
 
-impl Scene {
-    async fn set(harness: &impl Harness) -> Self {
+impl Requests {
+    async fn create(harness: &impl Harness) -> Self {
         let tenant = harness.tenant().await;
         let common = [Role::Emitter, Role::Subscriber];
         let victim = harness.agent_with(tenant, &common).await;
@@ -70,47 +70,47 @@ async fn listed(agent: &Agent, selector: Selector) -> Vec<Uuid> {
 }
 
 pub async fn a_list_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
-    let scene = Scene::set(harness).await;
+    let requests = Requests::create(harness).await;
     for selector in selectors() {
-        assert!(listed(&scene.victim, selector.clone()).await.is_empty(), "before the response: {selector:?}");
-        assert_eq!(listed(&scene.forger, selector).await, [scene.forged]);
+        assert!(listed(&requests.victim, selector.clone()).await.is_empty(), "before the response: {selector:?}");
+        assert_eq!(listed(&requests.forger, selector).await, [requests.forged]);
     }
-    let honest = scene.answered().await;
+    let honest = requests.answered().await;
     for selector in selectors() {
-        assert_eq!(listed(&scene.victim, selector.clone()).await, [honest], "{selector:?}");
-        assert_eq!(listed(&scene.forger, selector.clone()).await, [scene.forged], "{selector:?}");
+        assert_eq!(listed(&requests.victim, selector.clone()).await, [honest], "{selector:?}");
+        assert_eq!(listed(&requests.forger, selector.clone()).await, [requests.forged], "{selector:?}");
         // Curators and runners see all of the tenant.
-        for agent in [&scene.curator, &scene.runner] {
-            assert_eq!(listed(agent, selector.clone()).await, [scene.forged, honest], "{selector:?}");
+        for agent in [&requests.curator, &requests.runner] {
+            assert_eq!(listed(agent, selector.clone()).await, [requests.forged, honest], "{selector:?}");
         }
         // A tool that acts for the victim sees what the victim sees.
-        let acting = scene.runner.acting_for(scene.victim.identity.agent_id).unwrap();
+        let acting = requests.runner.acting_for(requests.victim.identity.agent_id).unwrap();
         let query = BreadcrumbQuery { selector, ..BreadcrumbQuery::default() };
         let ids: Vec<Uuid> = acting.list(&query).await.unwrap().iter().map(|item| item.id).collect();
         assert_eq!(ids, [honest]);
     }
     // The holder of a grant sees it too.
-    let colleague = harness.agent_with(scene.victim.identity.owner_id, &[Role::Subscriber]).await;
+    let colleague = harness.agent_with(requests.victim.identity.owner_id, &[Role::Subscriber]).await;
     let [by_tag, ..] = selectors();
     assert!(listed(&colleague, by_tag.clone()).await.is_empty());
     let grant = AclChange::agent(honest, colleague.identity.agent_id, [Action::ReadContext]);
-    scene.curator.grant(&grant).await.unwrap();
+    requests.curator.grant(&grant).await.unwrap();
     assert_eq!(listed(&colleague, by_tag).await, [honest]);
     // A selector without a request id finds both, because responses are records of the tenant.
     let all = Selector { schema_name: Some("tool.response.v1".into()), ..Selector::default() };
-    assert_eq!(listed(&scene.victim, all).await, [scene.forged, honest]);
+    assert_eq!(listed(&requests.victim, all).await, [requests.forged, honest]);
 }
 
 pub async fn a_search_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
-    let scene = Scene::set(harness).await;
-    let honest = scene.answered().await;
+    let requests = Requests::create(harness).await;
+    let honest = requests.answered().await;
     for selector in selectors() {
         let search = Search { selector, ..Search::of("walrus") };
-        for (agent, expected) in [(&scene.victim, honest), (&scene.forger, scene.forged)] {
+        for (agent, expected) in [(&requests.victim, honest), (&requests.forger, requests.forged)] {
             let found = agent.search(&search).await.unwrap().items;
             assert_eq!(found.iter().map(|item| item.id).collect::<Vec<_>>(), [expected]);
         }
-        assert_eq!(scene.curator.search(&search).await.unwrap().items.len(), 2);
+        assert_eq!(requests.curator.search(&search).await.unwrap().items.len(), 2);
     }
 }
 
@@ -128,75 +128,79 @@ async fn heard(agent: &Agent, options: SubscribeOptions, last: Uuid) -> Vec<Uuid
 }
 
 pub async fn a_stream_by_request_id_has_only_ones_own_response(harness: &impl Harness) {
-    let scene = Scene::set(harness).await;
-    let honest = scene.answered().await;
+    let requests = Requests::create(harness).await;
+    let honest = requests.answered().await;
     // Each gets another response, so that the test knows when its stream is complete.
-    scene.forger.create(ToolRequest::record("fast", json!({}), Some("shared"), None), None).await.unwrap();
-    let forged_last = answer(&scene.runner, "forged again").await;
-    scene.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
-    let honest_last = answer(&scene.runner, "honest again").await;
+    requests.forger.create(ToolRequest::record("fast", json!({}), Some("shared"), None), None).await.unwrap();
+    let forged_last = answer(&requests.runner, "forged again").await;
+    requests.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
+    let honest_last = answer(&requests.runner, "honest again").await;
     let from =
         |filters: Vec<Selector>, by_selectors| SubscribeOptions { after: Some(EventNumber(0)), filters, by_selectors };
     for selector in selectors() {
         let filtered = || from(vec![selector.clone()], false);
-        assert_eq!(heard(&scene.victim, filtered(), honest_last).await, [honest, honest_last], "{selector:?}");
-        assert_eq!(heard(&scene.forger, filtered(), forged_last).await, [scene.forged, forged_last], "{selector:?}");
-        let all = heard(&scene.curator, filtered(), honest_last).await;
-        assert_eq!(all, [scene.forged, honest, forged_last, honest_last], "{selector:?}");
+        assert_eq!(heard(&requests.victim, filtered(), honest_last).await, [honest, honest_last], "{selector:?}");
+        assert_eq!(
+            heard(&requests.forger, filtered(), forged_last).await,
+            [requests.forged, forged_last],
+            "{selector:?}"
+        );
+        let all = heard(&requests.curator, filtered(), honest_last).await;
+        assert_eq!(all, [requests.forged, honest, forged_last, honest_last], "{selector:?}");
     }
     // The same with the stored selectors of an agent.
     let [by_tag, ..] = selectors();
-    scene.victim.create_selector(by_tag).await.unwrap();
-    assert_eq!(heard(&scene.victim, from(Vec::new(), true), honest_last).await, [honest, honest_last]);
+    requests.victim.create_selector(by_tag).await.unwrap();
+    assert_eq!(heard(&requests.victim, from(Vec::new(), true), honest_last).await, [honest, honest_last]);
 }
 
 /// The creator of a record can grant access to it, and the response to a private request is created
 /// by the agent that made the request.
 pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) {
-    let scene = Scene::set(harness).await;
-    let honest = scene.answered().await;
+    let requests = Requests::create(harness).await;
+    let honest = requests.answered().await;
     let asked = NewBreadcrumb {
         visibility: Visibility::Private,
         ..ToolRequest::record("fast", json!({}), Some("shared"), None)
     };
-    scene.forger.create(asked, None).await.unwrap();
-    let claim = scene.runner.claim(&claim_of(1)).await.unwrap().remove(0);
-    scene.runner.start(claim.lease, 1).await.unwrap();
+    requests.forger.create(asked, None).await.unwrap();
+    let claim = requests.runner.claim(&claim_of(1)).await.unwrap().remove(0);
+    requests.runner.start(claim.lease, 1).await.unwrap();
     let response =
         NewBreadcrumb { visibility: Visibility::Private, ..answer_to(&claim, json!({"word": "walrus forged"})) };
-    let for_forger = scene.runner.acting_for(scene.forger.identity.agent_id).unwrap();
+    let for_forger = requests.runner.acting_for(requests.forger.identity.agent_id).unwrap();
     let forged = for_forger.complete(claim.lease, response).await.unwrap();
-    let Identity { agent_id: victim, owner_id: tenant, .. } = scene.victim.identity.clone();
+    let Identity { agent_id: victim, owner_id: tenant, .. } = requests.victim.identity.clone();
     let wanted = [Action::ReadContext, Action::Subscribe];
     for grant in [AclChange::agent(forged, victim, wanted), AclChange::tenant(forged, tenant, wanted)] {
-        match scene.forger.grant(&grant).await {
+        match requests.forger.grant(&grant).await {
             Err(StoreError::Forbidden(why)) => assert!(why.contains("tool.response.v1"), "{why}"),
             other => panic!("{other:?}"),
         }
     }
-    scene.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
-    let last = answer(&scene.runner, "walrus last").await;
+    requests.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
+    let last = answer(&requests.runner, "walrus last").await;
     for selector in selectors() {
-        assert_eq!(listed(&scene.victim, selector.clone()).await, [honest, last], "{selector:?}");
+        assert_eq!(listed(&requests.victim, selector.clone()).await, [honest, last], "{selector:?}");
         let options = SubscribeOptions { after: Some(EventNumber(0)), filters: vec![selector], by_selectors: false };
-        assert_eq!(heard(&scene.victim, options, last).await, [honest, last]);
+        assert_eq!(heard(&requests.victim, options, last).await, [honest, last]);
     }
     // The creator can revoke a curator's grant.
     let grant = AclChange::agent(forged, victim, wanted);
-    scene.curator.grant(&grant).await.unwrap();
+    requests.curator.grant(&grant).await.unwrap();
     let [by_tag, ..] = selectors();
-    assert_eq!(listed(&scene.victim, by_tag.clone()).await, [honest, forged, last]);
-    assert_eq!(scene.forger.revoke(&grant).await.unwrap(), 1);
-    assert_eq!(listed(&scene.victim, by_tag).await, [honest, last]);
+    assert_eq!(listed(&requests.victim, by_tag.clone()).await, [honest, forged, last]);
+    assert_eq!(requests.forger.revoke(&grant).await.unwrap(), 1);
+    assert_eq!(listed(&requests.victim, by_tag).await, [honest, last]);
 }
 
 pub async fn a_response_outlives_the_record_of_its_request(harness: &impl Harness) {
-    let scene = Scene::set(harness).await;
-    let honest = scene.answered().await;
-    scene.victim.delete(scene.request, None).await.unwrap();
+    let requests = Requests::create(harness).await;
+    let honest = requests.answered().await;
+    requests.victim.delete(requests.request, None).await.unwrap();
     let [by_tag, ..] = selectors();
-    assert_eq!(listed(&scene.victim, by_tag.clone()).await, [honest]);
-    assert_eq!(listed(&scene.forger, by_tag).await, [scene.forged]);
+    assert_eq!(listed(&requests.victim, by_tag.clone()).await, [honest]);
+    assert_eq!(listed(&requests.forger, by_tag).await, [requests.forged]);
 }
 
 pub async fn only_responses_have_the_response_tag(harness: &impl Harness) {

@@ -32,7 +32,7 @@ where
 }
 
 /// Responds to every request with these bytes and leaves the connection open.
-pub async fn says(answer: impl Into<Vec<u8>>) -> u16 {
+pub async fn respond(answer: impl Into<Vec<u8>>) -> u16 {
     let answer = Arc::new(answer.into());
     let talk = move |mut stream: TcpStream| {
         let answer = answer.clone();
@@ -47,7 +47,7 @@ pub async fn says(answer: impl Into<Vec<u8>>) -> u16 {
 }
 
 /// Responds to the first request with these bytes and closes the connection.
-pub async fn says_and_leaves(answer: impl Into<Vec<u8>>) -> u16 {
+pub async fn respond_once(answer: impl Into<Vec<u8>>) -> u16 {
     let answer = Arc::new(answer.into());
     let talk = move |mut stream: TcpStream| {
         let answer = answer.clone();
@@ -66,7 +66,7 @@ pub async fn floods(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 
 }
 
 /// Responds with `start` and then repeats `then` forever, with a pause after each.
-pub async fn drips(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
+pub async fn respond_repeating(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
     endless(start, then, Duration::from_millis(10)).await
 }
 

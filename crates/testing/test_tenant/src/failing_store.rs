@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs,
-    BreadcrumbsDecorator, Created, HeldLease, Lease, NewBreadcrumb, StoreError, SubscribeOptions, SubscriptionStream,
+    BreadcrumbsDecorator, Created, Lease, LeaseState, NewBreadcrumb, StoreError, SubscribeOptions, SubscriptionStream,
     schema_names,
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -210,7 +210,7 @@ impl BreadcrumbsDecorator for FailingStore {
         self.store.start(lease, max_attempts).await
     }
 
-    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>, StoreError> {
         if self.heartbeats_fail.load(Ordering::SeqCst) {
             return Err(unavailable());
         }

@@ -15,14 +15,14 @@ pub fn outside(path: &str) -> ToolFailure {
 }
 
 /// cap-std reports a path that leads out of the folder without an OS error code.
-pub fn is_way_out(error: &io::Error) -> bool {
+pub fn is_outside_folder(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
 /// `what` is the failed operation, such as `cannot be read`.
 pub fn of_io(path: &str, what: &str, error: &io::Error) -> ToolFailure {
     let path_shown = shown(path);
-    if is_way_out(error) {
+    if is_outside_folder(error) {
         return outside(path);
     }
     match Errno::from_io_error(error) {

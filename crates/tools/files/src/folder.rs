@@ -13,14 +13,14 @@ use serde_json::json;
 
 use crate::Settings;
 use crate::arguments::invalid;
-use crate::failure::{failed, is_way_out, of_io, outside, shown};
+use crate::failure::{failed, is_outside_folder, of_io, outside, shown};
 
 /// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 4096;
 /// The maximum number of entries of a folder that a message lists.
 const LISTED: usize = 100;
 /// The maximum number of entries that are read for such a list.
-const LOOKED_AT: usize = 10_000;
+const MAX_SCANNED: usize = 10_000;
 
 pub struct WorkingFolder {
     path: PathBuf,
@@ -125,10 +125,10 @@ impl ToolPath {
 
     /// The failure if a link on the path leads out of the folder. Creating folders through such a
     /// link fails with a less specific error.
-    pub fn leads_out(&self, dir: &Dir) -> Option<ToolFailure> {
+    pub fn escapes_folder(&self, dir: &Dir) -> Option<ToolFailure> {
         self.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).find_map(|folder| {
             let error = dir.metadata(folder).err()?;
-            is_way_out(&error).then(|| outside(&self.text))
+            is_outside_folder(&error).then(|| outside(&self.text))
         })
     }
 
@@ -196,7 +196,7 @@ fn kind(kind: FileType) -> &'static str {
 /// The names in a folder; those of folders end with `/`.
 fn entries(dir: &Dir, path: &Path) -> io::Result<String> {
     let mut names = Vec::new();
-    for entry in dir.read_dir(path)?.take(LOOKED_AT) {
+    for entry in dir.read_dir(path)?.take(MAX_SCANNED) {
         let entry = entry?;
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         names.push(format!("{}{}", shown(&entry.file_name().to_string_lossy()), if is_folder { "/" } else { "" }));

@@ -56,7 +56,7 @@ fn write(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Val
     let dir = folder.open_for(input.content.len() as u64)?;
     let cannot = |error: std::io::Error| of_io(&tool_path.text, "cannot be written", &error);
     if let Some(parent) = tool_path.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        dir.create_dir_all(parent).map_err(|error| tool_path.leads_out(&dir).unwrap_or_else(|| cannot(error)))?;
+        dir.create_dir_all(parent).map_err(|error| tool_path.escapes_folder(&dir).unwrap_or_else(|| cannot(error)))?;
     }
     let target = target(&dir, &tool_path)?;
     binary::refuse_name(NAME, &tool_path, &target)?;

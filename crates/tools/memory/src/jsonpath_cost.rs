@@ -7,7 +7,7 @@ const MAX_CHARS: usize = 500;
 /// The maximum nesting of parentheses and brackets.
 const MAX_NESTING: usize = 8;
 /// The maximum number of values that a path touches in the worst case.
-const MOST_TOUCHED: usize = 20_000_000;
+const MAX_VISITED: usize = 20_000_000;
 /// The same for a path that compares each value with a pattern.
 const MOST_COMPARED: usize = 200_000;
 const MAX_PATTERN_CHARS: usize = 100;
@@ -39,7 +39,7 @@ impl Cost {
         let (values, depth) = extent(document);
         let further = u32::try_from(self.descents.saturating_sub(1)).unwrap_or(u32::MAX);
         let touched = values.saturating_mul(depth.saturating_pow(further)).saturating_mul(self.selections);
-        if touched > MOST_TOUCHED {
+        if touched > MAX_VISITED {
             return Err("is too expensive for a document of this size; write more steps, or use .. only once".into());
         }
         if self.patterns && touched > MOST_COMPARED {

@@ -43,8 +43,8 @@ impl NativeTool for Bash {
         NAME
     }
 
-    fn waits_for(&self) -> Vec<String> {
-        self.program_runner.waits_for().or_else(|| self.program.clone().err()).into_iter().collect()
+    fn missing_requirements(&self) -> Vec<String> {
+        self.program_runner.missing_requirements().or_else(|| self.program.clone().err()).into_iter().collect()
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {

@@ -58,8 +58,8 @@ impl NativeTool for DeferredTool {
         let _ = tokio::time::timeout(PATIENCE, self.found()).await;
     }
 
-    fn waits_for(&self) -> Vec<String> {
-        self.now().map(|tool| tool.waits_for()).unwrap_or_default()
+    fn missing_requirements(&self) -> Vec<String> {
+        self.now().map(|tool| tool.missing_requirements()).unwrap_or_default()
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {

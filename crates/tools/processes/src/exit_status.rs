@@ -42,7 +42,7 @@ pub fn exit_code(finished: &Finished, limits: &Limits, time: Duration) -> Result
 pub fn with_output(mut details: serde_json::Value, finished: &Finished) -> serde_json::Value {
     for (name, stream) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
         if !stream.is_empty() {
-            details[name] = last(&text(stream), TOLD).into();
+            details[name] = last(&text(stream), MAX_FAILURE_CHARS).into();
         }
     }
     details
@@ -54,7 +54,7 @@ pub fn text(stream: &rcrt_jail::command::Captured) -> String {
 }
 
 /// The most characters of a stream in a failure. The last ones are the most useful.
-const TOLD: usize = 8_000;
+const MAX_FAILURE_CHARS: usize = 8_000;
 
 /// The last characters of a text, from the beginning of a line if that costs little.
 pub fn last(text: &str, most: usize) -> String {

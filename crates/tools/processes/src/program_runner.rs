@@ -31,7 +31,7 @@ impl ProgramRunner {
     }
 
     /// Why programs cannot be run here.
-    pub fn waits_for(&self) -> Option<String> {
+    pub fn missing_requirements(&self) -> Option<String> {
         let reason = self.jail.refusal()?;
         Some(format!("programs run in a jail alone, which this machine does not give: {reason}"))
     }

@@ -19,7 +19,7 @@ pub struct SystemClock;
 
 /// The longest wait before the clock is read again, because the machine's clock can be set, and a
 /// machine can sleep.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 #[async_trait]
 impl Clock for SystemClock {
@@ -31,7 +31,7 @@ impl Clock for SystemClock {
         while let Ok(left) = (moment - self.now()).to_std()
             && !left.is_zero()
         {
-            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+            tokio::time::sleep(left.min(POLL_INTERVAL)).await;
         }
     }
 }

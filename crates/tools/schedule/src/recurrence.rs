@@ -13,7 +13,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use crate::Cron;
 
 /// The largest difference between UTC and local time, including a day that a zone skipped.
-const FARTHEST: TimeDelta = TimeDelta::hours(40);
+const MAX_UTC_DISTANCE: TimeDelta = TimeDelta::hours(40);
 
 /// The zone with this IANA name, in any case. The error suggests similar names.
 pub fn zone(name: &str) -> Result<Tz, String> {
@@ -155,7 +155,7 @@ impl Recurrence {
     /// The moment at which the clock continues after a skipped time.
     fn end_of_gap(&self, skipped: NaiveDateTime) -> DateTime<Utc> {
         let middle = skipped.and_utc();
-        first(middle - FARTHEST, middle + FARTHEST, |moment| self.shown_at(moment) > skipped)
+        first(middle - MAX_UTC_DISTANCE, middle + MAX_UTC_DISTANCE, |moment| self.shown_at(moment) > skipped)
     }
 
     /// The first moment in (from, to] with the offset of `to`, which is not that of `from`.

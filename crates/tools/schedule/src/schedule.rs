@@ -195,7 +195,7 @@ impl Schedule {
     }
 
     /// Whether `next_fire` was computed from the current content of the record.
-    pub fn is_reckoned(&self, settings: &Settings) -> bool {
+    pub fn is_next_fire_current(&self, settings: &Settings) -> bool {
         let zone = self.timezone.as_deref().unwrap_or(settings.timezone.name());
         self.state.next_fire.is_some()
             && self.state.basis.as_ref().is_some_and(|basis| basis.cron == self.cron && basis.timezone == zone)

@@ -14,7 +14,7 @@ pub(crate) fn decode(body: &[u8], said: &MediaType, kind: Kind) -> String {
         return encoding.decode_without_bom_handling(&body[mark..]).0.into_owned();
     }
     let by_the_server = said.charset.as_deref().and_then(label);
-    let encoding = by_the_server.or_else(|| own_word(body, kind)).unwrap_or_else(|| guess(body, kind));
+    let encoding = by_the_server.or_else(|| declared_encoding(body, kind)).unwrap_or_else(|| guess(body, kind));
     encoding.decode_without_bom_handling(body).0.into_owned()
 }
 
@@ -23,7 +23,7 @@ fn label(text: &str) -> Option<&'static Encoding> {
 }
 
 /// `<meta charset>`, `<meta http-equiv content="…charset=…">`, `<?xml encoding="…"?>`.
-fn own_word(body: &[u8], kind: Kind) -> Option<&'static Encoding> {
+fn declared_encoding(body: &[u8], kind: Kind) -> Option<&'static Encoding> {
     let start = &body[..body.len().min(PRESCAN)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     if let Some(declaration) = start.trim_start().strip_prefix("<?xml")

@@ -59,7 +59,7 @@ impl NativeTool for WebSearch {
         "web_search"
     }
 
-    fn waits_for(&self) -> Vec<String> {
+    fn missing_requirements(&self) -> Vec<String> {
         if self.provider.is_some() {
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl NativeTool for WebSearch {
             return Err(invalid("query: is empty; say what to search for"));
         }
         let Some(provider) = &self.provider else {
-            return Err(failed(self.waits_for().join(" ")));
+            return Err(failed(self.missing_requirements().join(" ")));
         };
         let query = SearchQuery { text, count };
         let search = SearchContext {

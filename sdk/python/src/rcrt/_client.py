@@ -362,10 +362,10 @@ class Rcrt:
         body = {"lease": lease, "max_attempts": max_attempts}
         await self._transport.json("POST", "/calls/start", body=body, again=True)
 
-    async def heartbeat(self, leases: list[types.Lease], lease_ms: int) -> list[types.HeldLease]:
+    async def heartbeat(self, leases: list[types.Lease], lease_ms: int) -> list[types.LeaseState]:
         body = {"leases": leases, "lease_ms": lease_ms}
         return cast(
-            list[types.HeldLease], await self._transport.json("POST", "/calls/heartbeat", body=body, again=True)
+            list[types.LeaseState], await self._transport.json("POST", "/calls/heartbeat", body=body, again=True)
         )
 
     async def complete_call(self, lease: types.Lease, response: types.NewBreadcrumb) -> str:

@@ -8,7 +8,7 @@ Action = Literal["read_context", "read_full", "update", "delete", "subscribe"]
 """What a grant permits."""
 CallState = Literal["queued", "claimed", "running", "finished"]
 CatalogEntry = Union["Waiting", "Registration"]
-"""A tool that can be called, or (with `waits_for`) one that cannot be called yet."""
+"""A tool that can be called, or (with `missing_requirements`) one that cannot be called yet."""
 EgressOutcome = Literal["answered", "refused", "failed"]
 """The outcome of a request through the gate."""
 ErrorCode = Literal["ToolNotFound", "InvalidArguments", "PermissionDenied", "Timeout", "ResourceExhausted", "ExecutionFailed", "InvalidOutput", "Cancelled"]
@@ -361,6 +361,12 @@ class Decryption(_Decryption, total=False):
     """The record of the tool that will use it; the secret must be granted to it. Only a curator can omit it."""
 
 
+class DeletedCount(TypedDict):
+    """How many were deleted."""
+    deleted: int
+    ok: bool
+
+
 class Done(TypedDict):
     """The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as JSON.)"""
     ok: bool
@@ -415,17 +421,6 @@ class EgressRecords(TypedDict):
     """At most 1000."""
 
 
-class Emptied(TypedDict):
-    """How many were deleted."""
-    deleted: int
-    ok: bool
-
-
-class GiveBack(TypedDict):
-    lease: Lease
-    release: Release
-
-
 class GivenToken(TypedDict):
     agent_id: str
     exp: int
@@ -472,12 +467,6 @@ class Heartbeat(TypedDict):
     """The new duration of each lease in milliseconds, counted from now, 1,000 to 600,000."""
     leases: list[Lease]
     """At most 1,000."""
-
-
-class HeldLease(TypedDict):
-    """The result of a heartbeat for one lease."""
-    lease: Lease
-    status: LeaseStatus
 
 
 class HygieneRun(TypedDict):
@@ -537,6 +526,12 @@ class Lease(TypedDict):
     """The fencing token. It grows with each claim of this call."""
     request: str
     """The request's record."""
+
+
+class LeaseState(TypedDict):
+    """The result of a heartbeat for one lease."""
+    lease: Lease
+    status: LeaseStatus
 
 
 class _NewAgent(TypedDict):
@@ -689,6 +684,11 @@ class Registration(_Registration, total=False):
     annotations: Annotations
     description: str
     """For people and models that choose a tool."""
+
+
+class ReleaseRequest(TypedDict):
+    lease: Lease
+    release: Release
 
 
 class Requeued(TypedDict):
@@ -900,11 +900,11 @@ class Violation(TypedDict):
 
 class Waiting(TypedDict):
     """A tool that cannot be called yet."""
+    missing_requirements: list[str]
+    """What is missing. Each is a sentence that says what to do."""
     name: str
     source: ToolSource
     tool_id: str
-    waits_for: list[str]
-    """What is missing. Each is a sentence that says what to do."""
 
 
 class _WebhookInfo(TypedDict):

@@ -10,7 +10,8 @@ use crate::hex;
 
 /// The format of a list of tools.
 ///
-/// - `rcrt`: `{"tools": [registration…], "waiting": [{name, source, tool_id, waits_for}…]}`.
+/// - `rcrt`: `{"tools": [registration…], "waiting": [{name, source, tool_id,
+///   missing_requirements}…]}`.
 /// - `openai`: `[{"type": "function", "function": {name, description, parameters}}…]`.
 /// - `anthropic`: `[{name, description, input_schema}…]`.
 /// - `mcp`: the result of `tools/list`, `{"tools": [{name, title?, description, inputSchema,

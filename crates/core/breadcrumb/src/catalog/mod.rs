@@ -39,10 +39,10 @@ pub struct Waiting {
     pub source: ToolSource,
     pub tool_id: Uuid,
     /// What is missing. Each is a sentence that says what to do.
-    pub waits_for: Vec<String>,
+    pub missing_requirements: Vec<String>,
 }
 
-/// A tool that can be called, or (with `waits_for`) one that cannot be called yet.
+/// A tool that can be called, or (with `missing_requirements`) one that cannot be called yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum CatalogEntry {

@@ -126,8 +126,13 @@ fn waits(tool: &Waiting) -> Value {
     if size(&entry) <= Catalog::MAX_PART_BYTES / 2 {
         return entry;
     }
-    let few = tool.waits_for.iter().take(FEW_SENTENCES).map(|sentence| sentence.chars().take(1000).collect()).collect();
-    json!(Waiting { waits_for: few, ..tool.clone() })
+    let few = tool
+        .missing_requirements
+        .iter()
+        .take(FEW_SENTENCES)
+        .map(|sentence| sentence.chars().take(1000).collect())
+        .collect();
+    json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
 /// An entry of a part.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, HeldLease, Lease, NewBreadcrumb, Records, Release,
+    AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb, Records, Release,
     StoreError,
 };
 
@@ -60,7 +60,7 @@ pub trait CallQueue: Records {
 
     /// Extends leases so that they last `lease_ms` from now. Returns the status of each lease, in
     /// the order given.
-    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError>;
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>, StoreError>;
 
     /// Writes the response and finishes the call, in one transaction. Returns the id of the
     /// response record.

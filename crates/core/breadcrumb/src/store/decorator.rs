@@ -11,10 +11,10 @@ use super::{Breadcrumbs, CallQueue, ChangeCheck, EgressLog, Events, Records, Rig
 use crate::{
     AclChange, AclEntry, AgentInfo, AgentRegistration, AgentStatus, AnsweredTerms, Breadcrumb, BreadcrumbChanges,
     BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, ClaimTerms,
-    Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, Found, HeldLease, HygieneRun, HygieneStats, Identity,
-    Lease, NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy, TenantCount, TenantInfo, TenantQuotas,
-    TenantUsage, TokenRevocation, Webhooks,
+    Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease,
+    LeaseState, NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, Search, SearchResults, SecretChanges,
+    SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy, TenantCount, TenantInfo,
+    TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -75,7 +75,7 @@ decorator! {
         ) -> Result<Breadcrumb>;
         async fn delete(id: Uuid, version: Option<i64>) -> Result<()>;
         async fn list(query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>>;
-        async fn search(search: &Search) -> Result<Found>;
+        async fn search(search: &Search) -> Result<SearchResults>;
     }
 
     Rights {
@@ -107,7 +107,7 @@ decorator! {
         ) -> Result<Created>;
         async fn claim(claim: &ClaimRequest) -> Result<Vec<Claim>>;
         async fn start(lease: Lease, max_attempts: u32) -> Result<()>;
-        async fn heartbeat(leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>>;
+        async fn heartbeat(leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>>;
         async fn complete(lease: Lease, response: NewBreadcrumb) -> Result<Uuid>;
         async fn release(lease: Lease, release: Release) -> Result<()>;
         async fn call(request: Uuid) -> Result<Call>;
@@ -156,7 +156,7 @@ decorator! {
         async fn agent_by_key(owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>>;
         async fn agent_status(owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus>;
         async fn revoke_tokens(owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<()>;
-        async fn freshly_revoked() -> Result<Vec<(Uuid, Uuid)>>;
+        async fn recently_revoked() -> Result<Vec<(Uuid, Uuid)>>;
         async fn use_ticket(owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool>;
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
-    Found, NewBreadcrumb, Search, StoreError,
+    NewBreadcrumb, Search, SearchResults, StoreError,
 };
 
 /// Inspects a change before it is written. It receives the current record and the record as it
@@ -72,7 +72,7 @@ pub trait Records: Send + Sync + 'static {
     /// Searches by words, by meaning, or both. The best match comes first.
     ///
     /// Without a mode, a missing embedder is not an error: the search uses words only, and
-    /// [`Found::fallback`] says so. With mode `vector`, [`StoreError::Unavailable`] means that the
-    /// model is not ready.
-    async fn search(&self, search: &Search) -> Result<Found, StoreError>;
+    /// [`SearchResults::fallback`] says so. With mode `vector`, [`StoreError::Unavailable`] means
+    /// that the model is not ready.
+    async fn search(&self, search: &Search) -> Result<SearchResults, StoreError>;
 }

@@ -22,7 +22,7 @@ fn waiting(name: &str) -> Waiting {
         name: name.into(),
         source: ToolSource::Rest,
         tool_id: Uuid::from_u128(8),
-        waits_for: vec!["Its key is not there: rcrt secret set KEY.".into()],
+        missing_requirements: vec!["Its key is not there: rcrt secret set KEY.".into()],
     }
 }
 
@@ -214,7 +214,7 @@ fn oversized_tool_names_its_record() {
         description: "d".repeat(300_000),
         ..tool("huge", json!({"type": "object", "description": "s".repeat(900_000)}))
     };
-    let slow = Waiting { waits_for: vec!["w".repeat(5_000); 1_000], ..waiting("slow") };
+    let slow = Waiting { missing_requirements: vec!["w".repeat(5_000); 1_000], ..waiting("slow") };
     let catalog = Catalog::new(vec![huge, tool("small", json!(true))], vec![slow]);
     let found = parts(&catalog);
     let text: String = found.values().map(|(text, _)| text.as_str()).collect();

@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{BodyStream, OpError, ToolFailure};
 use serde_json::{Map, Value};
 
-use super::search::{Found, Search, Texts, Unsearchable};
+use super::search::{Search, Segment, Texts, Unsearchable};
 use super::text_encoding::TextEncoding;
 use super::{HeldSecret, forms};
 
@@ -146,8 +146,8 @@ impl Redaction {
         let Some(known) = &self.known else { return names };
         for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
             let mut search = Search::new(&known.texts, encoding);
-            let mut note = |found: Found<'_>| {
-                if let Found::Text(text) = found {
+            let mut note = |found: Segment<'_>| {
+                if let Segment::Text(text) = found {
                     names.insert(known.name(text));
                 }
             };
@@ -158,7 +158,7 @@ impl Redaction {
     }
 
     /// Whether a value occurs in the bytes, ignoring case, as in header names and hosts.
-    pub fn stands_in_name(&self, bytes: &[u8]) -> bool {
+    pub fn is_in_name(&self, bytes: &[u8]) -> bool {
         let lower = bytes.to_ascii_lowercase();
         self.known
             .iter()
@@ -206,10 +206,10 @@ impl Pipeline {
 }
 
 impl Known {
-    fn write(&self, found: &Found<'_>, mut to: impl FnMut(&[u8])) {
+    fn write(&self, found: &Segment<'_>, mut to: impl FnMut(&[u8])) {
         match found {
-            Found::Other(bytes) => to(bytes),
-            Found::Text(text) => to(format!("[secret {}]", self.name(*text)).as_bytes()),
+            Segment::Other(bytes) => to(bytes),
+            Segment::Text(text) => to(format!("[secret {}]", self.name(*text)).as_bytes()),
         }
     }
 }

@@ -103,7 +103,7 @@ fn head(text: &[u8]) -> &[u8] {
 }
 
 /// What a search emits, in order.
-pub(super) enum Found<'b> {
+pub(super) enum Segment<'b> {
     /// Bytes that are in no text.
     Other(&'b [u8]),
     /// The text with this index.
@@ -155,7 +155,7 @@ impl Search {
         }
     }
 
-    pub fn push(&mut self, texts: &Texts, mut piece: &[u8], out: &mut impl FnMut(Found<'_>)) {
+    pub fn push(&mut self, texts: &Texts, mut piece: &[u8], out: &mut impl FnMut(Segment<'_>)) {
         while let Some((byte, rest)) = piece.split_first() {
             if self.opened.is_empty() && self.careful <= self.seen && self.best.is_none() {
                 let (idle, state) = texts.idle(self.encoding, self.state, piece);
@@ -174,13 +174,13 @@ impl Search {
     }
 
     /// Adds bytes that the automaton has processed and that end no text.
-    fn absorb(&mut self, texts: &Texts, bytes: &[u8], out: &mut impl FnMut(Found<'_>)) {
+    fn absorb(&mut self, texts: &Texts, bytes: &[u8], out: &mut impl FnMut(Segment<'_>)) {
         let line =
             if texts.are_lines { bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { 0 };
         let certain = line.max(bytes.len().saturating_sub(texts.reach));
         if certain > 0 {
             self.release(self.read.len(), out);
-            out(Found::Other(&bytes[..certain]));
+            out(Segment::Other(&bytes[..certain]));
         }
         for byte in &bytes[certain..] {
             self.give(*byte, 1);
@@ -189,14 +189,14 @@ impl Search {
     }
 
     /// Emits what cannot be part of a text any more.
-    fn trim(&mut self, texts: &Texts, out: &mut impl FnMut(Found<'_>)) {
+    fn trim(&mut self, texts: &Texts, out: &mut impl FnMut(Segment<'_>)) {
         let line = if texts.are_lines { self.line } else { 0 };
         let certain = line.max(self.seen.saturating_sub(texts.reach));
         self.release(self.best.as_ref().map_or(certain, |best| certain.min(best.start)), out);
     }
 
     /// Call when there are no more bytes.
-    pub fn finish(&mut self, texts: &Texts, out: &mut impl FnMut(Found<'_>)) {
+    pub fn finish(&mut self, texts: &Texts, out: &mut impl FnMut(Segment<'_>)) {
         while let Some((first, rest)) = self.opened.split_first() {
             let (first, rest) = (*first, rest.to_vec());
             self.opened.clear();
@@ -259,7 +259,7 @@ impl Search {
         }
     }
 
-    fn advance(&mut self, texts: &Texts, out: &mut impl FnMut(Found<'_>)) {
+    fn advance(&mut self, texts: &Texts, out: &mut impl FnMut(Segment<'_>)) {
         while let Some((byte, _)) = self.read.get(self.seen) {
             let byte = *byte;
             self.state = texts.next(self.state, byte);
@@ -301,26 +301,26 @@ impl Search {
     }
 
     /// Emits what is before the text, and the text. The rest is processed again.
-    fn settle(&mut self, texts: &Texts, best: &Candidate, out: &mut impl FnMut(Found<'_>)) {
+    fn settle(&mut self, texts: &Texts, best: &Candidate, out: &mut impl FnMut(Segment<'_>)) {
         self.release(best.start, out);
         let bytes = self.forget(best.end - best.start);
         self.held.drain(..bytes);
-        out(Found::Text(best.text));
+        out(Segment::Text(best.text));
         self.seen = 0;
         self.state = texts.start;
         self.begun.clear();
     }
 
     /// Emits the first decoded bytes in their original spelling.
-    fn release(&mut self, count: usize, out: &mut impl FnMut(Found<'_>)) {
+    fn release(&mut self, count: usize, out: &mut impl FnMut(Segment<'_>)) {
         if count == 0 {
             return;
         }
         let bytes = self.forget(count);
         let (front, back) = self.held.as_slices();
         let split = bytes.min(front.len());
-        out(Found::Other(&front[..split]));
-        out(Found::Other(&back[..bytes - split]));
+        out(Segment::Other(&front[..split]));
+        out(Segment::Other(&back[..bytes - split]));
         self.held.drain(..bytes);
     }
 
@@ -356,9 +356,9 @@ mod tests {
     fn replaced(texts: &Texts, encoding: TextEncoding, pieces: &[&[u8]]) -> Vec<u8> {
         let mut search = Search::new(texts, encoding);
         let mut out = Vec::new();
-        let mut put = |found: Found<'_>| match found {
-            Found::Other(bytes) => out.extend_from_slice(bytes),
-            Found::Text(text) => out.extend_from_slice(format!("<{text}>").as_bytes()),
+        let mut put = |found: Segment<'_>| match found {
+            Segment::Other(bytes) => out.extend_from_slice(bytes),
+            Segment::Text(text) => out.extend_from_slice(format!("<{text}>").as_bytes()),
         };
         for piece in pieces {
             search.push(texts, piece, &mut put);
@@ -466,7 +466,7 @@ mod tests {
                         piece.push_str(if *ends_line { "\n" } else { "" });
                         let mut size = 0;
                         search.push(&compiled, piece.as_bytes(), &mut |found| {
-                            if let Found::Other(bytes) = found { size += bytes.len() }
+                            if let Segment::Other(bytes) = found { size += bytes.len() }
                         });
                         sizes.push(size);
                     }

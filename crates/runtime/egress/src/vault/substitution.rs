@@ -31,7 +31,7 @@ impl Vault {
     }
 
     /// Whether the value of a header has a handle in it.
-    pub(crate) fn stands_in_header(&self, value: &HeaderValue) -> bool {
+    pub(crate) fn is_in_header(&self, value: &HeaderValue) -> bool {
         basic(value).is_some_and(|inner| self.first_in(&inner).is_some()) || self.first_in(value.as_bytes()).is_some()
     }
 
@@ -126,9 +126,9 @@ impl Vault {
 
     /// Refuses a redirect whose target contains a value that the response inserted, if the value
     /// must not be sent there.
-    pub(crate) fn refuse_carried(&self, target: &Url, destination: &Destination<'_>) -> Result<(), OpError> {
+    pub(crate) fn refuse_target_with_value(&self, target: &Url, destination: &Destination<'_>) -> Result<(), OpError> {
         let host = destination.host.to_string();
-        if self.inward.stands_in_name(host.as_bytes()) {
+        if self.inward.is_in_name(host.as_bytes()) {
             return Err(denied("a redirect has a host that contains the value of a secret".into()));
         }
         for name in self.inward.names_in(target.as_str().as_bytes()) {

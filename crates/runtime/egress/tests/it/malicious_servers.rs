@@ -45,10 +45,18 @@ fn assert_is(error: &OpError, name: &str, says: &str) {
 
 #[tokio::test]
 async fn endless_head_times_out() {
-    assert_is(&failed(raw::says("").await).await, "TypeError", "no response after");
-    assert_is(&failed(raw::drips("HTTP/1.1 200 OK\r\nx: ", "x").await).await, "TypeError", "no response after");
+    assert_is(&failed(raw::respond("").await).await, "TypeError", "no response after");
+    assert_is(
+        &failed(raw::respond_repeating("HTTP/1.1 200 OK\r\nx: ", "x").await).await,
+        "TypeError",
+        "no response after",
+    );
     assert_is(&failed(raw::floods("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n").await).await, "TypeError", "");
-    assert_is(&failed(raw::drips("", "HTTP/1.1 100 Continue\r\n\r\n").await).await, "TypeError", "no response after");
+    assert_is(
+        &failed(raw::respond_repeating("", "HTTP/1.1 100 Continue\r\n\r\n").await).await,
+        "TypeError",
+        "no response after",
+    );
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\n", "x: y\r\n").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\nx: ", "xxxxxxxx").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
@@ -82,10 +90,10 @@ async fn response_head_size_is_limited() {
         let fields: Vec<String> = (0..fields).map(|n| format!("x-{n}: {}\r\n", "v".repeat(length))).collect();
         format!("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n{}\r\nok", fields.concat())
     };
-    assert_eq!(fetched(raw::says(answer(100, 100)).await, |_| {}).await.unwrap(), b"ok");
-    assert_is(&failed(raw::says(answer(10, 10_000)).await).await, "ResourceExhausted", "65536 bytes");
-    failed(raw::says(answer(200, 10)).await).await;
-    let few = fetched(raw::says(answer(20, 10)).await, |options| options.max_header_fields = 20).await;
+    assert_eq!(fetched(raw::respond(answer(100, 100)).await, |_| {}).await.unwrap(), b"ok");
+    assert_is(&failed(raw::respond(answer(10, 10_000)).await).await, "ResourceExhausted", "65536 bytes");
+    failed(raw::respond(answer(200, 10)).await).await;
+    let few = fetched(raw::respond(answer(20, 10)).await, |options| options.max_header_fields = 20).await;
     assert!(few.is_err(), "the content-length is the twenty-first");
 }
 
@@ -119,7 +127,7 @@ async fn responses_that_are_not_http_are_errors() {
         "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\n",
     ] {
-        let error = failed(raw::says_and_leaves(answer).await).await;
+        let error = failed(raw::respond_once(answer).await).await;
         assert_eq!(error.name, "TypeError", "{answer:?}: {error}");
     }
 }
@@ -135,7 +143,7 @@ async fn bodies_that_contradict_their_headers_are_errors() {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n",
     ] {
-        let error = failed(raw::says_and_leaves(answer).await).await;
+        let error = failed(raw::respond_once(answer).await).await;
         assert_eq!(error.name, "TypeError", "{answer:?}: {error}");
     }
 }
@@ -152,9 +160,10 @@ async fn endless_body_fails_at_a_limit() {
     assert_is(&failed(raw::floods(chunked, "1;xxxxxxxxxxxxxxxxxxxxxxxxx").await).await, "TypeError", "");
 
     let promise = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
-    assert_is(&failed(raw::says(promise).await).await, "TypeError", "no data of the response body arrived");
+    assert_is(&failed(raw::respond(promise).await).await, "TypeError", "no data of the response body arrived");
     // Data keeps arriving slowly, so only the time limit of the whole fetch applies.
-    let dripping = fetched(raw::drips(plain, "x").await, |options| options.total_timeout = Duration::from_millis(700));
+    let dripping =
+        fetched(raw::respond_repeating(plain, "x").await, |options| options.total_timeout = Duration::from_millis(700));
     assert_is(&dripping.await.map(|body| body.len()).unwrap_err(), "TypeError", "took longer than");
 }
 
@@ -173,20 +182,20 @@ fn encoded(encoding: &str, body: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn encoded_bodies_are_decoded_and_bombs_fail_at_the_limit() {
     for encoding in ["gzip", "GZip", "x-gzip"] {
-        let port = raw::says(encoded(encoding, &gzip(b"hello").await)).await;
+        let port = raw::respond(encoded(encoding, &gzip(b"hello").await)).await;
         assert_eq!(fetched(port, |_| {}).await.unwrap(), b"hello", "{encoding}");
 
         let bomb = gzip(&vec![0; 50_000_000]).await;
         assert!(bomb.len() < 100_000, "50 MB in {} bytes", bomb.len());
-        let error = failed(raw::says(encoded(encoding, &bomb)).await).await;
+        let error = failed(raw::respond(encoded(encoding, &bomb)).await).await;
         assert_is(&error, "ResourceExhausted", "the response body is larger than 1000000 bytes");
 
         let half = gzip(b"hello, and this is cut off").await;
-        let error = failed(raw::says(encoded(encoding, &half[..half.len() - 9])).await).await;
+        let error = failed(raw::respond(encoded(encoding, &half[..half.len() - 9])).await).await;
         assert_eq!(error.name, "TypeError", "{encoding}: {error}");
-        let error = failed(raw::says(encoded(encoding, b"no such thing, not at all")).await).await;
+        let error = failed(raw::respond(encoded(encoding, b"no such thing, not at all")).await).await;
         assert_is(&error, "TypeError", "cannot be decoded");
-        assert_eq!(fetched(raw::says(encoded(encoding, b"")).await, |_| {}).await.unwrap(), b"", "{encoding}");
+        assert_eq!(fetched(raw::respond(encoded(encoding, b"")).await, |_| {}).await.unwrap(), b"", "{encoding}");
     }
 }
 
@@ -205,7 +214,7 @@ async fn encoded_body_without_output_fails_at_the_same_limit() {
 async fn undecodable_responses_reach_only_calls_without_secrets() {
     let secret = HeldSecret { name: "KEY".into(), value: "hunter2hunter2".into(), hosts: vec![], readable: false };
     for encoding in ["br", "deflate", "gzip, gzip", "gzip, br", "zstd"] {
-        let port = raw::says(encoded(encoding, b"whatever")).await;
+        let port = raw::respond(encoded(encoding, b"whatever")).await;
         let network = Network::new().inside(&format!("api.test:{port}"));
         let rules = listed(&[format!("api.test:{port}")]);
         let request = || get(format!("http://api.test:{port}/"));
@@ -226,7 +235,7 @@ async fn undecodable_responses_reach_only_calls_without_secrets() {
 async fn bytes_after_a_body_are_not_the_next_response() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let poison = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison";
-    let port = raw::says([answer, poison].concat()).await;
+    let port = raw::respond([answer, poison].concat()).await;
     let network = Network::new().inside(&format!("api.test:{port}"));
     let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
     let (vault, connections) = (Vault::default(), Connections::default());
@@ -272,7 +281,7 @@ async fn connections_are_not_shared_between_calls() {
 
 #[tokio::test]
 async fn buffered_bodies_of_one_call_are_limited() {
-    let port = raw::says("").await;
+    let port = raw::respond("").await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_held_bytes = 25_000;
     network.options.head_timeout = Duration::from_millis(500);
@@ -294,7 +303,7 @@ async fn buffered_bodies_of_one_call_are_limited() {
 
 #[tokio::test]
 async fn buffered_bodies_of_all_calls_are_limited_except_small_ones() {
-    let port = raw::says("").await;
+    let port = raw::respond("").await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_held_by_all_bytes = 25_000;
     network.options.max_replay_bytes = 9_000;

@@ -90,7 +90,7 @@ async fn redirect_with_two_locations_or_invalid_text_is_an_error() {
     ] {
         let latin: Vec<u8> = fields.chars().map(|c| c as u8).collect();
         let answer = [b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\n", latin.as_slice(), b"\r\n\r\n"].concat();
-        let port = raw::says(answer).await;
+        let port = raw::respond(answer).await;
         let network = Network::new().inside(&format!("api.test:{port}"));
         let rules = listed(&[format!("api.test:{port}")]);
         let error = failed(network.gate().fetch(&rules, get(format!("http://api.test:{port}/")), None).await);

@@ -85,9 +85,9 @@ async fn silent_tls_handshake_times_out() {
     .await;
     let error = fetched(port).await.unwrap_err();
     assert!(error.name == "TypeError" && error.message.contains("cannot connect"), "{error}");
-    let port = raw::drips("", "x").await;
+    let port = raw::respond_repeating("", "x").await;
     assert_eq!(fetched(port).await.unwrap_err().name, "TypeError");
-    let port = raw::says_and_leaves("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let port = raw::respond_once("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     assert_eq!(fetched(port).await.unwrap_err().name, "TypeError", "a plain response to https is an error");
 }
 
@@ -192,7 +192,7 @@ async fn redirect_to_https_is_followed_and_back_is_refused() {
     })
     .await;
     let redirect = |to: String| format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
-    let plain = raw::says(redirect(format!("https://api.test:{secure}/"))).await;
+    let plain = raw::respond(redirect(format!("https://api.test:{secure}/"))).await;
     let down = redirect(format!("http://api.test:{plain}/"));
     let (downgrading, _) = tls::serve("http/1.1", move |mut stream| {
         let down = down.clone();

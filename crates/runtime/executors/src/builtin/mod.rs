@@ -27,7 +27,7 @@ pub trait NativeTool: Send + Sync + 'static {
 
     /// What is missing before it can be offered. Each entry is a sentence that says how to provide
     /// it. Empty while this is not known yet.
-    fn waits_for(&self) -> Vec<String> {
+    fn missing_requirements(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -94,7 +94,7 @@ impl BuiltinExecutor {
         if let Some(how) = self.off.get(&definition.name) {
             return vec![how.clone()];
         }
-        self.tool(definition).map(|tool| tool.waits_for()).unwrap_or_default()
+        self.tool(definition).map(|tool| tool.missing_requirements()).unwrap_or_default()
     }
 }
 
@@ -139,7 +139,7 @@ impl Executor for BuiltinExecutor {
         ToolOutput::new(result, metadata).cleared(call.secrets).await
     }
 
-    fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {
+    fn missing_requirements(&self, definition: &ToolDefinition) -> Vec<String> {
         self.waits(definition)
     }
 

@@ -69,7 +69,7 @@ impl Account {
             .is_ok()
     }
 
-    pub(super) fn give_back(&self, bytes: usize) {
+    pub(super) fn release(&self, bytes: usize) {
         self.buffers.fetch_sub(bytes, Ordering::Relaxed);
     }
 

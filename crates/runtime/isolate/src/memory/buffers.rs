@@ -30,7 +30,7 @@ unsafe extern "C" fn allocate(account: &Account, bytes: usize) -> *mut c_void {
     // SAFETY: plain allocation; the engine asks for at least one byte where it will use one.
     let memory = unsafe { libc::calloc(bytes.max(1), 1) };
     if memory.is_null() {
-        account.give_back(bytes);
+        account.release(bytes);
     }
     memory
 }
@@ -39,7 +39,7 @@ unsafe extern "C" fn allocate(account: &Account, bytes: usize) -> *mut c_void {
 unsafe extern "C" fn free(account: &Account, memory: *mut c_void, bytes: usize) {
     // SAFETY: the engine frees what `allocate` returned, once.
     unsafe { libc::free(memory) };
-    account.give_back(bytes);
+    account.release(bytes);
 }
 
 #[allow(unsafe_code)]

@@ -59,7 +59,7 @@ impl Meter {
     }
 
     /// The isolate's thread continues.
-    pub fn goes_on(&self) {
+    pub fn resume(&self) {
         self.0.is_waiting.store(false, Ordering::SeqCst);
         self.0.wake();
     }

@@ -102,7 +102,7 @@ fn a_worker_runs_many_calls_of_a_tenant() {
 }
 
 /// Runs a call that leaves pending work, then one that waits for it. Returns the console lines.
-fn ghosts(leave: &str) -> Vec<String> {
+fn console_after_leftover_work(leave: &str) -> Vec<String> {
     let code = format!(
         "globalThis.calls ??= 0;
          export async function execute(input, context) {{
@@ -144,7 +144,7 @@ fn pending_work_of_a_call_does_not_run_in_the_next() {
         "new Blob(['x']).text().then(() => console.log('ghost'))",
         "new Response('x').body.pipeThrough(new CompressionStream('gzip')).getReader().read().then(() => new Promise((r) => setTimeout(r, 5))).then(() => console.log('ghost'))",
     ] {
-        assert_eq!(ghosts(leave), Vec::<String>::new(), "{leave}");
+        assert_eq!(console_after_leftover_work(leave), Vec::<String>::new(), "{leave}");
     }
 }
 

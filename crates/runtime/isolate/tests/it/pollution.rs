@@ -118,7 +118,7 @@ fn wanted_calls() -> [ApiCall; 2] {
 
 /// Checks that only what was asked for arrived, and returns what did not arrive. A header that the
 /// platform adds itself may be missing if its own interface is broken.
-fn only_what_was_asked(how: &str) -> Vec<&'static str> {
+fn requested_work(how: &str) -> Vec<&'static str> {
     let (outcome, requests, calls) = broken(how);
     let mut missing = Vec::new();
     for (request, body) in &requests {
@@ -146,7 +146,7 @@ fn only_what_was_asked(how: &str) -> Vec<&'static str> {
 
 #[test]
 fn an_unbroken_scope_does_all_requested_work() {
-    assert_eq!(only_what_was_asked(""), Vec::<&str>::new());
+    assert_eq!(requested_work(""), Vec::<&str>::new());
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn requested_work_survives_broken_prototypes() {
         "Object.prototype.__proto__ === null; Object.setPrototypeOf(Array.prototype, null)",
         "for (const C of [Headers, Request, Response, Map, Array]) Object.setPrototypeOf(C, null)",
     ] {
-        let missing = only_what_was_asked(how);
+        let missing = requested_work(how);
         assert!(missing.is_empty(), "{how}: {missing:?}");
     }
 }
@@ -190,7 +190,7 @@ fn work_that_is_not_possible_any_more_throws() {
         "Object.setPrototypeOf(Object.getPrototypeOf(async function () {}), null)",
         "Object.freeze(Object.prototype); Object.freeze(Array.prototype); Object.freeze(Promise.prototype)",
     ] {
-        only_what_was_asked(how);
+        requested_work(how);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The engine was exploited: native code in the worker's jail does what it likes, without success.
 //! The program is `takeover`; its list has the attempts and their expected outcomes.
 
-#[path = "../../takeover/must.rs"]
-mod must;
+#[path = "../../takeover/expected.rs"]
+mod expected;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{block_on, function, invocation, run_in, shared, worker};
-use must::Must;
+use expected::Expected;
 
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
 /// Timeout of attempts that must reach it, in ms.
@@ -27,13 +27,13 @@ const SHORT: u64 = 300;
 
 struct Attempt {
     name: String,
-    must: Must,
+    expected: Expected,
 }
 
 fn attempts() -> Vec<Attempt> {
     let output = std::process::Command::new(TAKEOVER).arg("list").output().unwrap();
-    let list: Vec<(String, Must)> = serde_json::from_slice(&output.stdout).unwrap();
-    list.into_iter().map(|(name, must)| Attempt { name, must }).collect()
+    let list: Vec<(String, Expected)> = serde_json::from_slice(&output.stdout).unwrap();
+    list.into_iter().map(|(name, expected)| Attempt { name, expected }).collect()
 }
 
 fn takeover() -> WorkerCommand {
@@ -80,28 +80,30 @@ impl HostOps for NoReply {
 }
 
 /// Says how the outcome differs from the expected one.
-fn wrong(must: &Must, outcome: &Result<Value, ToolFailure>) -> Option<String> {
-    let is_right = match (must, outcome) {
-        (Must::Die, Err(failure)) => {
+fn wrong(expected: &Expected, outcome: &Result<Value, ToolFailure>) -> Option<String> {
+    let is_right = match (expected, outcome) {
+        (Expected::Killed, Err(failure)) => {
             failure.code == ErrorCode::ExecutionFailed && failure.message.contains("forbidden system call")
         }
-        (Must::Refuse(errors), Ok(found)) => {
+        (Expected::Refused(errors), Ok(found)) => {
             found["refused"].as_i64().is_some_and(|error| errors.iter().any(|known| i64::from(*known) == error))
         }
-        (Must::Give(value), Ok(found)) => found["done"] == json!(*value),
-        (Must::AtMost(bound), Ok(found)) => {
+        (Expected::Returns(value), Ok(found)) => found["done"] == json!(*value),
+        (Expected::AtMost(bound), Ok(found)) => {
             found["refused"].is_i64() || found["done"].as_i64().is_some_and(|value| value <= *bound)
         }
         // Without namespaces the kernel's memory limit may kill the process first.
-        (Must::AtMost(_), Err(failure)) => failure.code == ErrorCode::ResourceExhausted,
-        (Must::TimeOut, Err(failure)) => failure.code == ErrorCode::Timeout,
-        (Must::Breach, Err(failure)) => {
+        (Expected::AtMost(_), Err(failure)) => failure.code == ErrorCode::ResourceExhausted,
+        (Expected::TimesOut, Err(failure)) => failure.code == ErrorCode::Timeout,
+        (Expected::Breach, Err(failure)) => {
             failure.code == ErrorCode::ExecutionFailed && failure.message.contains("was terminated")
         }
-        (Must::End, Err(failure)) => [ErrorCode::ExecutionFailed, ErrorCode::ResourceExhausted].contains(&failure.code),
+        (Expected::Exits, Err(failure)) => {
+            [ErrorCode::ExecutionFailed, ErrorCode::ResourceExhausted].contains(&failure.code)
+        }
         _ => false,
     };
-    (!is_right).then(|| format!("expected {must:?}, got {outcome:?}"))
+    (!is_right).then(|| format!("expected {expected:?}, got {outcome:?}"))
 }
 
 fn try_all(command: WorkerCommand, wanted: impl Fn(&Attempt) -> bool) {
@@ -113,9 +115,9 @@ fn try_all_in(cgroups: CgroupUse, command: WorkerCommand, wanted: impl Fn(&Attem
         let sandbox = started_in(cgroups, command, Level::Strict).await.unwrap();
         let mut found = Vec::new();
         for attempt in attempts().into_iter().filter(wanted) {
-            let timeout = if attempt.must == Must::TimeOut { SHORT } else { 20_000 };
+            let timeout = if attempt.expected == Expected::TimesOut { SHORT } else { 20_000 };
             let outcome = tried(&sandbox, &attempt.name, timeout).await;
-            found.extend(wrong(&attempt.must, &outcome).map(|what| format!("{}: {what}", attempt.name)));
+            found.extend(wrong(&attempt.expected, &outcome).map(|what| format!("{}: {what}", attempt.name)));
             let after = tried(&sandbox, "a good call", 20_000).await;
             if after != Ok(json!("a good answer")) {
                 found.push(format!("after {}: {after:?}", attempt.name));
@@ -127,7 +129,7 @@ fn try_all_in(cgroups: CgroupUse, command: WorkerCommand, wanted: impl Fn(&Attem
 }
 
 fn is_deadly(attempt: &Attempt) -> bool {
-    attempt.must == Must::Die
+    attempt.expected == Expected::Killed
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn a_successful_attempt_is_detected() {
             let attempt = all.iter().find(|attempt| attempt.name == name).unwrap();
             let outcome = tried(&sandbox, name, 20_000).await;
             assert!(outcome.as_ref().is_ok_and(|found| found["done"].is_i64()), "{name}: {outcome:?}");
-            assert!(wrong(&attempt.must, &outcome).is_some(), "{name}");
+            assert!(wrong(&attempt.expected, &outcome).is_some(), "{name}");
         }
         let failure = tried(&sandbox, "no such attempt", 20_000).await.unwrap_err();
         assert_eq!(failure.code, ErrorCode::ToolNotFound);

@@ -141,7 +141,7 @@ impl Cgroups {
     }
 
     /// Removes groups whose processes were still exiting.
-    pub fn tidy(&self) {
+    pub fn remove_leftovers(&self) {
         self.leaving.retry();
     }
 

@@ -33,7 +33,7 @@ fn replace() -> nix::Result<()> {
             break;
         }
     }
-    leave_for(mounted?)
+    pivot_to(mounted?)
 }
 
 /// Mount changes in this namespace do not propagate to others. Requires a private mount namespace.
@@ -43,7 +43,7 @@ pub fn keep_to_this_namespace() -> nix::Result<()> {
 }
 
 /// Makes `place`, a mount, the root of this namespace, and unmounts the old root.
-pub fn leave_for(place: &Path) -> nix::Result<()> {
+pub fn pivot_to(place: &Path) -> nix::Result<()> {
     let none: Option<&str> = None;
     chdir(place)?;
     // `pivot_root` stacks the old root on the new one, where it is unmounted. The kernel's initial

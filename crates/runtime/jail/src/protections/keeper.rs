@@ -35,7 +35,7 @@ pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -
         ForkResult::Child => {
             drop(ours);
             let death = process::die_with_parent();
-            die_of_aborts()?;
+            exit_on_abort()?;
             // The child cannot check whether the keeper is alive. It waits for the keeper's byte,
             // which arrives only if the keeper is alive, and only after its death would be noticed.
             theirs.write_all(&[0])?;
@@ -47,7 +47,7 @@ pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -
 
 /// The first process of a namespace is its init: a signal that it sends to itself has no effect
 /// without a handler.
-fn die_of_aborts() -> nix::Result<()> {
+fn exit_on_abort() -> nix::Result<()> {
     let action = SigAction::new(SigHandler::Handler(die), SaFlags::empty(), SigSet::empty());
     // SAFETY: the handler calls one async-signal-safe function, which does not return.
     #[allow(unsafe_code)]
@@ -62,22 +62,22 @@ extern "C" fn die(signal: libc::c_int) {
 pub fn mirror(child: Pid) -> ! {
     loop {
         match waitpid(child, None) {
-            Ok(WaitStatus::Exited(_, code)) => end_like(code),
-            Ok(WaitStatus::Signaled(_, signal, _)) => die_by(signal),
+            Ok(WaitStatus::Exited(_, code)) => exit_like(code),
+            Ok(WaitStatus::Signaled(_, signal, _)) => exit_by_signal(signal),
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(_) => leave(1),
         }
     }
 }
 
-fn end_like(code: i32) -> ! {
+fn exit_like(code: i32) -> ! {
     match Signal::try_from(code - SIGNALLED) {
-        Ok(signal) => die_by(signal),
+        Ok(signal) => exit_by_signal(signal),
         Err(_) => leave(code),
     }
 }
 
-fn die_by(signal: Signal) -> ! {
+fn exit_by_signal(signal: Signal) -> ! {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: the default action runs no code of this process.
     #[allow(unsafe_code)]

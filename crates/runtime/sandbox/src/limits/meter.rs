@@ -69,7 +69,7 @@ impl<'a> Meter<'a> {
         let Some(now) = self.process.cpu_time() else { return MeterCheck::CheckAgain(LATER) };
         let left = (self.from + self.budget).saturating_sub(now);
         if left.is_zero() {
-            self.let_go();
+            self.lift_cpu_limit();
             return MeterCheck::CpuExhausted;
         }
         if self.watches_memory && self.process.is_past_its_ceiling() {
@@ -96,7 +96,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Lets the process run without its share: it needs the CPU to end its call.
-    pub fn let_go(&mut self) {
+    pub fn lift_cpu_limit(&mut self) {
         if self.share.take().is_some_and(|share| share.is_stopped()) {
             let _ = self.process.resume();
         }
@@ -111,6 +111,6 @@ fn processors() -> usize {
 
 impl Drop for Meter<'_> {
     fn drop(&mut self) {
-        self.let_go();
+        self.lift_cpu_limit();
     }
 }

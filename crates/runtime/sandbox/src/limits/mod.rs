@@ -72,7 +72,7 @@ impl ProcessLimits {
 
     /// Opens the process. `process` runs tool code; `child` is the one that this program started:
     /// the process itself or its parent.
-    pub fn take_hold(&mut self, process: u32, child: u32) {
+    pub fn attach(&mut self, process: u32, child: u32) {
         let opened = Process::open(process, child);
         if opened.as_ref().is_err_and(|error| CANNOT_HOLD.contains(&error.raw_os_error().unwrap_or_default())) {
             HOLDS.store(false, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl ProcessLimits {
     }
 
     /// Lifts the CPU limit, so that the call can end.
-    pub fn let_go(&self) {
+    pub fn lift_cpu_limit(&self) {
         if let Err(error) = self.group.set_cpu_percent(100) {
             tracing::debug!(%error, "cannot lift the CPU limit of a call that ends");
         }
@@ -151,7 +151,7 @@ impl ProcessLimits {
     }
 
     /// Whether the process holds so much memory that calls could lack it.
-    pub fn is_swollen(&self) -> bool {
+    pub fn uses_excess_memory(&self) -> bool {
         self.process.as_ref().is_ok_and(|process| process.has_grown_by(ROOM / 2))
     }
 

@@ -12,7 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::CopiedProcess;
 use crate::protocol::{Begin, ForkRequest, Kind, Mode, read_frame, write_frame};
-use crate::worker::{LAST_WORDS, START, on_one_line};
+use crate::worker::{START, STDERR_TAIL, on_one_line};
 
 /// All workers of one zygote have the same addresses. What a tool learns about them is useless
 /// after this time.
@@ -39,7 +39,7 @@ impl Zygote {
         Ok(zygote)
     }
 
-    pub fn is_worn_out(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.since.elapsed() > MOST_AGE
     }
 
@@ -61,7 +61,7 @@ impl Zygote {
         if let Some(stderr) = self.child.stderr.take() {
             // The workers have their own standard error.
             let _ = self.child.kill();
-            let _ = stderr.take(LAST_WORDS).read_to_end(&mut output);
+            let _ = stderr.take(STDERR_TAIL).read_to_end(&mut output);
         }
         on_one_line(&output)
     }

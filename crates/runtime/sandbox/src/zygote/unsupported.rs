@@ -37,7 +37,7 @@ impl Zygote {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn is_worn_out(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         match self.0 {}
     }
 

@@ -4,7 +4,7 @@ use rcrt_sandbox::{Level, ProtectionState, Report};
 
 /// Logs the protections in force, the unavailable ones, and a prominent warning if `--sandbox
 /// minimal` lowered the protection.
-pub fn tell(report: &Report) {
+pub fn log(report: &Report) {
     let (mut in_force, mut absent) = (Vec::new(), Vec::new());
     for protection in &report.protections {
         match &protection.state {

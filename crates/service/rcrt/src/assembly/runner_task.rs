@@ -176,7 +176,7 @@ impl RunnerTask {
         system_author: Option<Uuid>,
     ) -> Self {
         let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings, dispatch } = prepared;
-        protection::tell(sandbox.report());
+        protection::log(sandbox.report());
         let NativeTools { executor, schedule, clock, large_results } = native;
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;

@@ -12,7 +12,7 @@ use rcrt_client::Client;
 use rcrt_load::{Pace, Plan, PlanError, drive};
 use serde_json::{Value, json};
 
-use super::bench_doors::{CallMethod, Calls, EventDoor, InvokeDoor};
+use super::bench_methods::{CallMethod, Calls, EventMethod, InvokeMethod};
 use super::bench_report::Findings;
 use super::tool;
 use crate::config::Config;
@@ -25,7 +25,7 @@ use crate::{connection, input};
 /// Concurrent callers by default, each of which waits for its response.
 const CALLERS: usize = 32;
 /// Concurrent calls at a steady rate. Beyond this, a due call waits, and that counts as latency.
-const UNDER_WAY: usize = 1000;
+const MAX_IN_FLIGHT: usize = 1000;
 
 /// Put load on a running system and measure it
 #[derive(Debug, Args)]
@@ -62,8 +62,8 @@ pub struct Bench {
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     duration: Duration,
     /// How calls are made
-    #[arg(long, default_value = "events", value_name = "DOOR")]
-    door: Door,
+    #[arg(long, default_value = "events", value_name = "METHOD")]
+    method: Method,
     /// Write the results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub struct Bench {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Door {
+enum Method {
     /// Write a request record and wait for its response on the event stream
     Events,
     /// Send the request and get the response in one round trip
@@ -150,7 +150,7 @@ impl Bench {
     fn plan(&self) -> Result<Plan, Failure> {
         let pace = match self.rate {
             None => Pace::Closed { in_flight: self.in_flight.unwrap_or(CALLERS) },
-            Some(per_second) => Pace::Open { per_second, in_flight: self.in_flight.unwrap_or(UNDER_WAY) },
+            Some(per_second) => Pace::Open { per_second, in_flight: self.in_flight.unwrap_or(MAX_IN_FLIGHT) },
         };
         let plan = Plan { pace, warm_up: self.warm_up, duration: self.duration };
         plan.check().map_err(|error| {
@@ -169,7 +169,7 @@ impl Bench {
         let tool = match client.tool(&self.tool).await {
             Ok(CatalogEntry::Offered(tool)) => tool,
             Ok(CatalogEntry::Waiting(tool)) => {
-                anyhow::bail!("{} cannot be called yet. {}", self.tool, tool.waits_for.join(" "))
+                anyhow::bail!("{} cannot be called yet. {}", self.tool, tool.missing_requirements.join(" "))
             }
             Err(StoreError::Invalid(why)) => return Err(Failure::NotFound(why.to_string()).into()),
             Err(error) => return Err(error.into()),
@@ -178,11 +178,11 @@ impl Bench {
             Some(input) => input,
             None => first_example(&client.get(tool.tool_id).await?),
         };
-        let door: Box<dyn CallMethod> = match self.door {
-            Door::Events => Box::new(EventDoor::open(client.clone()).await?),
-            Door::Invoke => Box::new(InvokeDoor::new(client.clone())),
+        let method: Box<dyn CallMethod> = match self.method {
+            Method::Events => Box::new(EventMethod::open(client.clone()).await?),
+            Method::Invoke => Box::new(InvokeMethod::new(client.clone())),
         };
-        Ok(Arc::new(Calls { door, tool: self.tool.clone(), input }))
+        Ok(Arc::new(Calls { method, tool: self.tool.clone(), input }))
     }
 
     /// The command that repeats the run, without the options of the server and the agent, which can
@@ -195,7 +195,7 @@ impl Bench {
             input,
             Some(format!("--in-flight {}", plan.in_flight())),
             self.rate.map(|rate| format!("--rate {rate}")),
-            Some(format!("--warm-up {warm_up} --duration {duration} --door {}", self.door_name())),
+            Some(format!("--warm-up {warm_up} --duration {duration} --method {}", self.method_name())),
         ];
         options.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
@@ -203,7 +203,7 @@ impl Bench {
     fn parameters(&self, plan: &Plan) -> Value {
         json!({
             "tool": self.tool,
-            "door": self.door_name(),
+            "method": self.method_name(),
             "in_flight": plan.in_flight(),
             "rate": self.rate,
             "warm_up_s": plan.warm_up.as_secs_f64(),
@@ -211,10 +211,10 @@ impl Bench {
         })
     }
 
-    fn door_name(&self) -> &'static str {
-        match self.door {
-            Door::Events => "events",
-            Door::Invoke => "invoke",
+    fn method_name(&self) -> &'static str {
+        match self.method {
+            Method::Events => "events",
+            Method::Invoke => "invoke",
         }
     }
 }

@@ -162,7 +162,7 @@ struct Watcher<'w> {
 impl CallObserver for Watcher<'_> {
     fn lost(&self, why: &StoreError) {
         self.bar.clear();
-        tell_loss(self.is_reported, self.server, why);
+        report_loss(self.is_reported, self.server, why);
     }
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
@@ -172,7 +172,7 @@ impl CallObserver for Watcher<'_> {
 
 /// Reports once that the connection was lost. The call is still awaited.
 #[allow(clippy::print_stderr)]
-fn tell_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
+fn report_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
     if let StoreError::Unavailable(why) = error
         && !is_reported.swap(true, Ordering::Relaxed)
     {
@@ -275,7 +275,7 @@ fn detail_lines(details: Option<&Value>) -> Vec<String> {
         return violations.iter().map(violation_line).collect();
     }
     // They are already in the message.
-    if details.get("waits_for").is_some() {
+    if details.get("missing_requirements").is_some() {
         return Vec::new();
     }
     if let Some(stack) = details.get("stack").and_then(Value::as_str) {

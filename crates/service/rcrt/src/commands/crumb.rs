@@ -185,7 +185,7 @@ async fn watch(config: &Config, output: Output, which: Selector, since: Option<i
                 match event {
                     Ok(event) => {
                         after = event.number;
-                        if matcher.means(&event, &mut Fuel::for_blocking())? {
+                        if matcher.matches_event(&event, &mut Fuel::for_blocking())? {
                             let mut line = json!({"number": event.number});
                             if let (Some(line), Value::Object(fields)) =
                                 (line.as_object_mut(), serde_json::to_value(&event)?)

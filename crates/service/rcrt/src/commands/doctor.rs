@@ -176,8 +176,8 @@ impl Doctor {
         } else {
             print(output, &findings)?;
         }
-        let is_well = findings.sandbox.is_enough && !findings.postgres.is_fatal;
-        if is_well { Ok(()) } else { Err(Failure::Shown.into()) }
+        let is_reusable = findings.sandbox.is_enough && !findings.postgres.is_fatal;
+        if is_reusable { Ok(()) } else { Err(Failure::Shown.into()) }
     }
 }
 

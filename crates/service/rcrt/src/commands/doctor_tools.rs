@@ -35,7 +35,7 @@ pub struct Tools {
 struct BlockedTool {
     name: String,
     /// Sentences that say what to do.
-    waits_for: Vec<String>,
+    missing_requirements: Vec<String>,
 }
 
 impl Tools {
@@ -64,8 +64,8 @@ impl Tools {
         let waiting = if self.waiting.is_empty() { "none waits for anything" } else { "these wait for something:" };
         output.line(&format!("  {} can be called; {waiting}", self.offered))?;
         let width = self.waiting.iter().map(|tool| tool.name.chars().count()).fold(0, usize::max) + 2;
-        for BlockedTool { name, waits_for } in &self.waiting {
-            for (index, what) in waits_for.iter().enumerate() {
+        for BlockedTool { name, missing_requirements } in &self.waiting {
+            for (index, what) in missing_requirements.iter().enumerate() {
                 let name = if index == 0 { name } else { "" };
                 output.line(&format!("  {}{what}", output.paint(Style::Warning, &format!("{name:<width$}"))))?;
             }
@@ -78,7 +78,10 @@ async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<BlockedTool>)
     let client = connection::client(config)?;
     let asked = tokio::time::timeout(ANSWER_TIME, client.tools()).await;
     let catalog = asked.map_err(|_| StoreError::Unavailable("it does not respond".into())).flatten()?;
-    let waiting = catalog.waiting.into_iter().map(|tool| BlockedTool { name: tool.name, waits_for: tool.waits_for });
+    let waiting = catalog
+        .waiting
+        .into_iter()
+        .map(|tool| BlockedTool { name: tool.name, missing_requirements: tool.missing_requirements });
     Ok((catalog.tools.len(), waiting.collect()))
 }
 
@@ -91,18 +94,18 @@ async fn of_machine(config: &Config, native: &NativeToolOptions) -> anyhow::Resu
     for (path, text) in embedded::FILES.iter().filter(|(path, _)| path.starts_with("tools-native/")) {
         let seed = rcrt_validate::seed::read(path, text, None)?;
         let tool = seed.tool.with_context(|| format!("{path} is not a tool"))?;
-        // After the load, `waits_for` is known.
+        // After the load, `missing_requirements` is known.
         let _ = executor.load(&tool, Uuid::nil(), Uuid::nil(), 1).await;
-        let mut waits_for = executor.waits_for(&tool);
-        waits_for.extend(executor.required_secrets(&tool).into_iter().map(|secret| {
+        let mut missing_requirements = executor.missing_requirements(&tool);
+        missing_requirements.extend(executor.required_secrets(&tool).into_iter().map(|secret| {
             format!(
                 "It needs a grant of the secret {secret}. `rcrt secret list` shows the grants if the server is running."
             )
         }));
-        if waits_for.is_empty() {
+        if missing_requirements.is_empty() {
             offered += 1;
         } else {
-            waiting.push(BlockedTool { name: tool.name, waits_for });
+            waiting.push(BlockedTool { name: tool.name, missing_requirements });
         }
     }
     Ok((offered, waiting))

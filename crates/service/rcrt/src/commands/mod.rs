@@ -3,7 +3,7 @@
 pub mod audit;
 pub mod backup;
 pub mod bench;
-mod bench_doors;
+mod bench_methods;
 mod bench_report;
 pub mod bootstrap;
 pub mod call;

@@ -86,7 +86,7 @@ struct Row {
     from: &'static str,
     /// What it waits for before it can be called: sentences that say what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    waits_for: Vec<String>,
+    missing_requirements: Vec<String>,
     description: String,
     id: Uuid,
     record_version: i64,
@@ -120,18 +120,18 @@ impl Row {
             version: read.as_ref().map(|tool| tool.version.clone()).unwrap_or_default(),
             schema_name: schema,
             source: read.as_ref().ok().map(|tool| tool.implementation.source()),
-            waits_for: catalog
+            missing_requirements: catalog
                 .waiting
                 .iter()
                 .find(|waiting| waiting.tool_id == record.id)
-                .map(|waiting| waiting.waits_for.clone())
+                .map(|waiting| waiting.missing_requirements.clone())
                 .unwrap_or_default(),
             from: if record.tags.iter().any(|tag| tag.starts_with(seed::SEED_TAG)) { "seed" } else { "agent" },
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
-            lacks: read.as_ref().map(|tool| lacks(record, tool, secrets)).unwrap_or_default(),
-            runs_instead: Other::that_runs(record, all, catalog),
+            lacks: read.as_ref().map(|tool| missing_secrets(record, tool, secrets)).unwrap_or_default(),
+            runs_instead: Other::served_instead(record, all, catalog),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
             report: reports.on(record).cloned(),
         }
@@ -145,7 +145,9 @@ impl Row {
                     self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
                 format!("LACKS SECRETS: {}", lacks.join(", "))
             }
-            (None, _) if !self.waits_for.is_empty() => format!("WAITS: {}", self.waits_for.join(" ")),
+            (None, _) if !self.missing_requirements.is_empty() => {
+                format!("WAITS: {}", self.missing_requirements.join(" "))
+            }
             (None, _) => self.runs_instead.as_ref().map_or_else(|| self.description.clone(), Other::runs_instead),
             (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
             (Some(why), Some(None)) => format!("NOT RUN: {why}"),
@@ -161,10 +163,10 @@ struct MissingSecret {
     /// `missing`, `not_granted` or `unbound`.
     problem: &'static str,
     /// The command that fixes it.
-    mend: String,
+    convert: String,
 }
 
-fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
+fn missing_secrets(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
     // The secrets of a native tool depend on the settings. The catalog lists them.
     if tool.implementation.source() == ToolSource::Native {
         return Vec::new();
@@ -172,8 +174,8 @@ fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> 
     let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
     let lack = |need: &RequiredSecret<'_>| {
         let lack = need.lack?;
-        let mend = lack.fix_command(need.name, &record.id.to_string());
-        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), mend })
+        let convert = lack.fix_command(need.name, &record.id.to_string());
+        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), convert })
     };
     needs.iter().filter_map(lack).collect()
 }
@@ -258,9 +260,10 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
             .map(|other| Other::from(other).beside(record, &reports, other))
             .collect();
         let secrets = KnownSecrets::read(&store).await?;
-        let waits_for = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
-        let waits_for = waits_for.map(|tool| tool.waits_for.as_slice()).unwrap_or_default();
-        tool_show::print(output, record, read(record), reports.on(record), waits_for, &same_name, &secrets)
+        let missing_requirements = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
+        let missing_requirements =
+            missing_requirements.map(|tool| tool.missing_requirements.as_slice()).unwrap_or_default();
+        tool_show::print(output, record, read(record), reports.on(record), missing_requirements, &same_name, &secrets)
     }
 }
 

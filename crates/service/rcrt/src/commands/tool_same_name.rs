@@ -24,7 +24,7 @@ impl From<&Breadcrumb> for Other {
 
 impl Other {
     /// The record that runs under this record's name, if the catalog names another one.
-    pub fn that_runs(record: &Breadcrumb, all: &[Breadcrumb], catalog: &Catalog) -> Option<Self> {
+    pub fn served_instead(record: &Breadcrumb, all: &[Breadcrumb], catalog: &Catalog) -> Option<Self> {
         let name = record.context.get("name").and_then(Value::as_str)?;
         let id = catalog.find(name)?.tool_id;
         all.iter().find(|other| other.id == id && id != record.id).map(Self::from)

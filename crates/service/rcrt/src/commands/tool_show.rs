@@ -12,7 +12,7 @@ pub fn print(
     record: &Breadcrumb,
     tool: Result<ToolDefinition, String>,
     report: Option<&Report>,
-    waits_for: &[String],
+    missing_requirements: &[String],
     same_name: &[String],
     secrets: &KnownSecrets,
 ) -> anyhow::Result<()> {
@@ -21,7 +21,7 @@ pub fn print(
         let text = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
         output.line(&output.paint(Style::Bad, &text))?;
     }
-    for what in waits_for {
+    for what in missing_requirements {
         output.line(&output.paint(Style::Warning, &format!("It cannot be called yet. {what}")))?;
     }
     let tool = match tool {

@@ -6,7 +6,7 @@ use rcrt_breadcrumb::{Breadcrumb, CURATORS_TOOL_TAG, Records, Selector, StoreErr
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::compare::{changes, says_the_same};
+use super::compare::{changes, has_same_content};
 use super::find::{every, existing, tools_named};
 use super::set::{Refused, Seed, SeedSet};
 
@@ -111,7 +111,7 @@ async fn apply_seed(
         };
         let at = Some((record.id, record.version));
         let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
-        if !lacks_mark && says_the_same(&seed.record, &record) {
+        if !lacks_mark && has_same_content(&seed.record, &record) {
             return Ok(row(SeedOutcome::Unchanged, at));
         }
         if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {

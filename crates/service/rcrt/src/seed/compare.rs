@@ -5,19 +5,19 @@ use serde_json::Value;
 
 /// Returns whether the record matches the file. Optional fields that the file does not set are
 /// ignored.
-pub fn says_the_same(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
+pub fn has_same_content(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
     let context = Value::Object(file.context.clone());
     file.title == record.title
-        && same_or_open(file.description.as_ref(), record.description.as_ref())
-        && same_or_open(file.semantic_version.as_ref(), record.semantic_version.as_ref())
+        && same_or_absent(file.description.as_ref(), record.description.as_ref())
+        && same_or_absent(file.semantic_version.as_ref(), record.semantic_version.as_ref())
         && same_json(&context, &Value::Object(record.context.clone()))
         && same_tags(&file.tags, &record.tags)
         && file.schema_name == record.schema_name
         && file.llm_hints.as_ref().is_none_or(|hints| record.llm_hints.as_ref().is_some_and(|r| same_json(hints, r)))
         && file.visibility == record.visibility
         && file.sensitivity == record.sensitivity
-        && same_or_open(file.ttl.as_ref(), record.ttl.as_ref())
-        && same_or_open(file.ttl_type.as_ref(), record.ttl_type.as_ref())
+        && same_or_absent(file.ttl.as_ref(), record.ttl.as_ref())
+        && same_or_absent(file.ttl_type.as_ref(), record.ttl_type.as_ref())
         && file
             .ttl_config
             .as_ref()
@@ -42,7 +42,7 @@ pub fn changes(file: &NewBreadcrumb) -> BreadcrumbChanges {
     }
 }
 
-fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
+fn same_or_absent<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
     file.is_none() || file == record
 }
 

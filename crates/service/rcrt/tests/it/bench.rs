@@ -41,7 +41,7 @@ fn writes_json_and_a_chart(up: &Running, folder: &TempDir) {
         "echo",
         "--input",
         r#"{"message": "hello"}"#,
-        "--door",
+        "--method",
         "invoke",
         "--in-flight",
         "3",
@@ -59,7 +59,7 @@ fn writes_json_and_a_chart(up: &Running, folder: &TempDir) {
         assert!(ran.stdout.contains(what), "{what} is not in {}", ran.stdout);
     }
     let found: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
-    assert_eq!(found["plan"]["door"], "invoke");
+    assert_eq!(found["plan"]["method"], "invoke");
     assert_eq!(found["measured"]["failures"], serde_json::json!({}), "{found}");
     assert!(found["measured"]["latency"]["count"].as_u64().unwrap() >= 1, "{found}");
     let picture = std::fs::read_to_string(svg).unwrap();

@@ -89,16 +89,20 @@ fn catalog(up: &Running) {
 /// A tool that waits for something is not offered, and all outputs say what it waits for.
 fn waiting(up: &Running) {
     let list = up.json(&["tool", "list"]);
-    let waits_for = |name: &str| row(&list, name)["waits_for"].to_string();
-    assert!(waits_for("web_browse").contains("--disable-tool web_browse"), "{}", waits_for("web_browse"));
-    assert!(waits_for("web_search").contains("--search"), "{}", waits_for("web_search"));
+    let missing_requirements = |name: &str| row(&list, name)["missing_requirements"].to_string();
+    assert!(
+        missing_requirements("web_browse").contains("--disable-tool web_browse"),
+        "{}",
+        missing_requirements("web_browse")
+    );
+    assert!(missing_requirements("web_search").contains("--search"), "{}", missing_requirements("web_search"));
     assert!(up.run(&["tool", "list"]).ends_with(0).stdout.contains("WAITS: "));
     refused(up, "web_search", &json!({"query": "x"}), "PermissionDenied", "--search");
     refused(up, "web_browse", &json!({"url": "https://example.com"}), "PermissionDenied", "--disable-tool");
     let report = up.json(&["doctor"]);
     assert_eq!(report["tools"]["from"], "catalog");
     let waiting = &report["tools"]["waiting"];
-    assert!(row(waiting, "web_search")["waits_for"][0].as_str().unwrap().contains("--search"), "{waiting}");
+    assert!(row(waiting, "web_search")["missing_requirements"][0].as_str().unwrap().contains("--search"), "{waiting}");
     let text = up.run(&["doctor"]).stdout;
     assert!(text.contains("web_browse") && text.contains("--disable-tool web_browse"), "{text}");
 }
@@ -116,7 +120,7 @@ fn files(up: &Running, work: &Path) {
 /// Programs run if this machine has the protections of the jail; otherwise the tools wait.
 fn programs(up: &Running, work: &Path) {
     let list = up.json(&["tool", "list"]);
-    if row(&list, "bash").get("waits_for").is_some() {
+    if row(&list, "bash").get("missing_requirements").is_some() {
         refused(up, "bash", &json!({"command": "true"}), "PermissionDenied", "");
     } else {
         let ran = output(up, "bash", &json!({"command": "pwd; cat notes/a.md; echo made > made.txt; exit 3"}));
@@ -130,7 +134,7 @@ fn programs(up: &Running, work: &Path) {
         let ran = output(up, "bash", &json!({"command": format!("cat {}", data.display())}));
         assert_ne!(ran["exit_code"], 0, "the token can be read: {ran}");
     }
-    if row(&list, "execute_python_script").get("waits_for").is_none() {
+    if row(&list, "execute_python_script").get("missing_requirements").is_none() {
         let script = "import json, os\nprint(json.loads(os.environ['RCRT_INPUT'])['n'] * 2)";
         let ran = output(up, "execute_python_script", &json!({"script": script, "input_data": {"n": 21}}));
         assert_eq!(ran.as_str().map(str::trim), Some("42"), "{ran}");

@@ -54,7 +54,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["bench", "--input", "@/no/such/file"], "/no/such/file cannot be read"),
         (vec!["bench", "--duration", "soon"], "such as 2.5"),
         (vec!["bench", "--warm-up=-1"], "0 or more seconds"),
-        (vec!["bench", "--door", "window"], "[possible values: events, invoke]"),
+        (vec!["bench", "--method", "window"], "[possible values: events, invoke]"),
         (vec!["bench", "--input", "{", "--token", "x"], "--input is not JSON"),
         (vec!["bench", "--json", "no/such/folder.json", "--token", "x"], "no/such/folder.json cannot be written"),
         (vec!["tool", "list", "--format", "xml"], "openai"),

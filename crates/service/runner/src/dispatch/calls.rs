@@ -77,7 +77,7 @@ impl Calls {
         waiting: Option<WaitingForSlot>,
         on_release: impl FnOnce() + Send,
     ) {
-        self.call_runner.forget_if_changed(&mut taken);
+        self.call_runner.discard_if_changed(&mut taken);
         if taken.slot.is_none() && !taken.has_ended() {
             let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
             taken.slot = tokio::select! {
@@ -86,7 +86,7 @@ impl Calls {
             };
             if taken.slot.is_none() {
                 self.slots.exclude(&tool);
-                self.call_runner.responses.give_back(&taken.held).await;
+                self.call_runner.responses.release_unstarted(&taken.held).await;
                 on_release();
                 // It is queued again, and no event reports that.
                 self.hints.now();

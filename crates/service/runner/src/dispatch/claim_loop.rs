@@ -43,7 +43,7 @@ impl ClaimLoop {
         let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
         let learn = |backlog| {
             if let Some(local) = local {
-                local.learn(backlog);
+                local.set_backlog(backlog);
             }
         };
         let mut backoff = Backoff::default();
@@ -114,7 +114,7 @@ impl ClaimLoop {
         if calls.is_writing_too_many_responses() {
             return None;
         }
-        let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.left_to_others())?;
+        let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.tools_of_peers())?;
         Some(ClaimRequest {
             runner_id: calls.call_runner.options.runner_id,
             limit: spec.limit,

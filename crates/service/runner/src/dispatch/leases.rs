@@ -76,7 +76,7 @@ impl Leases {
     }
 
     /// This request's record changed: queries the state of its lease, if it is ours.
-    pub fn look_at(&self, request: Uuid) {
+    pub fn check_soon(&self, request: Uuid) {
         if self.entries().keys().any(|lease| lease.request == request) {
             self.at_once.notify_one();
         }
@@ -93,9 +93,9 @@ impl Leases {
                 () = self.at_once.notified() => {}
                 () = sleep_until(wake) => {}
             }
-            self.give_up_ended();
+            self.drop_ended();
             self.beat(third).await;
-            self.give_up_ended();
+            self.drop_ended();
             next = Instant::now() + third;
         }
     }
@@ -136,7 +136,7 @@ impl Leases {
 
     /// A lease that was not extended in time is lost, because another runner may have claimed the
     /// call.
-    fn give_up_ended(&self) {
+    fn drop_ended(&self) {
         let now = Instant::now();
         self.entries().retain(|lease, entry| {
             let ended = entry.until <= now;

@@ -79,8 +79,8 @@ impl PeerRunners {
     }
 
     /// The tools whose calls are to be left to peers.
-    pub fn left_to_others(&self) -> Vec<String> {
-        self.served().into_iter().filter(|tool| self.registry.waits_for_settings(tool)).collect()
+    pub fn tools_of_peers(&self) -> Vec<String> {
+        self.served().into_iter().filter(|tool| self.registry.lacks_settings(tool)).collect()
     }
 
     /// All tools that at least one runner of the tenant offers, sorted by name.

@@ -79,13 +79,13 @@ impl Slots {
 
     /// What to claim, excluding the tools that are left to other runners. `None` if no slot is free
     /// for any call.
-    pub fn next_claim(&self, left_to_others: Vec<String>) -> Option<ClaimSpec> {
+    pub fn next_claim(&self, tools_of_peers: Vec<String>) -> Option<ClaimSpec> {
         // Without I/O-bound tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_io_bound();
         let mut inner = self.inner();
         // A tool's kind may have become known since it was excluded.
         inner.excluded.retain(|tool, kind| self.kind(tool) == *kind);
-        inner.next_claim(some_wait, left_to_others)
+        inner.next_claim(some_wait, tools_of_peers)
     }
 
     /// How many calls have a slot.
@@ -145,7 +145,7 @@ impl Inner {
         }
     }
 
-    fn next_claim(&self, some_wait: bool, left_to_others: Vec<String>) -> Option<ClaimSpec> {
+    fn next_claim(&self, some_wait: bool, tools_of_peers: Vec<String>) -> Option<ClaimSpec> {
         let (limit, asked, full) = match (self.cpu_bound.next_claim(), self.io_bound.next_claim()) {
             (None, None) => return None,
             (None, Some(_)) if !some_wait => return None,
@@ -158,7 +158,7 @@ impl Inner {
             (None, Some(spec)) => (spec.limit.min(self.claim_limit), spec.except_tools, Some(&self.cpu_bound)),
         };
         // First, so that truncation does not remove them.
-        let mut except = left_to_others;
+        let mut except = tools_of_peers;
         except.extend(asked);
         if let Some(full) = full {
             except.extend(full.running().map(str::to_owned));

@@ -24,7 +24,7 @@ use crate::execution::on_behalf_of::in_name_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter, inherited};
-use crate::execution::running::{self, Ran, RunLimits, Stopped};
+use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::secrets;
 use crate::execution::speculative_run::Prepared;
 use crate::execution::stages::Stages;
@@ -63,7 +63,7 @@ pub(crate) enum StartState {
     /// Claimed and not started.
     Claimed,
     /// It was written as running, with this number of attempts in total.
-    Begun { max_attempts: u32 },
+    Started { max_attempts: u32 },
 }
 
 /// A call that this runner holds.
@@ -136,7 +136,7 @@ impl CallRunner {
             biased;
             () = held.lost.cancelled() => return,
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
-            () = self.stop.cancelled() => return self.responses.give_back(&held).await,
+            () = self.stop.cancelled() => return self.responses.release_unstarted(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
             prepared = preparing.with_context(pending.attempt.invocation.stage("load")) => prepared,
         };
@@ -145,7 +145,7 @@ impl CallRunner {
             Ok(prepared) => prepared,
             Err(Refusal::ServedByPeer) => {
                 drop(slot);
-                return self.responses.give_back(&held).await;
+                return self.responses.release_unstarted(&held).await;
             }
             Err(Refusal::Failed { tool, failure }) => {
                 drop(slot);
@@ -157,7 +157,7 @@ impl CallRunner {
         }
         let max_attempts = prepared.tool.definition.limits.max_attempts;
         // If the tool has just changed, the store needs its new number of attempts.
-        if progress == (StartState::Begun { max_attempts }) {
+        if progress == (StartState::Started { max_attempts }) {
             return self.attempt(pending, prepared, slot).await;
         }
         // Most calls finish at once and need no start: they had no effect that must not be
@@ -190,15 +190,15 @@ impl CallRunner {
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
                 drop(slot);
-                self.responses.give_back(&held).await;
+                self.responses.release_unstarted(&held).await;
             }
         }
     }
 
     /// Discards what was prepared before the request was written, if the tool has changed since.
-    pub fn forget_if_changed(&self, taken: &mut AcceptedCall) {
+    pub fn discard_if_changed(&self, taken: &mut AcceptedCall) {
         let AcceptedCall { claim, speculative, .. } = taken;
-        let has_changed = |ready: &Prepared| !self.is_as_it_was(&ready.tool, &claim.profiles);
+        let has_changed = |ready: &Prepared| !self.is_unchanged(&ready.tool, &claim.profiles);
         speculative.take_if(|speculative| speculative.as_ref().is_ok_and(has_changed));
     }
 
@@ -241,8 +241,8 @@ impl CallRunner {
         took: Duration,
     ) -> Option<UncommittedResponse> {
         let (tool, request) = (&prepared.tool, prepared.request());
-        let is_whole = prepared.has_small_result() && prepared.progress_writer.is_silent();
-        if !is_whole || !self.options.takes_small_results(request) || !self.is_as_it_was(tool, &uncommitted.profiles) {
+        let is_whole = prepared.has_small_result() && prepared.progress_writer.is_flushed();
+        if !is_whole || !self.options.takes_small_results(request) || !self.is_unchanged(tool, &uncommitted.profiles) {
             return None;
         }
         let (output, ran) = prepared.ended()?;
@@ -259,7 +259,7 @@ impl CallRunner {
         Some(UncommittedResponse { response, tool: tool.clone(), took: ran, invocation: attempt.invocation })
     }
 
-    fn is_as_it_was(&self, tool: &Arc<Tool>, profiles: &Profiles) -> bool {
+    fn is_unchanged(&self, tool: &Arc<Tool>, profiles: &Profiles) -> bool {
         self.tool_access.ready_now(tool.name(), profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
     }
 
@@ -305,7 +305,7 @@ impl CallRunner {
             match secrets::granted_secrets(&*self.store, tool, request).await {
                 Ok(secrets) => return Ok(Checked { input: checked, secrets, took }),
                 Err(failure) if failure.code == ErrorCode::PermissionDenied => {
-                    self.tool_access.readiness.look();
+                    self.tool_access.readiness.check_soon();
                     let Some(other) = self.tool_access.replaced_tool(tool, profiles).await else { return Err(failure) };
                     (*tool, input) = (other, checked);
                 }
@@ -374,7 +374,7 @@ impl CallRunner {
             grace: self.options.grace,
         };
         let stage = pending.attempt.invocation.stage("run");
-        let Ran { output, took: elapsed, stopped } =
+        let RunResult { output, took: elapsed, stopped } =
             running::run(run, limits.timeout(), progress_writer, bounds).with_context(stage).await;
         // The remaining steps need no worker: the next call can use it while this call's response
         // is written.

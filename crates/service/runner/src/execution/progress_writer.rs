@@ -31,7 +31,7 @@ const TTL_SECONDS: u64 = 600;
 const MAX_MESSAGE: usize = 500;
 /// The maximum size of a message in bytes. A larger one is not searched for secrets, and only its
 /// size is reported.
-const MAX_TOLD: usize = 256 * 1024;
+const MAX_REPORTED: usize = 256 * 1024;
 
 #[derive(Debug, Clone)]
 struct ProgressUpdate {
@@ -45,7 +45,7 @@ struct ProgressSender(watch::Sender<Option<ProgressUpdate>>);
 impl ProgressSink for ProgressSender {
     fn report(&self, fraction: Option<f64>, message: &str) {
         let fraction = fraction.filter(|fraction| fraction.is_finite()).map(|fraction| fraction.clamp(0.0, 1.0));
-        let message = if message.len() > MAX_TOLD {
+        let message = if message.len() > MAX_REPORTED {
             format!("(a message of {} bytes)", message.len())
         } else {
             message.to_owned()
@@ -82,7 +82,7 @@ pub(crate) fn channel(
 
 impl ProgressWriter {
     /// Whether there is no report left to write.
-    pub fn is_silent(&self) -> bool {
+    pub fn is_flushed(&self) -> bool {
         // No report can follow once all senders are gone.
         !self.words.has_changed().unwrap_or(false)
     }

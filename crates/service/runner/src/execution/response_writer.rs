@@ -104,7 +104,7 @@ impl ResponseWriter {
     }
 
     /// Releases a call that was not started.
-    pub async fn give_back(&self, held: &LeaseGuard) {
+    pub async fn release_unstarted(&self, held: &LeaseGuard) {
         let release = with_retries("release a call", || self.store.release(held.lease, Release::Unstarted));
         tokio::select! {
             () = held.lost.cancelled() => {}

@@ -50,7 +50,7 @@ impl Run {
     }
 
     /// Polls the run until it has finished. Can be cancelled and called again.
-    pub async fn go_on(&mut self) {
+    pub async fn resume(&mut self) {
         if self.ended.is_none() {
             let output = (&mut self.work).await;
             let took = self.began.elapsed();
@@ -80,12 +80,12 @@ impl Run {
     /// Requests a stop, and waits this long.
     async fn stop(&mut self, grace: Duration) {
         self.stop.cancel();
-        let _ = timeout(grace, self.go_on()).await;
+        let _ = timeout(grace, self.resume()).await;
     }
 }
 
 /// How a run ended.
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     /// `None` if it did not stop in time and was dropped.
     pub output: Option<ToolOutput>,
     pub took: Duration,
@@ -104,7 +104,12 @@ pub(crate) struct RunLimits<'c> {
 
 /// Continues the run, and stops it at the first bound that it reaches. Writes its progress
 /// meanwhile. No such write is in progress when this returns.
-pub(crate) async fn run(run: Run, limit: Duration, progress_writer: ProgressWriter, bounds: RunLimits<'_>) -> Ran {
+pub(crate) async fn run(
+    run: Run,
+    limit: Duration,
+    progress_writer: ProgressWriter,
+    bounds: RunLimits<'_>,
+) -> RunResult {
     let over = CancellationToken::new();
     let progress = progress_writer.run(&over);
     let ran = async {
@@ -116,9 +121,9 @@ pub(crate) async fn run(run: Run, limit: Duration, progress_writer: ProgressWrit
     ran
 }
 
-async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> Ran {
+async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> RunResult {
     let stopped = tokio::select! {
-        () = run.go_on() => None,
+        () = run.resume() => None,
         () = bounds.held.lost.cancelled() => Some(Stopped::Lost),
         () = bounds.held.cancel.cancelled() => Some(Stopped::Cancelled),
         () = Deadline::passed(bounds.deadline) => Some(Stopped::Deadline),
@@ -134,7 +139,7 @@ async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> Ran {
         }
     };
     let (output, took) = run.ended.map_or((None, run.began.elapsed()), |(output, took)| (Some(output), took));
-    Ran { output, took, stopped }
+    RunResult { output, took, stopped }
 }
 
 fn panicked() -> ToolOutput {

@@ -27,10 +27,10 @@ pub(crate) struct Prepared {
     pub tool: Arc<Tool>,
     pub progress_writer: ProgressWriter,
     call: ToolCall,
-    begun: Option<Begun>,
+    begun: Option<StartedRun>,
 }
 
-struct Begun {
+struct StartedRun {
     run: Run,
     effect_gate: EffectGateOpener,
 }
@@ -50,20 +50,20 @@ impl Prepared {
         }
     }
 
-    /// Goes on with what was begun, until it has ended. Returns where there is nothing (more) to wait for. It may be dropped
-    /// and asked again.
+    /// Polls the run until it has ended or waits for the effect gate. Can be cancelled and called
+    /// again.
     pub async fn compute(&mut self) {
         let Some(begun) = &mut self.begun else { return };
         let wants_more = tokio::select! {
             biased;
             // First: it may have ended without waiting for what it wants to do.
             () = begun.effect_gate.wanted() => true,
-            () = begun.run.go_on() => begun.effect_gate.wanted().now_or_never().is_some(),
+            () = begun.run.resume() => begun.effect_gate.wanted().now_or_never().is_some(),
         };
         if wants_more {
             self.tool.mark_as_acting();
         }
-        // What ran out of time may have been slow by no fault of its own, and the request's time begins with its writing.
+        // A timeout here does not count: the time limit of a request starts when it is written.
         if wants_more || begun.run.failure() == Some(ErrorCode::Timeout) {
             self.forget_run();
         }
@@ -116,16 +116,16 @@ impl Prepared {
             call.deadline = Some(deadline.at);
         }
         let limits = call.limits;
-        let Begun { run, effect_gate } = begun.unwrap_or_else(|| begin(&tool, call));
+        let StartedRun { run, effect_gate } = begun.unwrap_or_else(|| begin(&tool, call));
         effect_gate.open();
         (tool, limits, progress_writer, run)
     }
 }
 
-fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> Begun {
+fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> StartedRun {
     let (effect_gate, waits) = EffectGate::closed();
     call.effect_gate = waits;
-    Begun { run: Run::begin(tool.clone(), call), effect_gate }
+    StartedRun { run: Run::begin(tool.clone(), call), effect_gate }
 }
 
 /// Whether the value takes so many bytes, about.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_value_takes_is_known_about() {
+    fn the_size_of_a_value_is_estimated() {
         for (value, most) in [
             (json!(null), 8),
             (json!("x".repeat(100)), 104),

@@ -55,7 +55,7 @@ impl CatalogPublisher {
     }
 
     /// A part was deleted, by another runner that has fewer tools or by a person.
-    pub fn look_for_parts(&self) {
+    pub fn check_parts(&self) {
         self.lost.notify_one();
     }
 

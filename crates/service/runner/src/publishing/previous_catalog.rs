@@ -37,7 +37,7 @@ impl PreviousCatalog {
             for mut context in parts.filter_map(|row| row.context) {
                 for kind in ["tools", "waiting"] {
                     if let Some(Value::Array(entries)) = context.remove(kind) {
-                        previous.learn(entries);
+                        previous.add(entries);
                     }
                 }
             }
@@ -49,7 +49,7 @@ impl PreviousCatalog {
     }
 
     /// Parts arrive newest first: an older entry for the same tool is outdated.
-    fn learn(&mut self, entries: Vec<Value>) {
+    fn add(&mut self, entries: Vec<Value>) {
         for entry in entries {
             let text = |key: &str| entry.get(key).and_then(Value::as_str);
             let Some((name, id)) = text("name").zip(text("tool_id").and_then(|id| id.parse::<Uuid>().ok())) else {
@@ -62,7 +62,7 @@ impl PreviousCatalog {
     }
 
     /// Whether this version was offered under this name.
-    pub fn is_good(&self, id: Uuid, version: i64, name: &str) -> bool {
+    pub fn was_offered(&self, id: Uuid, version: i64, name: &str) -> bool {
         self.by_record.get(&id).is_some_and(|(good, was)| *good == Some(version) && was == name)
     }
 

@@ -26,14 +26,14 @@ use crate::registry::tool::Candidate;
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// How often a request without a response is checked, if no event reports the response.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Hints that a bootstrapped call has its response.
 #[derive(Default)]
 pub(crate) struct BootstrapHints(Notify);
 
 impl BootstrapHints {
-    pub fn look(&self) {
+    pub fn check_soon(&self) {
         self.0.notify_one();
     }
 }
@@ -100,7 +100,7 @@ impl Bootstrapping {
             };
             let again = step.unwrap_or_else(|error| {
                 tracing::warn!(tool = tool.name(), %error, "a tool cannot be bootstrapped now");
-                Some(Instant::now() + LOOK_AGAIN)
+                Some(Instant::now() + POLL_INTERVAL)
             });
             next = match (next, again) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -132,7 +132,7 @@ impl Bootstrapping {
                     Some(there) => there.id,
                     None => match self.ask(tool, settings, &tag, None).await? {
                         Some(request) => request,
-                        None => return Ok(Some(Instant::now() + LOOK_AGAIN)),
+                        None => return Ok(Some(Instant::now() + POLL_INTERVAL)),
                     },
                 }
             }
@@ -145,8 +145,8 @@ impl Bootstrapping {
                 BootstrapState::Failed
             }
         };
-        self.learn(version, progress);
-        Ok(matches!(progress, BootstrapState::Asked(_)).then(|| Instant::now() + LOOK_AGAIN))
+        self.record_state(version, progress);
+        Ok(matches!(progress, BootstrapState::Asked(_)).then(|| Instant::now() + POLL_INTERVAL))
     }
 
     async fn continuous(&mut self, tool: &Candidate, settings: &Bootstrap) -> Result<Option<Instant>, StoreError> {
@@ -162,11 +162,11 @@ impl Bootstrapping {
                     // Until the response exists, this version has neither succeeded nor failed,
                     // unless it did before.
                     self.known.entry(version).or_insert(BootstrapState::Asked(last.id));
-                    return Ok(Some(Instant::now() + LOOK_AGAIN));
+                    return Ok(Some(Instant::now() + POLL_INTERVAL));
                 };
                 let of_this_version = last.tags.contains(&format!("{tag}:{}", tool.version));
                 if of_this_version {
-                    self.learn(
+                    self.record_state(
                         version,
                         if ended.succeeded { BootstrapState::Succeeded } else { BootstrapState::Failed },
                     );
@@ -181,13 +181,13 @@ impl Bootstrapping {
             }
         };
         self.ask(tool, settings, &format!("{tag}:{}", tool.version), Some((run + 1, failures))).await?;
-        Ok(Some(Instant::now() + LOOK_AGAIN))
+        Ok(Some(Instant::now() + POLL_INTERVAL))
     }
 
     /// Records the state. After a success, tools that depend on this one are checked again at once.
-    fn learn(&mut self, version: (Uuid, i64), progress: BootstrapState) {
+    fn record_state(&mut self, version: (Uuid, i64), progress: BootstrapState) {
         if self.known.insert(version, progress) != Some(progress) && progress == BootstrapState::Succeeded {
-            self.hints.look();
+            self.hints.check_soon();
         }
     }
 

@@ -21,7 +21,7 @@ use crate::registry::tool_loader::ToolLoader;
 use crate::registry::tool_preparation::is_tool;
 
 /// A stream that lasted this long resets the backoff.
-const STEADY: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventFollower {
     pub store: Arc<dyn Events>,
@@ -77,7 +77,7 @@ impl EventFollower {
                     }
                 }
             }
-            if began.elapsed() > STEADY {
+            if began.elapsed() > STABLE_AFTER {
                 backoff.reset();
             }
             backoff.wait().await;
@@ -93,29 +93,29 @@ impl EventFollower {
     async fn dispatch(&self, event: Event) {
         let schema = event.schema_name.as_deref();
         if is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some() {
-            self.loading.look_at(event.breadcrumb_id);
+            self.loading.check_soon(event.breadcrumb_id);
         }
         match (schema, event.kind) {
             (Some(schema_names::TOOL_REQUEST), EventKind::Created) => self.hints.written(event.breadcrumb_id),
-            (Some(schema_names::TOOL_REQUEST), EventKind::Deleted) => self.leases.look_at(event.breadcrumb_id),
+            (Some(schema_names::TOOL_REQUEST), EventKind::Deleted) => self.leases.check_soon(event.breadcrumb_id),
             (Some(schema_names::TOOL_REQUEST), EventKind::Updated)
                 if event.context.get("cancel_requested") == Some(&Value::Bool(true)) =>
             {
-                self.leases.look_at(event.breadcrumb_id);
+                self.leases.check_soon(event.breadcrumb_id);
             }
             (Some(schema_names::TOOL_RUNNER), EventKind::Deleted) => self.peers.deregistered(event.breadcrumb_id),
             (Some(schema_names::TOOL_RUNNER), _) => self.peers.registered(event.breadcrumb_id, &event.context),
-            (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publisher.look_for_parts(),
+            (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publisher.check_parts(),
             (Some(schema_names::TOOL_RESPONSE), EventKind::Created) => {
                 let tool = event.context.get("tool").and_then(Value::as_str).unwrap_or_default();
                 if self.registry.offered(tool).is_some_and(|tool| tool.bootstrap().is_some()) {
-                    self.bootstrap.look();
+                    self.bootstrap.check_soon();
                 }
             }
             _ => {}
         }
         let may_trigger = event.kind != EventKind::Deleted
-            && (!self.loading.is_listed() || !self.loading.is_settled() || self.registry.may_have_subscribed());
+            && (!self.loading.is_listed() || !self.loading.is_caught_up() || self.registry.may_have_subscribed());
         if may_trigger {
             // If the queue is full, the stream waits; no event is dropped.
             let _ = self.triggers.send(event).await;

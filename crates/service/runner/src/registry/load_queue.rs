@@ -37,7 +37,7 @@ struct LoadRequest {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct UnderWay {
+struct ActiveLoad {
     urgency: Urgency,
     is_heard: bool,
 }
@@ -46,7 +46,7 @@ struct UnderWay {
 pub(crate) struct LoadQueue {
     queue: HashMap<Uuid, LoadRequest>,
     order: BTreeSet<(Urgency, u64, Uuid)>,
-    under_way: HashMap<Uuid, UnderWay>,
+    under_way: HashMap<Uuid, ActiveLoad>,
     numbers: u64,
 }
 
@@ -90,7 +90,7 @@ impl LoadQueue {
         let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
         self.order.remove(&(urgency, number, id));
         let request = self.queue.remove(&id)?;
-        self.under_way.insert(id, UnderWay { urgency, is_heard: request.is_heard });
+        self.under_way.insert(id, ActiveLoad { urgency, is_heard: request.is_heard });
         Some((id, request.depth))
     }
 
@@ -106,7 +106,7 @@ impl LoadQueue {
 
     /// Whether everything from events and lists is read. Records that only a call waits for do not
     /// count: they were known before.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_caught_up(&self) -> bool {
         let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_background());
         !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_heard))
             && !self.under_way.values().any(|one| one.is_heard)
@@ -134,14 +134,14 @@ mod tests {
             queue.add(id(number), Urgency::Background, Depth::Validate);
         }
         queue.add(id(20), Urgency::SystemBackground, Depth::Validate);
-        assert!(queue.is_settled());
+        assert!(queue.is_caught_up());
         assert_eq!(queue.take(4), Some((id(20), Depth::Validate)));
         assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
         assert_eq!(queue.take(4), None, "background reads use at most half of the capacity");
         queue.add(id(30), Urgency::List, Depth::Parse);
         queue.add(id(31), Urgency::List, Depth::Parse);
         queue.add(id(32), Urgency::List, Depth::Parse);
-        assert!(!queue.is_settled());
+        assert!(!queue.is_caught_up());
         assert_eq!(queue.take(4), Some((id(30), Depth::Parse)));
         assert_eq!(queue.take(4), Some((id(31), Depth::Parse)));
         assert_eq!(queue.take(4), None);
@@ -157,27 +157,27 @@ mod tests {
         queue.add(id(1), Urgency::Changed, Depth::Validate);
         assert_eq!(queue.take(4), None);
         queue.done(id(1));
-        assert!(!queue.is_done(id(1)) && !queue.is_settled());
+        assert!(!queue.is_done(id(1)) && !queue.is_caught_up());
         assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
         queue.add(id(1), Urgency::Background, Depth::Validate);
         assert!(!queue.is_done(id(1)));
         queue.done(id(1));
-        assert!(queue.is_done(id(1)) && queue.is_settled() && !queue.is_idle());
+        assert!(queue.is_done(id(1)) && queue.is_caught_up() && !queue.is_idle());
     }
 
     #[test]
-    fn a_record_that_only_a_call_needs_does_not_unsettle_the_queue() {
+    fn a_record_that_only_a_call_needs_does_not_delay_the_catalog() {
         let mut queue = LoadQueue::default();
         queue.add(id(1), Urgency::Call, Depth::Validate);
-        assert!(queue.is_settled() && !queue.is_done(id(1)));
+        assert!(queue.is_caught_up() && !queue.is_done(id(1)));
         assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
-        assert!(queue.is_settled() && !queue.is_done(id(1)));
+        assert!(queue.is_caught_up() && !queue.is_done(id(1)));
         queue.add(id(2), Urgency::Changed, Depth::Validate);
         queue.add(id(2), Urgency::Call, Depth::Validate);
-        assert!(!queue.is_settled(), "an event asked for it too");
+        assert!(!queue.is_caught_up(), "an event asked for it too");
         assert_eq!(queue.take(4), Some((id(2), Depth::Validate)));
-        assert!(!queue.is_settled());
+        assert!(!queue.is_caught_up());
         queue.done(id(2));
-        assert!(queue.is_settled());
+        assert!(queue.is_caught_up());
     }
 }

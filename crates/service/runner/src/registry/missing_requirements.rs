@@ -23,7 +23,7 @@ impl MissingRequirements {
         };
         let names = tool.executor.required_secrets(&tool.definition);
         Self {
-            settings: tool.executor.waits_for(&tool.definition),
+            settings: tool.executor.missing_requirements(&tool.definition),
             sentences: Vec::new(),
             secrets: names.into_iter().filter_map(lack).collect(),
         }
@@ -52,7 +52,7 @@ impl MissingRequirements {
     }
 
     /// Everything that is missing, one sentence each, so that all of it can be fixed at once.
-    fn waits_for(&self, tool: Uuid) -> Vec<String> {
+    fn missing_requirements(&self, tool: Uuid) -> Vec<String> {
         let tool = tool.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
             format!("{}; a curator can fix it with `{}`", lack.sentence(name), lack.fix_command(name, &tool))
@@ -65,20 +65,20 @@ impl MissingRequirements {
             name: tool.name().to_owned(),
             source: tool.source(),
             tool_id: tool.id,
-            waits_for: self.waits_for(tool.id),
+            missing_requirements: self.missing_requirements(tool.id),
         }
     }
 
     /// The error of a call to a tool that is not offered yet.
     pub fn failure(&self, tool: &Candidate) -> ToolFailure {
-        let sentences = self.waits_for(tool.id);
+        let sentences = self.missing_requirements(tool.id);
         let trimmed: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
         let message = format!("the tool {:?} has missing requirements: {}", tool.name(), trimmed.join(". "));
-        let mut details = json!({"tool_id": tool.id, "waits_for": sentences});
+        let mut details = json!({"tool_id": tool.id, "missing_requirements": sentences});
         if !self.secrets.is_empty() {
             let id = tool.id.to_string();
             let secrets = self.secrets.iter().map(
-                |(name, lack)| json!({"secret": name, "problem": lack.as_str(), "mend": lack.fix_command(name, &id)}),
+                |(name, lack)| json!({"secret": name, "problem": lack.as_str(), "convert": lack.fix_command(name, &id)}),
             );
             details["secrets"] = Value::Array(secrets.collect());
         }

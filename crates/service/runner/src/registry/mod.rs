@@ -38,7 +38,7 @@ pub(crate) struct Report {
     pub errors: Vec<Value>,
 }
 
-pub(crate) enum Found {
+pub(crate) enum Lookup {
     Tool(Arc<Tool>),
     Waiting(Arc<Candidate>),
     /// The name may belong to this record, which is not validated here yet.
@@ -88,34 +88,34 @@ impl Registry {
     }
 
     /// `may_name`: whether the caller can see a name, given the source of its tool if it is known.
-    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Found {
+    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Lookup {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
-                    Some(tool) => Found::Tool(tool),
-                    None => Found::Unvalidated(tool.id),
+                    Some(tool) => Lookup::Tool(tool),
+                    None => Lookup::Unvalidated(tool.id),
                 };
             }
             if let Some(waiting) = records.waiting.get(name) {
-                return Found::Waiting(waiting.candidate.clone());
+                return Lookup::Waiting(waiting.candidate.clone());
             }
             if let Some(owner) = records.open.get(name) {
-                return Found::Unvalidated(*owner);
+                return Lookup::Unvalidated(*owner);
             }
-            match records.saying(name).find_map(|record| record.problem.clone()) {
-                Some(problem) => Found::Broken(problem),
+            match records.named(name).find_map(|record| record.problem.clone()) {
+                Some(problem) => Lookup::Broken(problem),
                 None => {
                     let offered = records.offered.iter().filter(|(name, tool)| may_name(name, Some(&tool.source())));
                     let open = records.open.keys().filter(|name| may_name(name, None));
                     let known = offered.map(|(name, _)| name).chain(open).map(String::as_str);
-                    Found::Unknown { nearest: nearest_names(name, known) }
+                    Lookup::Unknown { nearest: nearest_names(name, known) }
                 }
             }
         })
     }
 
     /// The tool that is offered under this name, if it is validated.
-    pub fn working_as(&self, name: &str) -> Option<Arc<Tool>> {
+    pub fn active_version(&self, name: &str) -> Option<Arc<Tool>> {
         self.read(|records| {
             let offered = records.offered.get(name)?;
             working(records, offered.id)
@@ -164,14 +164,14 @@ impl Registry {
     }
 
     /// Whether the tool waits for a setting or a program that another runner may have.
-    pub fn waits_for_settings(&self, name: &str) -> bool {
+    pub fn lacks_settings(&self, name: &str) -> bool {
         self.read(|records| records.waiting.get(name).is_some_and(|one| one.missing.is_of_this_runner()))
     }
 
     /// The native tools whose settings and programs this runner has.
     pub fn served_by_settings(&self) -> BTreeSet<String> {
         let is_native = |tool: &Candidate| tool.source() == ToolSource::Native;
-        let is_set_up = |tool: &Candidate| tool.executor.waits_for(&tool.definition).is_empty();
+        let is_set_up = |tool: &Candidate| tool.executor.missing_requirements(&tool.definition).is_empty();
         self.read(|records| {
             let waiting = records.waiting.values().map(|one| &one.candidate);
             let all = records.offered.values().chain(waiting).filter(|tool| is_native(tool) && is_set_up(tool));
@@ -194,7 +194,7 @@ impl Registry {
     }
 
     /// The versions that have or may have this name, if more than one record does.
-    pub fn rivals(&self, name: &str) -> Vec<Arc<Candidate>> {
+    pub fn same_name(&self, name: &str) -> Vec<Arc<Candidate>> {
         self.read(|records| {
             let rivals: Vec<_> = records.claiming(name).filter_map(|one| one.candidate_as(name).cloned()).collect();
             if rivals.len() > 1 { rivals } else { Vec::new() }
@@ -202,7 +202,7 @@ impl Registry {
     }
 
     /// Whether a record other than this one has the name, or may have it.
-    pub fn is_wanted_by_another(&self, name: &str, id: Uuid) -> bool {
+    pub fn is_claimed_by_another(&self, name: &str, id: Uuid) -> bool {
         self.read(|records| records.claiming(name).any(|record| record.id != id))
     }
 
@@ -331,8 +331,8 @@ impl Registry {
     }
 
     /// Assigns a name again: something new is known about its first claimant.
-    pub fn settle_name(&self, name: &str) -> Consequences {
-        self.write(|records| Consequences { reports: records.settle_again(name), retired: None })
+    pub fn resolve_name(&self, name: &str) -> Consequences {
+        self.write(|records| Consequences { reports: records.resolve_name_again(name), retired: None })
     }
 }
 

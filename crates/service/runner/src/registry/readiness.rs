@@ -23,8 +23,8 @@ pub(crate) struct Readiness {
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
-/// The maximum age of the list of secrets in `lately`.
-const LATELY: Duration = Duration::from_secs(1);
+/// The maximum age of the list of secrets in `check_cached`.
+const SECRETS_MAX_AGE: Duration = Duration::from_secs(1);
 
 impl Readiness {
     pub fn new(store: Arc<dyn Secrets>, registry: Arc<Registry>) -> Arc<Self> {
@@ -32,7 +32,7 @@ impl Readiness {
     }
 
     /// A call found that the registry is out of date: check all tools soon.
-    pub fn look(&self) {
+    pub fn check_soon(&self) {
         self.soon.notify_one();
     }
 
@@ -49,13 +49,13 @@ impl Readiness {
 
     /// As `of`, with a list of secrets that is up to a second old: for checks of many tools. A call
     /// checks again.
-    pub async fn lately(&self, tool: &Candidate) -> MissingRequirements {
+    pub async fn check_cached(&self, tool: &Candidate) -> MissingRequirements {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
             return MissingRequirements::of(tool, &[]);
         }
         let mut listed = self.listed.lock().await;
         if let Some((when, known)) = &*listed
-            && when.elapsed() < LATELY
+            && when.elapsed() < SECRETS_MAX_AGE
         {
             return MissingRequirements::of(tool, known);
         }
@@ -84,7 +84,7 @@ impl Readiness {
                     () = self.soon.notified() => {}
                     () = tokio::time::sleep(every) => {}
                 }
-                self.look_at_all().await;
+                self.check_all().await;
             }
         };
         tokio::select! {
@@ -93,7 +93,7 @@ impl Readiness {
         }
     }
 
-    async fn look_at_all(&self) {
+    async fn check_all(&self) {
         let tools = self.registry.working();
         let needs_secrets = |tool: &Arc<Candidate>| !tool.executor.required_secrets(&tool.definition).is_empty();
         let known = if tools.iter().any(needs_secrets) { self.secrets().await } else { Ok(Vec::new()) };

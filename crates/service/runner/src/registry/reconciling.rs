@@ -13,7 +13,7 @@ use crate::registry::load_queue::{Depth, Urgency};
 use crate::registry::tool_loader::ToolLoader;
 
 /// Rows in one page of recent changes.
-const GLANCE: u32 = 50;
+const RECENT_ROWS: u32 = 50;
 /// In every tenth round the whole list is compared: only that shows deleted tools.
 const WHOLE_EVERY: u32 = 10;
 
@@ -29,7 +29,7 @@ impl ToolLoader {
             }
         }
         for id in gone {
-            self.look_at(id);
+            self.check_soon(id);
         }
         Ok(())
     }
@@ -37,7 +37,7 @@ impl ToolLoader {
     fn compare(&self, row: &BreadcrumbListItem) -> bool {
         match self.registry.version_of(row.id) {
             Some(version) if version == row.version => return false,
-            Some(_) => self.look_at(row.id),
+            Some(_) => self.check_soon(row.id),
             None => self.enqueue(row.id, Urgency::List, Depth::Parse),
         }
         true
@@ -70,20 +70,20 @@ impl ToolLoader {
 
     /// Compares recent changes. The list has the newest changes first, so it reads until a page
     /// brings nothing new.
-    async fn glance(&self) -> Result<(), StoreError> {
+    async fn read_recent_changes(&self) -> Result<(), StoreError> {
         for schema in SCHEMAS {
             let mut query =
-                BreadcrumbQuery { limit: GLANCE, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
+                BreadcrumbQuery { limit: RECENT_ROWS, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
             loop {
                 let page = with_retries("list tools", || self.store.list(&query)).await?;
                 let mut is_news = false;
                 for row in &page {
                     is_news |= self.compare(row);
                 }
-                if !is_news || page.len() < GLANCE as usize {
+                if !is_news || page.len() < RECENT_ROWS as usize {
                     break;
                 }
-                query.offset += GLANCE;
+                query.offset += RECENT_ROWS;
             }
         }
         Ok(())
@@ -95,7 +95,8 @@ impl ToolLoader {
             self.listed().await;
             for round in 1_u32.. {
                 tokio::time::sleep(every).await;
-                let outcome = if round % WHOLE_EVERY == 0 { self.reconcile().await } else { self.glance().await };
+                let outcome =
+                    if round % WHOLE_EVERY == 0 { self.reconcile().await } else { self.read_recent_changes().await };
                 if let Err(error) = outcome {
                     tracing::warn!(%error, "the list of tools cannot be compared with the store's");
                 }

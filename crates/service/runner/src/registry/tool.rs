@@ -98,7 +98,7 @@ impl Tool {
     }
 
     /// Whether its recent calls finished within this time. True before the first call.
-    pub fn is_quicker_than(&self, time: Duration) -> bool {
+    pub fn is_faster_than(&self, time: Duration) -> bool {
         u128::from(self.took.load(Ordering::Relaxed)) < time.as_micros()
     }
 

@@ -11,7 +11,7 @@ use crate::dispatch::peer_runners::PeerRunners;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_loader::ToolLoader;
-use crate::registry::{Found, Registry};
+use crate::registry::{Lookup, Registry};
 
 /// The maximum number of records of one name that a call validates.
 const MAX_CLAIMANTS: usize = 100;
@@ -44,8 +44,8 @@ impl ToolAccess {
         }
         let found = self.find_validated(name, profiles).await;
         let candidate = match &found {
-            Found::Tool(tool) => Some(&tool.candidate),
-            Found::Waiting(tool) => Some(tool),
+            Lookup::Tool(tool) => Some(&tool.candidate),
+            Lookup::Waiting(tool) => Some(tool),
             _ => None,
         };
         if let Some(tool) = candidate
@@ -54,12 +54,12 @@ impl ToolAccess {
             return Err(Refusal::Failed { tool: Some(tool.clone()), failure: closed(profile, name) });
         }
         match found {
-            Found::Tool(tool) if tool.executor.waits_for(&tool.definition).is_empty() => Ok(tool),
-            Found::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
-            Found::Waiting(tool) => self.ready(tool, name, profiles).await,
-            Found::Broken(problem) => Err(Refusal::failed(broken(name, &problem))),
-            Found::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
-            Found::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
+            Lookup::Tool(tool) if tool.executor.missing_requirements(&tool.definition).is_empty() => Ok(tool),
+            Lookup::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
+            Lookup::Waiting(tool) => self.ready(tool, name, profiles).await,
+            Lookup::Broken(problem) => Err(Refusal::failed(broken(name, &problem))),
+            Lookup::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
+            Lookup::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
         }
     }
 
@@ -77,13 +77,13 @@ impl ToolAccess {
         if !self.loading.is_listed() {
             return None;
         }
-        let tool = self.registry.working_as(name)?;
+        let tool = self.registry.active_version(name)?;
         let is_open = profiles.closing(name, &tool.source()).is_none();
-        (is_open && tool.executor.waits_for(&tool.definition).is_empty()).then_some(tool)
+        (is_open && tool.executor.missing_requirements(&tool.definition).is_empty()).then_some(tool)
     }
 
     /// The owner of the name, after validation.
-    async fn find_validated(&self, name: &str, profiles: &Profiles) -> Found {
+    async fn find_validated(&self, name: &str, profiles: &Profiles) -> Lookup {
         let find = || {
             self.registry.find(name, |name, source| match source {
                 Some(source) => profiles.closing(name, source).is_none(),
@@ -94,22 +94,22 @@ impl ToolAccess {
         // The tool may have just been written: the request can overtake its event. While the list
         // of all tools is being read, an older claimant of the name may still be unread.
         let may_change = match &found {
-            Found::Unknown { .. } | Found::Broken(_) => true,
+            Lookup::Unknown { .. } | Lookup::Broken(_) => true,
             _ => !self.loading.is_listed(),
         };
         if may_change {
-            if let Err(error) = with_retries("look for a tool", || self.loading.look_for(name)).await {
+            if let Err(error) = with_retries("read a tool", || self.loading.load_by_name(name)).await {
                 tracing::warn!(%error, "the store cannot be searched for a tool");
             }
             found = find();
         }
-        if matches!(found, Found::Unknown { .. }) && !self.loading.is_listed() {
+        if matches!(found, Lookup::Unknown { .. }) && !self.loading.is_listed() {
             // Similar names can be suggested only when all names are known.
             self.loading.listed().await;
             found = find();
         }
         for _ in 0..MAX_CLAIMANTS {
-            let Found::Unvalidated(id) = found else { break };
+            let Lookup::Unvalidated(id) = found else { break };
             self.loading.validate_now(id).await;
             found = find();
         }
@@ -120,7 +120,7 @@ impl ToolAccess {
     async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
         let missing = self.readiness.recheck(&tool).await;
         // If it lacks something, the tool that it replaced may serve.
-        if let Found::Tool(found) = self.find_validated(name, profiles).await
+        if let Lookup::Tool(found) = self.find_validated(name, profiles).await
             && (missing.is_empty() || found.id != tool.id)
             && profiles.closing(name, &found.source()).is_none()
         {

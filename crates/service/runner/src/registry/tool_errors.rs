@@ -44,7 +44,7 @@ impl ToolErrors {
     }
 
     /// The report on this tool record changed: compare it with the store's.
-    pub fn look_at(&self, tool_id: Uuid) {
+    pub fn check_soon(&self, tool_id: Uuid) {
         self.waiting.lock().insert(tool_id);
         self.more.notify_one();
     }
@@ -52,20 +52,20 @@ impl ToolErrors {
     /// This tool record was validated, so its report is known.
     pub fn validated(&self, tool_id: Uuid) {
         if self.unvalidated.lock().remove(&tool_id) {
-            self.look_at(tool_id);
+            self.check_soon(tool_id);
         }
     }
 
     /// Whether the report stays unchanged for now, because the record is not validated here yet.
-    fn is_put_off(&self, tool_id: Uuid) -> bool {
+    fn is_deferred(&self, tool_id: Uuid) -> bool {
         let mut unvalidated = self.unvalidated.lock();
         // Checked under the lock: a validation that finishes now either finds the id in the set, or
         // has already updated the registry.
-        let is_put_off = self.registry.known(tool_id).is_some_and(|known| !known.is_validated);
-        if is_put_off {
+        let is_deferred = self.registry.known(tool_id).is_some_and(|known| !known.is_validated);
+        if is_deferred {
             unvalidated.insert(tool_id);
         }
-        is_put_off
+        is_deferred
     }
 
     fn next(&self) -> Option<Uuid> {
@@ -78,7 +78,7 @@ impl ToolErrors {
     /// Writes until stopped. Starts with the existing reports: their problems may be fixed.
     pub async fn run(&self, stop: CancellationToken) {
         let work = async {
-            if let Err(error) = self.look_at_all_reports().await {
+            if let Err(error) = self.check_all_reports().await {
                 tracing::warn!(%error, "existing tool errors cannot be listed");
             }
             loop {
@@ -96,7 +96,7 @@ impl ToolErrors {
         }
     }
 
-    async fn look_at_all_reports(&self) -> Result<(), StoreError> {
+    async fn check_all_reports(&self) -> Result<(), StoreError> {
         let mut query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::of_schema(schema_names::TOOL_ERROR) };
         loop {
             let page = with_retries("list tool errors", || self.store.list(&query)).await?;
@@ -104,7 +104,7 @@ impl ToolErrors {
                 if let Some(id) =
                     row.context.as_ref().and_then(|context| context.get("tool_id")?.as_str()?.parse().ok())
                 {
-                    self.look_at(id);
+                    self.check_soon(id);
                 }
             }
             if page.len() < 1000 {
@@ -123,7 +123,7 @@ impl ToolErrors {
             if let Some(kept) = &kept {
                 self.catch_up(tool_id, kept).await?;
             }
-            if self.is_put_off(tool_id) {
+            if self.is_deferred(tool_id) {
                 return Ok(());
             }
             let report = self.registry.report(tool_id);

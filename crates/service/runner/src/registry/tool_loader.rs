@@ -41,7 +41,7 @@ const MOSTLY: Duration = Duration::from_secs(10);
 const MANY: usize = 1000;
 const HEAD_START: Duration = Duration::from_millis(300);
 /// The maximum number of records of one name that a call reads.
-const MAX_RIVALS: u32 = 100;
+const MAX_SAME_NAME: u32 = 100;
 
 pub(crate) struct ToolLoader {
     pub store: Arc<dyn Records>,
@@ -92,18 +92,18 @@ impl ToolLoader {
     }
 
     /// This record was written, changed or deleted: read it soon.
-    pub fn look_at(&self, id: Uuid) {
+    pub fn check_soon(&self, id: Uuid) {
         self.enqueue(id, Urgency::Changed, Depth::Validate);
     }
 
     /// Whether every known change is read. Background validation does not count.
-    pub fn is_settled(&self) -> bool {
-        self.queue().is_settled()
+    pub fn is_caught_up(&self) -> bool {
+        self.queue().is_caught_up()
     }
 
     /// Returns when every known change is read.
-    pub async fn settle(&self) {
-        self.until(LoadQueue::is_settled).await;
+    pub async fn caught_up(&self) {
+        self.until(LoadQueue::is_caught_up).await;
     }
 
     async fn until(&self, holds: impl Fn(&LoadQueue) -> bool) {
@@ -143,7 +143,7 @@ impl ToolLoader {
             tokio::time::sleep(HEAD_START).await;
         }
         self.reconcile().await?;
-        self.settle().await;
+        self.caught_up().await;
         self.listed.cancel();
         Ok(())
     }
@@ -195,7 +195,7 @@ impl ToolLoader {
 
     /// Queries the store for an unknown tool, whose event may not have arrived, or which the list
     /// of all tools may not have reached yet.
-    pub async fn look_for(&self, name: &str) -> Result<(), StoreError> {
+    pub async fn load_by_name(&self, name: &str) -> Result<(), StoreError> {
         let mut ids = Vec::new();
         if !self.is_listed() {
             // A record may still serve an older version with another name.
@@ -206,7 +206,7 @@ impl ToolLoader {
             let named = ContextMatch { path: path.clone(), op: MatchOp::Eq, value: name.into() };
             let selector =
                 Selector { schema_name: Some(schema.to_owned()), context_match: vec![named], ..Selector::default() };
-            let query = BreadcrumbQuery { selector, limit: MAX_RIVALS, ..BreadcrumbQuery::default() };
+            let query = BreadcrumbQuery { selector, limit: MAX_SAME_NAME, ..BreadcrumbQuery::default() };
             let rows = self.store.list(&query).await?;
             ids.extend(
                 rows.iter().filter(|row| self.registry.version_of(row.id) != Some(row.version)).map(|row| row.id),
@@ -238,7 +238,7 @@ impl ToolLoader {
             tool.executor.forget(tool.id, tool.version);
         }
         for id in consequences.reports {
-            self.errors.look_at(id);
+            self.errors.check_soon(id);
         }
     }
 
@@ -250,7 +250,7 @@ impl ToolLoader {
         };
         let parsed = self.preparer.candidate(&Version::newest(record)).ok().map(Arc::new);
         let name = parsed.as_ref().map(|parsed| parsed.name().to_owned());
-        let good = parsed.clone().filter(|one| previous.is_good(record.id, record.version, one.name()));
+        let good = parsed.clone().filter(|one| previous.was_offered(record.id, record.version, one.name()));
         let later = match &parsed {
             _ if good.is_some() => None,
             Some(parsed) if parsed.is_system => Some(Urgency::SystemBackground),
@@ -261,13 +261,13 @@ impl ToolLoader {
         }
         let working = match good {
             Some(candidate) => {
-                Some(Working { missing: self.readiness.lately(&candidate).await, candidate, tool: None })
+                Some(Working { missing: self.readiness.check_cached(&candidate).await, candidate, tool: None })
             }
             None => None,
         };
         // An older version may serve under its name in the catalog, or under the newest version's
         // name.
-        let names = said(record).into_iter().chain(previous.name_of(record.id));
+        let names = name_in_context(record).into_iter().chain(previous.name_of(record.id));
         let may_claim = names.map(str::to_owned).collect();
         let reading = ToolRecord { may_claim, parsed, ..read_of(record, working, None, false) };
         self.follow_up(self.registry.put(reading));
@@ -275,7 +275,7 @@ impl ToolLoader {
             self.enqueue(record.id, later, Depth::Validate);
         }
         if let Some(name) = name {
-            self.settle_rivals(&name).await;
+            self.resolve_name_conflict(&name).await;
         }
     }
 
@@ -301,14 +301,14 @@ impl ToolLoader {
         self.follow_up(self.registry.put(reading));
         self.errors.validated(record.id);
         if let Some(name) = name {
-            self.settle_rivals(&name).await;
+            self.resolve_name_conflict(&name).await;
         }
     }
 
     /// Looks up since when the record has its name, if another record claims that name. Done before
     /// the registry gets the record, so that it does not own the name too early.
     async fn date_before_it_is_seen(&self, candidate: &Candidate) {
-        if self.registry.is_wanted_by_another(candidate.name(), candidate.id) {
+        if self.registry.is_claimed_by_another(candidate.name(), candidate.id) {
             self.date(candidate).await;
         }
     }
@@ -342,13 +342,13 @@ impl ToolLoader {
     }
 
     /// If several records claim this name, looks up which had it first.
-    async fn settle_rivals(&self, name: &str) {
+    async fn resolve_name_conflict(&self, name: &str) {
         let mut learned = false;
-        for tool in self.registry.rivals(name) {
+        for tool in self.registry.same_name(name) {
             learned |= self.date(&tool).await;
         }
         if learned {
-            self.follow_up(self.registry.settle_name(name));
+            self.follow_up(self.registry.resolve_name(name));
         }
     }
 
@@ -376,7 +376,7 @@ impl ToolLoader {
 }
 
 /// The name in the record's context.
-fn said(record: &Breadcrumb) -> Option<&str> {
+fn name_in_context(record: &Breadcrumb) -> Option<&str> {
     record.context.get("name").and_then(Value::as_str)
 }
 
@@ -391,7 +391,7 @@ fn read_of(record: &Breadcrumb, working: Option<Working>, problem: Option<Proble
         created_at: record.created_at,
         created_by: record.created_by,
         is_code: is_code(record),
-        name: said(record).map(str::to_owned),
+        name: name_in_context(record).map(str::to_owned),
         workspace: record.workspace().map(str::to_owned),
         is_validated,
         may_claim: Vec::new(),

@@ -55,7 +55,7 @@ impl ToolRecord {
         working.into_iter().chain(open).collect()
     }
 
-    fn working_as(&self, name: &str) -> Option<&Working> {
+    fn active_version(&self, name: &str) -> Option<&Working> {
         self.working.as_ref().filter(|working| working.candidate.name() == name)
     }
 
@@ -84,7 +84,7 @@ impl ToolRecord {
 
     /// Whether this code precedes all these `tool.v1` records: it is older than each, or can
     /// replace it.
-    fn goes_before(&self, native: &[&ToolRecord], name: &str) -> bool {
+    fn precedes(&self, native: &[&ToolRecord], name: &str) -> bool {
         self.is_code && native.iter().all(|other| self.is_older_than(other, name) || self.may_replace(other, name))
     }
 
@@ -108,7 +108,7 @@ impl ToolRecord {
 
     /// What is reported to the author if another record has the name.
     fn loses_to(&self, owner: &ToolRecord, name: &str) -> Option<Problem> {
-        let first = &owner.working_as(name)?.candidate;
+        let first = &owner.active_version(name)?.candidate;
         if owner.id == self.id || self.is_replaced_by(owner, name) {
             return None;
         }
@@ -173,7 +173,7 @@ impl ToolRecords {
         self.claims.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
     }
 
-    pub fn saying(&self, name: &str) -> impl Iterator<Item = &ToolRecord> {
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &ToolRecord> {
         self.said.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
     }
 
@@ -205,7 +205,7 @@ impl ToolRecords {
     }
 
     /// Assigns a name again: something new is known about its first claimant.
-    pub fn settle_again(&mut self, name: &str) -> Vec<Uuid> {
+    pub fn resolve_name_again(&mut self, name: &str) -> Vec<Uuid> {
         let names = BTreeSet::from([name.to_owned()]);
         self.comparing(&names, Uuid::nil(), |_| {})
     }
@@ -219,7 +219,7 @@ impl ToolRecords {
         }
         working.missing = now;
         let name = working.candidate.name().to_owned();
-        self.settle(&name);
+        self.resolve_owner(&name);
         true
     }
 
@@ -232,7 +232,7 @@ impl ToolRecords {
         let before = reports(self);
         change(self);
         for name in names {
-            self.settle(name);
+            self.resolve_owner(name);
         }
         let after = reports(self);
         let pairs = touched.iter().zip(before.iter().zip(&after));
@@ -250,8 +250,8 @@ impl ToolRecords {
         };
         let changed: Vec<&ToolRecord> = claimants.iter().copied().filter(is_changed).collect();
         claimants.sort_by_cached_key(|record| {
-            let goes_before = record.goes_before(&native, name);
-            (!goes_before, record.is_code, record.claim_among(&changed, name))
+            let precedes = record.precedes(&native, name);
+            (!precedes, record.is_code, record.claim_among(&changed, name))
         });
         claimants
     }
@@ -260,11 +260,11 @@ impl ToolRecords {
     /// while the owner cannot run or is not validated yet. The other claimants' reports name the
     /// owner. A `tool.v1` that code replaces gets no report. It serves while the code cannot,
     /// because the code was never valid, is deleted, or still waits.
-    fn settle(&mut self, name: &str) {
+    fn resolve_owner(&mut self, name: &str) {
         let claimants = self.in_order(name);
         let serving = claimants.first().map(|owner| {
-            let owner_waits = owner.working_as(name).is_some_and(|working| !working.missing.is_empty());
-            let can_serve = |record: &&&ToolRecord| match record.working_as(name) {
+            let owner_waits = owner.active_version(name).is_some_and(|working| !working.missing.is_empty());
+            let can_serve = |record: &&&ToolRecord| match record.active_version(name) {
                 Some(working) => working.missing.is_empty(),
                 None => !record.is_validated,
             };
@@ -272,10 +272,10 @@ impl ToolRecords {
             replaced.filter(|_| owner_waits).filter(can_serve).unwrap_or(owner)
         });
         let (owner_id, working) =
-            (serving.map(|serving| serving.id), serving.and_then(|serving| serving.working_as(name).cloned()));
+            (serving.map(|serving| serving.id), serving.and_then(|serving| serving.active_version(name).cloned()));
         let reports: Vec<(Uuid, Option<Problem>)> = claimants
             .iter()
-            .filter(|record| record.is_validated && record.working_as(name).is_some())
+            .filter(|record| record.is_validated && record.active_version(name).is_some())
             .map(|record| (record.id, claimants.first().and_then(|owner| record.loses_to(owner, name))))
             .collect();
         for (id, problem) in reports {

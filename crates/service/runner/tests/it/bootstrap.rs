@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code, code_context};
 
-fn wish(more: Value) -> Value {
-    let mut wish = json!({"enabled": true});
-    wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    json!({"bootstrap": wish})
+fn bootstrap_tool(more: Value) -> Value {
+    let mut bootstrap = json!({"enabled": true});
+    bootstrap.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"bootstrap": bootstrap})
 }
 
 /// Waits for a number of responses of the tool.
@@ -36,7 +36,7 @@ async fn requests(fixture: &Fixture) -> Vec<(String, Value)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn once_runs_once_per_version_across_runners() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    let id = fixture.create(code("setup", wish(json!({"input": {"a": 1}})))).await;
+    let id = fixture.create(code("setup", bootstrap_tool(json!({"input": {"a": 1}})))).await;
     let runners = [fixture.start(&fake), fixture.start(&fake)];
     answers(&fixture, "setup", 1).await;
     for runner in runners {
@@ -44,10 +44,10 @@ async fn once_runs_once_per_version_across_runners() {
     }
     let runner = fixture.start(&fake);
     // A later runner has handled the first tool when it bootstraps the second.
-    fixture.create(code("second", wish(json!({"priority": 200})))).await;
+    fixture.create(code("second", bootstrap_tool(json!({"priority": 200})))).await;
     answers(&fixture, "second", 1).await;
     assert_eq!(requests(&fixture).await, [("setup".into(), json!({"a": 1})), ("second".into(), json!({}))]);
-    fixture.change(id, 1, code_context("setup", wish(json!({"input": {"a": 2}})))).await;
+    fixture.change(id, 1, code_context("setup", bootstrap_tool(json!({"input": {"a": 2}})))).await;
     answers(&fixture, "setup", 2).await;
     assert_eq!(requests(&fixture).await.len(), 3);
     runner.stop().await;
@@ -57,14 +57,14 @@ async fn once_runs_once_per_version_across_runners() {
 async fn higher_priority_runs_first_and_wait_for_waits_for_success() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("plain", json!({}))).await;
-    fixture.create(code("last", wish(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
-    fixture.create(code("middle", wish(json!({"priority": 70, "wait_for": ["first"]})))).await;
-    fixture.create(code("first", wish(json!({"priority": 80})))).await;
-    fixture.create(code("before", wish(json!({"priority": 85})))).await;
-    fixture.create(code("never", wish(json!({"priority": 50, "wait_for": ["fails"]})))).await;
-    fixture.create(code("fails", wish(json!({"priority": 60})))).await;
+    fixture.create(code("last", bootstrap_tool(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
+    fixture.create(code("middle", bootstrap_tool(json!({"priority": 70, "wait_for": ["first"]})))).await;
+    fixture.create(code("first", bootstrap_tool(json!({"priority": 80})))).await;
+    fixture.create(code("before", bootstrap_tool(json!({"priority": 85})))).await;
+    fixture.create(code("never", bootstrap_tool(json!({"priority": 50, "wait_for": ["fails"]})))).await;
+    fixture.create(code("fails", bootstrap_tool(json!({"priority": 60})))).await;
     fixture.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
-    fixture.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
+    fixture.create(code("disabled", bootstrap_tool(json!({"mode": "disabled"})))).await;
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
     let gate = fake.waits("first");
     let runner = fixture.start(&fake);
@@ -79,7 +79,7 @@ async fn higher_priority_runs_first_and_wait_for_waits_for_success() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuous_runs_one_at_a_time_and_slows_down_after_failures() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    fixture.create(code("loop", wish(json!({"mode": "continuous"})))).await;
+    fixture.create(code("loop", bootstrap_tool(json!({"mode": "continuous"})))).await;
     let tries = Arc::new(AtomicU32::new(0));
     let counted = tries.clone();
     fake.does("loop", move |_, _| {

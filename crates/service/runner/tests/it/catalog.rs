@@ -106,7 +106,7 @@ async fn several_runners_share_one_catalog_without_needless_writes() {
     fixture.create(native("shell", json!({}))).await;
     // One of them sees a different set of tools.
     let other = Fake::new();
-    other.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
+    other.missing_requirements.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
     let runners = [fixture.start(&fake), fixture.start(&other), fixture.start(&fake)];
     fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     let more = fixture.create(native("more", json!({}))).await;

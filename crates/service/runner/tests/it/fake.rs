@@ -27,7 +27,7 @@ pub struct Fake {
     pub only_loads: Mutex<Option<String>>,
     pub more_loads: Notify,
     /// The missing settings, by tool.
-    pub waits_for: Mutex<HashMap<String, Vec<String>>>,
+    pub missing_requirements: Mutex<HashMap<String, Vec<String>>>,
     /// Tools whose calls can begin before their requests are written.
     pub supports_speculation: Mutex<HashSet<String>>,
     /// Tools that keep state in memory between calls.
@@ -144,8 +144,8 @@ impl Executor for Fake {
         matches!(&definition.implementation, Implementation::Native(native) if native.kind == "http")
     }
 
-    fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {
-        self.waits_for.lock().unwrap().get(&definition.name).cloned().unwrap_or_default()
+    fn missing_requirements(&self, definition: &ToolDefinition) -> Vec<String> {
+        self.missing_requirements.lock().unwrap().get(&definition.name).cloned().unwrap_or_default()
     }
 
     fn supports_speculation(&self, definition: &ToolDefinition) -> bool {

@@ -203,7 +203,7 @@ impl Running {
         Self { stop, task: tokio::spawn(async move { runner.run(shutdown).await }) }
     }
 
-    pub fn told_to_stop(&self) {
+    pub fn request_stop(&self) {
         self.stop.cancel();
     }
 

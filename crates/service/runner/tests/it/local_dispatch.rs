@@ -18,7 +18,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 
 /// How many of the calls began their life running.
-pub async fn begun_with_their_requests(fixture: &Fixture) -> i64 {
+pub async fn count_claimed_at_write(fixture: &Fixture) -> i64 {
     let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
     sqlx::query_scalar(
         "SELECT count(*) FROM calls
@@ -30,10 +30,10 @@ pub async fn begun_with_their_requests(fixture: &Fixture) -> i64 {
 }
 
 /// From here on the runner knows that nothing waits in the queue.
-async fn settled(fixture: &Fixture, tool: &str) -> Running {
+async fn start_with_empty_queue(fixture: &Fixture, tool: &str) -> Running {
     let runner = fixture.start(&Fake::new());
     let mut calls = 0;
-    while begun_with_their_requests(fixture).await == 0 {
+    while count_claimed_at_write(fixture).await == 0 {
         calls += 1;
         assert!(calls < 1000, "no call is ever taken as it is written");
         fixture.call(tool, json!({})).await;
@@ -42,11 +42,11 @@ async fn settled(fixture: &Fixture, tool: &str) -> Running {
 }
 
 /// From here on the runner knows that nothing waits in the queue. The tool waits for this gate.
-pub async fn settle_behind(fixture: &Fixture, gate: &Semaphore, tool: &str) {
+pub async fn wait_for_empty_queue_behind(fixture: &Fixture, gate: &Semaphore, tool: &str) {
     for _ in 0..1000 {
         gate.add_permits(1);
         fixture.call(tool, json!({})).await;
-        if begun_with_their_requests(fixture).await > 0 {
+        if count_claimed_at_write(fixture).await > 0 {
             return;
         }
     }
@@ -54,11 +54,11 @@ pub async fn settle_behind(fixture: &Fixture, gate: &Semaphore, tool: &str) {
 }
 
 #[tokio::test]
-async fn at_rest_a_call_never_waits_in_the_queue() {
+async fn an_idle_runner_takes_calls_without_the_queue() {
     let fixture = Fixture::new().await;
     fixture.create(code("echo", json!({}))).await;
-    let runner = settled(&fixture, "echo").await;
-    let (mut begun, mut calls) = (begun_with_their_requests(&fixture).await, 0);
+    let runner = start_with_empty_queue(&fixture, "echo").await;
+    let (mut begun, mut calls) = (count_claimed_at_write(&fixture).await, 0);
     let enough = begun + 5;
     while begun < enough {
         calls += 1;
@@ -67,27 +67,27 @@ async fn at_rest_a_call_never_waits_in_the_queue() {
         assert_eq!(response.output, Some(json!({"input": {"n": calls}, "version": 1})));
         assert_eq!(response.metadata["attempt"], json!(1));
         // On a machine that is busy with other things the runner gives some of them to the queue.
-        let was_taken = begun_with_their_requests(&fixture).await > begun;
+        let was_taken = count_claimed_at_write(&fixture).await > begun;
         assert_eq!(response.metadata["stages"]["queue_ms"] == json!(0.0), was_taken);
         begun += i64::from(was_taken);
     }
     // A tool that is not known is looked for, and its calls are answered as ever.
     assert_eq!(fixture.call("ecko", json!({})).await.status, ResponseStatus::Error);
-    assert_eq!(begun_with_their_requests(&fixture).await, enough);
+    assert_eq!(count_claimed_at_write(&fixture).await, enough);
     runner.stop().await;
     let waits = fixture.ask("echo", json!({})).await;
     assert_eq!(fixture.person.call(waits).await.unwrap().state, CallState::Queued);
 }
 
 #[tokio::test]
-async fn more_calls_than_places_are_each_run_once() {
+async fn more_calls_than_slots_are_each_run_once() {
     const CALLS: usize = 12;
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     fixture.create(code("echo", json!({}))).await;
     let gate = fake.waits("waits");
     let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 2, max_calls_per_tool: 1, ..options() });
-    while begun_with_their_requests(&fixture).await == 0 {
+    while count_claimed_at_write(&fixture).await == 0 {
         fixture.call("echo", json!({})).await;
     }
     let mut asked = Vec::new();
@@ -123,16 +123,16 @@ async fn states(fixture: &Fixture, requests: &[Uuid]) -> Vec<CallState> {
 }
 
 #[tokio::test]
-async fn a_runner_that_stops_gives_back_what_it_was_promised_for() {
+async fn a_stopping_runner_releases_calls_that_wait_for_a_slot() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
     let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 2, max_calls_per_tool: 1, ..options() });
-    settle_behind(&fixture, &gate, "waits").await;
+    wait_for_empty_queue_behind(&fixture, &gate, "waits").await;
     let first = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.running.get("waits") == Some(&1)).await;
     let second = fixture.ask("waits", json!({})).await;
-    runner.told_to_stop();
+    runner.request_stop();
     gate.add_permits(1);
     runner.stop().await;
     assert_eq!(fixture.answer(first).await.status, ResponseStatus::Success);
@@ -151,7 +151,7 @@ async fn a_runner_that_is_lost_leaves_its_calls_to_the_next_where_an_attempt_is_
     fixture.create(code("once", json!({}))).await;
     let lease = Duration::from_secs(1);
     let runner = fixture.start_with(&fake, RunnerOptions { lease, ..options() });
-    while begun_with_their_requests(&fixture).await == 0 {
+    while count_claimed_at_write(&fixture).await == 0 {
         fixture.call("again", json!({})).await;
     }
     let _never = (fake.waits("again"), fake.waits("once"));
@@ -259,7 +259,7 @@ async fn a_request_that_was_lost_with_the_connection_occupies_no_slot() {
 async fn requests_of_another_tenant_are_not_dispatched_to_this_runner() {
     let fixture = Fixture::new().await;
     fixture.create(code("echo", json!({}))).await;
-    let runner = settled(&fixture, "echo").await;
+    let runner = start_with_empty_queue(&fixture, "echo").await;
     let other = fixture.store.ensure_tenant("other").await.unwrap().id;
     let agent = NewAgent { name: "stranger".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
     let agent = fixture.store.create_agent(other, agent).await.unwrap().agent;
@@ -279,6 +279,6 @@ async fn a_runner_without_local_dispatch_takes_calls_from_the_queue_alone() {
     for n in 0..20 {
         assert_eq!(fixture.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
     }
-    assert_eq!(begun_with_their_requests(&fixture).await, 0);
+    assert_eq!(count_claimed_at_write(&fixture).await, 0);
     runner.stop().await;
 }

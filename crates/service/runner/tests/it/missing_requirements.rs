@@ -19,16 +19,19 @@ async fn missing_settings_are_shown_in_the_catalog_and_to_callers() {
     let tool = fixture.create(native("shell", json!({}))).await;
     fixture.create(native("echo", json!({}))).await;
     let sentences = vec!["Switch it on with --enable-tool shell.".to_owned(), "Install a jail.".to_owned()];
-    fake.waits_for.lock().unwrap().insert("shell".into(), sentences.clone());
+    fake.missing_requirements.lock().unwrap().insert("shell".into(), sentences.clone());
     let runner = fixture.start_with(&fake, quick());
     let catalog = fixture.catalog(|catalog| !catalog.tools.is_empty()).await;
     assert!(catalog.find("shell").is_none());
     let waiting = catalog.find_waiting("shell").unwrap();
-    assert_eq!((waiting.tool_id, &waiting.waits_for, waiting.source.to_string()), (tool, &sentences, "native".into()));
+    assert_eq!(
+        (waiting.tool_id, &waiting.missing_requirements, waiting.source.to_string()),
+        (tool, &sentences, "native".into())
+    );
 
     let response = fixture.call("shell", json!({})).await;
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::PermissionDenied), Some(false)));
-    assert_eq!(response.error_details.unwrap()["waits_for"], json!(sentences));
+    assert_eq!(response.error_details.unwrap()["missing_requirements"], json!(sentences));
     assert_eq!(
         response.error.unwrap(),
         "the tool \"shell\" has missing requirements: Switch it on with --enable-tool shell. Install a jail"
@@ -37,10 +40,10 @@ async fn missing_settings_are_shown_in_the_catalog_and_to_callers() {
     assert!(fixture.list(schema_names::TOOL_ERROR).await.is_empty(), "a missing setting is not the author's error");
 
     // It is offered as soon as it is ready, and waits again when it is not.
-    fake.waits_for.lock().unwrap().clear();
+    fake.missing_requirements.lock().unwrap().clear();
     fixture.catalog(|catalog| catalog.find("shell").is_some() && catalog.waiting.is_empty()).await;
     assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
-    fake.waits_for.lock().unwrap().insert("shell".into(), sentences);
+    fake.missing_requirements.lock().unwrap().insert("shell".into(), sentences);
     fixture
         .catalog(|catalog| {
             catalog.find("shell").is_none() && catalog.find("echo").is_some() && catalog.waiting.len() == 1
@@ -60,12 +63,12 @@ async fn a_tool_is_offered_while_its_secret_is_granted() {
             catalog.find("secretive").is_none()
                 && catalog
                     .find_waiting("secretive")
-                    .is_some_and(|tool| tool.waits_for.iter().any(|one| one.contains(word)))
+                    .is_some_and(|tool| tool.missing_requirements.iter().any(|one| one.contains(word)))
         }
     };
     let catalog = fixture.catalog(waits("does not exist")).await;
     assert_eq!(
-        catalog.find_waiting("secretive").unwrap().waits_for,
+        catalog.find_waiting("secretive").unwrap().missing_requirements,
         [format!(
             "the secret \"API_KEY\" does not exist; a curator can fix it with \
              `rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}`"
@@ -105,7 +108,7 @@ async fn a_waiting_tool_is_not_triggered_and_bootstraps_when_ready() {
     fixture.create(code("eager", json!({"bootstrap": {"enabled": true, "mode": "once"}}))).await;
     fixture.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]}))).await;
     for tool in ["eager", "follower"] {
-        fake.waits_for.lock().unwrap().insert(tool.into(), vec!["Something.".into()]);
+        fake.missing_requirements.lock().unwrap().insert(tool.into(), vec!["Something.".into()]);
     }
     let runner = fixture.start_with(&fake, quick());
     fixture.catalog(|catalog| catalog.waiting.len() == 2).await;
@@ -124,7 +127,7 @@ async fn a_waiting_tool_is_not_triggered_and_bootstraps_when_ready() {
     let requests = fixture.list(schema_names::TOOL_REQUEST).await;
     assert_eq!(requests.len(), 1, "{requests:?}");
 
-    fake.waits_for.lock().unwrap().clear();
+    fake.missing_requirements.lock().unwrap().clear();
     fake.until(|progress| progress.running.contains_key("eager")).await;
     fixture.create(news("two")).await;
     fake.until(|progress| progress.running.contains_key("follower")).await;

@@ -124,7 +124,7 @@ async fn a_renamed_record_waits_until_its_claim_is_checked() {
 async fn a_tool_that_waits_keeps_its_name() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let first = fixture.create(native("shell", json!({}))).await;
-    fake.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
+    fake.missing_requirements.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
     let runner = fixture.start(&fake);
     let second = fixture.create(native("shell", json!({}))).await;
     assert!(message(&fixture.tool_error(second, |_| true).await).contains(&first.to_string()));

@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, Running, native, options};
 
 fn without(tool: &str) -> std::sync::Arc<Fake> {
     let fake = Fake::new();
-    fake.waits_for.lock().unwrap().insert(tool.into(), vec!["Switch it on.".into()]);
+    fake.missing_requirements.lock().unwrap().insert(tool.into(), vec!["Switch it on.".into()]);
     fake
 }
 
@@ -37,7 +37,7 @@ async fn a_call_is_left_to_the_runner_with_the_settings_for_it() {
     first.stop().await;
     let response = fixture.call("shell", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied));
-    assert_eq!(response.error_details.unwrap()["waits_for"], json!(["Switch it on."]));
+    assert_eq!(response.error_details.unwrap()["missing_requirements"], json!(["Switch it on."]));
     for runner in others {
         runner.stop().await;
     }
@@ -93,7 +93,7 @@ async fn a_runner_that_stops_while_registering_leaves_no_record_behind() {
     let answered = store.runners_created.close().await;
     let runner = Running::start(store.clone(), &Fake::new(), options());
     store.runners_created.reached().await;
-    runner.told_to_stop();
+    runner.request_stop();
     drop(answered);
     runner.stop().await;
     assert!(fixture.list(schema_names::TOOL_RUNNER).await.is_empty());

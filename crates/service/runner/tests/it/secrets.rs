@@ -10,7 +10,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, code, code_context};
 
 /// A fixture with the tool `secretive`, which needs `API_KEY` and returns what it sees of it.
-async fn secretive() -> (Fixture, Arc<Fake>, Uuid) {
+async fn tool_with_secret() -> (Fixture, Arc<Fake>, Uuid) {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     fake.does("secretive", |call, _| async move { Ok(json!(call.secrets.shown())) });
@@ -32,13 +32,13 @@ fn lack(response: &ToolResponse) -> (String, String) {
     let [lack] = details["secrets"].as_array().unwrap().as_slice() else { panic!("{details}") };
     let text = |key: &str| lack[key].as_str().unwrap().to_owned();
     assert_eq!(text("secret"), "API_KEY");
-    assert!(response.error.as_ref().unwrap().contains(&text("mend")), "{response:?}");
-    (text("problem"), text("mend"))
+    assert!(response.error.as_ref().unwrap().contains(&text("convert")), "{response:?}");
+    (text("problem"), text("convert"))
 }
 
 #[tokio::test]
 async fn each_missing_step_of_a_secret_is_reported() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let runner = fixture.start(&fake);
     let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
     assert_eq!(problem, "missing");
@@ -90,7 +90,7 @@ async fn a_refused_call_never_runs_and_lists_all_missing_secrets() {
 
 #[tokio::test]
 async fn a_readable_secret_is_plain_text_and_needs_no_host() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let secret = keep(&fixture, NewSecret { readable: true, ..NewSecret::new("API_KEY", "hunter2") }).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     fake.does("secretive", |call, _| async move { Ok(json!(call.secrets.shown()["API_KEY"].len())) });
@@ -101,7 +101,7 @@ async fn a_readable_secret_is_plain_text_and_needs_no_host() {
 
 #[tokio::test]
 async fn each_decryption_is_audited_with_tool_and_request() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     let runner = fixture.start(&fake);
@@ -117,7 +117,7 @@ async fn each_decryption_is_audited_with_tool_and_request() {
 
 #[tokio::test]
 async fn a_grant_belongs_to_the_record_and_not_to_the_name() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     let runner = fixture.start(&fake);
@@ -186,7 +186,7 @@ async fn an_optional_secret_is_passed_only_if_it_is_granted() {
 
 #[tokio::test]
 async fn a_revocation_affects_the_next_call_and_not_running_ones() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     let (began, go) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
@@ -213,7 +213,7 @@ async fn a_revocation_affects_the_next_call_and_not_running_ones() {
 /// curator grants the secret to the version that they see.
 #[tokio::test]
 async fn an_older_running_version_gets_no_secret_granted_to_a_newer_one() {
-    let (fixture, fake, tool) = secretive().await;
+    let (fixture, fake, tool) = tool_with_secret().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     let runner = fixture.start(&fake);
     lack(&fixture.call("secretive", json!({})).await);

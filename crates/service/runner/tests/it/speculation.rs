@@ -19,25 +19,25 @@ use uuid::Uuid;
 
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
-use crate::local_dispatch::{begun_with_their_requests, settle_behind};
+use crate::local_dispatch::{count_claimed_at_write, wait_for_empty_queue_behind};
 
 /// A disk that takes its time: until it is dropped, nothing can be written into the queue.
-struct Slow(PgConnection);
+struct SlowDisk(PgConnection);
 
-impl Slow {
-    async fn disk(fixture: &Fixture) -> Self {
+impl SlowDisk {
+    async fn new(fixture: &Fixture) -> Self {
         let mut connection = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
         sqlx::raw_sql("BEGIN; LOCK TABLE calls IN SHARE MODE").execute(&mut connection).await.unwrap();
         Self(connection)
     }
 
-    async fn ends(mut self) {
+    async fn end(mut self) {
         sqlx::raw_sql("ROLLBACK").execute(&mut self.0).await.unwrap();
     }
 }
 
 /// A tool that computes, and then does something to the world: how often is counted.
-fn does_something(fake: &Fake, tool: &str) -> Arc<AtomicUsize> {
+fn tool_with_effect(fake: &Fake, tool: &str) -> Arc<AtomicUsize> {
     let done = Arc::new(AtomicUsize::new(0));
     let counted = done.clone();
     fake.supports_speculation.lock().unwrap().insert(tool.to_owned());
@@ -65,11 +65,11 @@ async fn fixture(tools: &[&str]) -> Fixture {
     fixture
 }
 
-async fn settle(fixture: &Fixture, tool: &str) {
-    let before = begun_with_their_requests(fixture).await;
+async fn wait_for_empty_queue(fixture: &Fixture, tool: &str) {
+    let before = count_claimed_at_write(fixture).await;
     for _ in 0..1000 {
         fixture.call(tool, json!({})).await;
-        if begun_with_their_requests(fixture).await > before {
+        if count_claimed_at_write(fixture).await > before {
             return;
         }
     }
@@ -83,7 +83,7 @@ fn ask(fixture: &Fixture, record: NewBreadcrumb, key: Option<&'static str>) -> J
 }
 
 /// One place, and no looks at the queue that no hint asked for.
-fn patient() -> RunnerOptions {
+fn one_slot() -> RunnerOptions {
     RunnerOptions { max_calls: 1, max_calls_per_tool: 1, poll: Duration::from_mins(1), ..options() }
 }
 
@@ -97,11 +97,11 @@ struct Quick {
 }
 
 impl Quick {
-    async fn settled() -> Self {
+    async fn new() -> Self {
         let (fixture, fake) = (fixture(&["quick"]).await, Fake::new());
         fake.supports_speculation.lock().unwrap().insert("quick".into());
-        let runner = fixture.start_with(&fake, patient());
-        settle(&fixture, "quick").await;
+        let runner = fixture.start_with(&fake, one_slot());
+        wait_for_empty_queue(&fixture, "quick").await;
         let begun = fake.progress.borrow().begun;
         Self { fixture, fake, runner, begun }
     }
@@ -112,15 +112,15 @@ fn request(tool: &str) -> NewBreadcrumb {
 }
 
 #[tokio::test]
-async fn a_call_computes_while_its_request_is_on_the_way_to_the_disk() {
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
-    let slow = Slow::disk(&fixture).await;
+async fn a_call_computes_while_its_request_is_written() {
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
+    let slow = SlowDisk::new(&fixture).await;
     let asked = ask(&fixture, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1).await;
     let id = *fake.begun.lock().unwrap().last().unwrap();
     assert!(matches!(fixture.person.get(id).await, Err(StoreError::NotFound { .. })), "it is not there yet");
     assert!(!asked.is_finished());
-    slow.ends().await;
+    slow.end().await;
     assert_eq!(asked.await.unwrap().unwrap().id, id);
     let response = fixture.answer(id).await;
     assert_eq!((response.status, &response.metadata["attempt"]), (ResponseStatus::Success, &json!(1)));
@@ -131,14 +131,14 @@ async fn a_call_computes_while_its_request_is_on_the_way_to_the_disk() {
 /// From the admission on, the runner owns the call.
 #[tokio::test]
 async fn a_call_whose_caller_goes_away_is_written_and_answered() {
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
-    let slow = Slow::disk(&fixture).await;
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
+    let slow = SlowDisk::new(&fixture).await;
     let asked = ask(&fixture, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1).await;
     let id = *fake.begun.lock().unwrap().last().unwrap();
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
-    slow.ends().await;
+    slow.end().await;
     assert_eq!(fixture.answer(id).await.status, ResponseStatus::Success);
     assert_eq!(fake.progress.borrow().begun, begun + 1, "it ran once");
     runner.stop().await;
@@ -147,7 +147,7 @@ async fn a_call_whose_caller_goes_away_is_written_and_answered() {
 /// A request is not refused for what is wrong with its response.
 #[tokio::test]
 async fn a_response_that_the_database_refuses_leaves_the_call_to_its_runner() {
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
     let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
     sqlx::raw_sql(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -162,25 +162,25 @@ async fn a_response_that_the_database_refuses_leaves_the_call_to_its_runner() {
     .execute(&mut admin)
     .await
     .unwrap();
-    let before = answered_as_they_were_written(&fixture).await;
+    let before = count_answered_at_write(&fixture).await;
     assert_eq!(fixture.call("quick", json!({})).await.status, ResponseStatus::Success);
-    assert_eq!(answered_as_they_were_written(&fixture).await, before);
+    assert_eq!(count_answered_at_write(&fixture).await, before);
     assert_eq!(fake.progress.borrow().begun, begun + 1, "it ran once");
     runner.stop().await;
 }
 
 #[tokio::test]
-async fn nothing_is_done_before_the_request_is_written() {
+async fn no_effect_before_the_request_is_written() {
     let (fixture, fake) = (fixture(&["acts", "quick"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
+    let done = tool_with_effect(&fake, "acts");
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
     let begun = fake.progress.borrow().begun;
-    let slow = Slow::disk(&fixture).await;
+    let slow = SlowDisk::new(&fixture).await;
     let asked = ask(&fixture, request("acts"), None);
     fake.until(|progress| progress.begun == begun + 1 && progress.running["acts"] == 0).await;
     assert!(!asked.is_finished() && done.load(Ordering::SeqCst) == 0);
-    slow.ends().await;
+    slow.end().await;
     let id = asked.await.unwrap().unwrap().id;
     assert_eq!(fixture.answer(id).await.output, Some(json!({"before": 0})));
     assert_eq!((done.load(Ordering::SeqCst), fake.progress.borrow().begun), (1, begun + 2));
@@ -192,7 +192,7 @@ async fn nothing_is_done_before_the_request_is_written() {
 
 /// It asks for the word and ends without waiting for it: what it began is done all the same, when it may be.
 #[tokio::test]
-async fn calls_without_a_waiter_are_done_too() {
+async fn an_effect_that_the_tool_does_not_await_is_performed() {
     let (fixture, fake) = (fixture(&["careless", "quick"]).await, Fake::new());
     fake.supports_speculation.lock().unwrap().insert("careless".into());
     let done = Arc::new(AtomicUsize::new(0));
@@ -206,20 +206,20 @@ async fn calls_without_a_waiter_are_done_too() {
             Ok(json!("ended"))
         }
     });
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
     assert_eq!(fixture.call("careless", json!({})).await.output, Some(json!("ended")));
     assert_eq!(done.load(Ordering::SeqCst), 1);
     runner.stop().await;
 }
 
 #[tokio::test]
-async fn a_call_whose_request_is_not_written_never_was() {
+async fn a_run_is_discarded_if_its_request_is_not_written() {
     let (fixture, fake) = (fixture(&["acts", "quick"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
+    let done = tool_with_effect(&fake, "acts");
     fake.supports_speculation.lock().unwrap().insert("quick".into());
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
     let first = ask(&fixture, request("quick"), Some("once")).await.unwrap().unwrap();
     assert_eq!(fixture.answer(first.id).await.status, ResponseStatus::Success);
     let again = ask(&fixture, request("quick"), Some("once")).await.unwrap().unwrap();
@@ -243,14 +243,14 @@ async fn a_call_whose_request_is_not_written_never_was() {
 }
 
 #[tokio::test]
-async fn what_has_computed_keeps_no_place_however_long_the_disk_takes() {
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
-    let slow = Slow::disk(&fixture).await;
+async fn a_finished_run_frees_its_slot_during_a_slow_write() {
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
+    let slow = SlowDisk::new(&fixture).await;
     let first = ask(&fixture, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1 && progress.running["quick"] == 0).await;
     let second = ask(&fixture, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 2).await;
-    slow.ends().await;
+    slow.end().await;
     for asked in [first, second] {
         assert_eq!(fixture.answer(asked.await.unwrap().unwrap().id).await.status, ResponseStatus::Success);
     }
@@ -259,17 +259,17 @@ async fn what_has_computed_keeps_no_place_however_long_the_disk_takes() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_input_is_said_when_the_request_is_written() {
+async fn invalid_input_is_reported_when_the_request_is_written() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let schema = json!({"input_schema": {"type": "object", "properties": {"n": {"type": "number"}}}});
     fixture.create(code("counts", schema)).await;
     fake.supports_speculation.lock().unwrap().insert("counts".into());
     let runner = fixture.start(&fake);
-    settle(&fixture, "counts").await;
+    wait_for_empty_queue(&fixture, "counts").await;
     let begun = fake.progress.borrow().begun;
-    let before = begun_with_their_requests(&fixture).await;
+    let before = count_claimed_at_write(&fixture).await;
     // A busy machine gives some calls to the queue.
-    while begun_with_their_requests(&fixture).await == before {
+    while count_claimed_at_write(&fixture).await == before {
         let response = fixture.call("counts", json!({"n": "many"})).await;
         assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
         assert_eq!(fake.progress.borrow().begun, begun);
@@ -279,18 +279,18 @@ async fn what_is_wrong_with_the_input_is_said_when_the_request_is_written() {
 
 /// The tool's own 60 s were waited for, and neither the deadline nor a cancel was heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_whose_input_takes_long_to_check_hears_its_deadline() {
+async fn a_deadline_applies_while_the_input_is_checked() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("quick", json!({"limits": {"timeout_ms": 60_000}}))).await;
     fake.supports_speculation.lock().unwrap().insert("quick".into());
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
-    let (begun, before) = (fake.progress.borrow().begun, begun_with_their_requests(&fixture).await);
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
+    let (begun, before) = (fake.progress.borrow().begun, count_claimed_at_write(&fixture).await);
     let busy = Busy::of(fixture.owner).await;
     let mut record = ToolRequest::record("quick", json!({"many": vec![0; 100_000]}), None, Some("workspace:test"));
     record.context.insert("deadline_ms".into(), json!(300));
     // A busy machine gives some calls to the queue.
-    while begun_with_their_requests(&fixture).await == before {
+    while count_claimed_at_write(&fixture).await == before {
         let late = fixture.answer(fixture.create(record.clone()).await).await;
         assert_eq!(late.error_code, Some(ErrorCode::Timeout), "{late:?}");
         assert_eq!(late.error_details, Some(json!({"limit": "deadline_ms", "allowed": 300})));
@@ -303,17 +303,17 @@ async fn a_request_whose_input_takes_long_to_check_hears_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_runner_that_stops_gives_back_what_it_computed_ahead() {
+async fn a_stopping_runner_releases_speculative_calls() {
     let (fixture, fake) = (fixture(&["acts", "quick"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
+    let done = tool_with_effect(&fake, "acts");
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
     let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
-    let slow = Slow::disk(&fixture).await;
+    let slow = SlowDisk::new(&fixture).await;
     let asked = ask(&fixture, request("acts"), None);
     fake.until(|progress| progress.begun == begun + 1).await;
-    runner.told_to_stop();
-    slow.ends().await;
+    runner.request_stop();
+    slow.end().await;
     let id = asked.await.unwrap().unwrap().id;
     runner.stop().await;
     let call = fixture.person.call(id).await.unwrap();
@@ -326,9 +326,9 @@ async fn a_runner_that_stops_gives_back_what_it_computed_ahead() {
 
 /// It may do nothing yet, but it can be told to stop.
 #[tokio::test]
-async fn a_call_that_is_cancelled_as_it_is_written_is_answered_so() {
+async fn a_call_cancelled_during_the_write_gets_the_code_cancelled() {
     let (fixture, fake) = (fixture(&["hangs", "acts"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
+    let done = tool_with_effect(&fake, "acts");
     fake.supports_speculation.lock().unwrap().insert("hangs".into());
     let stopped: Arc<Mutex<Vec<Uuid>>> = Arc::default();
     let seen = stopped.clone();
@@ -341,12 +341,12 @@ async fn a_call_that_is_cancelled_as_it_is_written_is_answered_so() {
         }
     });
     let runner = fixture.start(&fake);
-    settle(&fixture, "acts").await;
+    wait_for_empty_queue(&fixture, "acts").await;
     assert!(done.load(Ordering::SeqCst) > 0);
-    let slow = Slow::disk(&fixture).await;
+    let slow = SlowDisk::new(&fixture).await;
     let asked = ask(&fixture, request("hangs"), None);
     fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
-    slow.ends().await;
+    slow.end().await;
     let id = asked.await.unwrap().unwrap().id;
     fixture.person.cancel(id).await.unwrap();
     assert_eq!(fixture.answer(id).await.error_code, Some(ErrorCode::Cancelled));
@@ -356,9 +356,9 @@ async fn a_call_that_is_cancelled_as_it_is_written_is_answered_so() {
 
 /// From the queue, a call that only computes is claimed and answered; nothing need be known of its beginning.
 #[tokio::test]
-async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
+async fn a_call_is_started_before_an_effect_or_after_a_time() {
     let (fixture, fake) = (fixture(&["computes", "acts", "thinks", "fails", "native"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
+    let done = tool_with_effect(&fake, "acts");
     for tool in ["computes", "thinks", "fails"] {
         fake.supports_speculation.lock().unwrap().insert(tool.into());
     }
@@ -390,11 +390,11 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
 
 /// It has not begun, so its caller needs no warning that it may have run.
 #[tokio::test]
-async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost() {
+async fn a_call_that_waits_for_a_slot_is_requeued_when_its_runner_is_lost() {
     let (fixture, fake) = (fixture(&["hangs"]).await, Fake::new());
     let gate = fake.waits("hangs");
-    let runner = fixture.start_with(&fake, RunnerOptions { lease: Duration::from_secs(1), ..patient() });
-    settle_behind(&fixture, &gate, "hangs").await;
+    let runner = fixture.start_with(&fake, RunnerOptions { lease: Duration::from_secs(1), ..one_slot() });
+    wait_for_empty_queue_behind(&fixture, &gate, "hangs").await;
     let first = fixture.ask("hangs", json!({})).await;
     fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
     let second = fixture.ask("hangs", json!({})).await;
@@ -407,15 +407,15 @@ async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost()
 }
 
 /// How many of the calls were answered in the statement that wrote them.
-async fn answered_as_they_were_written(fixture: &Fixture) -> i64 {
+async fn count_answered_at_write(fixture: &Fixture) -> i64 {
     let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
     sqlx::query_scalar("SELECT count(*) FROM calls WHERE finished_at = queued_at").fetch_one(&mut admin).await.unwrap()
 }
 
 #[tokio::test]
-async fn what_has_an_answer_at_once_is_answered_as_it_is_written() {
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
-    let before = answered_as_they_were_written(&fixture).await;
+async fn an_immediate_result_is_written_with_its_request() {
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
+    let before = count_answered_at_write(&fixture).await;
     for n in 1..=5 {
         let response = fixture.call("quick", json!({"n": n})).await;
         assert_eq!(response.output, Some(json!({"input": {"n": n}, "version": 1})));
@@ -423,16 +423,16 @@ async fn what_has_an_answer_at_once_is_answered_as_it_is_written() {
         assert_eq!((&metadata["attempt"], &metadata["from_executor"]), (&json!(1), &json!(true)));
         assert_eq!((&metadata["stages"]["queue_ms"], &metadata["stages"]["claim_ms"]), (&json!(0.0), &json!(0.0)));
     }
-    assert_eq!(answered_as_they_were_written(&fixture).await, before + 5);
+    assert_eq!(count_answered_at_write(&fixture).await, before + 5);
     assert_eq!(fake.progress.borrow().begun, begun + 5);
     runner.stop().await;
 }
 
 /// Calls that find no place wait for one, and are answered so too; none is run twice.
 #[tokio::test]
-async fn calls_that_wait_for_a_place_are_answered_once() {
+async fn calls_that_wait_for_a_slot_are_answered_once() {
     const CALLS: usize = 50;
-    let Quick { fixture, fake, runner, begun } = Quick::settled().await;
+    let Quick { fixture, fake, runner, begun } = Quick::new().await;
     let asked: Vec<_> = (0..CALLS).map(|_| ask(&fixture, request("quick"), None)).collect();
     let mut requests = Vec::new();
     for one in asked {
@@ -447,48 +447,48 @@ async fn calls_that_wait_for_a_place_are_answered_once() {
 }
 
 #[tokio::test]
-async fn a_request_is_not_kept_back_for_what_takes_its_time() {
+async fn a_slow_call_does_not_delay_its_request() {
     let (fixture, fake) = (fixture(&["thinks", "quick"]).await, Fake::new());
     fake.supports_speculation.lock().unwrap().extend(["thinks".to_owned(), "quick".into()]);
     let gate = fake.waits("thinks");
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
-    let before = answered_as_they_were_written(&fixture).await;
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
+    let before = count_answered_at_write(&fixture).await;
     let id = ask(&fixture, request("thinks"), None).await.unwrap().unwrap().id;
     assert_eq!(fixture.person.get(id).await.unwrap().id, id, "it is there while it computes");
     fake.until(|progress| progress.running.get("thinks") == Some(&1)).await;
     gate.add_permits(1);
     assert_eq!(fixture.answer(id).await.output, Some(json!("done")));
-    assert_eq!(answered_as_they_were_written(&fixture).await, before);
+    assert_eq!(count_answered_at_write(&fixture).await, before);
     runner.stop().await;
 }
 
 /// What a call has told of itself is written before its answer.
 #[tokio::test]
-async fn what_tells_of_its_progress_is_answered_behind_it() {
+async fn a_response_is_written_after_the_calls_progress() {
     let (fixture, fake) = (fixture(&["tells", "quick"]).await, Fake::new());
     fake.supports_speculation.lock().unwrap().extend(["tells".to_owned(), "quick".into()]);
     fake.does("tells", |call, _| async move {
         call.progress.report(Some(0.5), "half");
         Ok(json!("told"))
     });
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
-    let before = answered_as_they_were_written(&fixture).await;
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
+    let before = count_answered_at_write(&fixture).await;
     assert_eq!(fixture.call("tells", json!({})).await.output, Some(json!("told")));
-    assert_eq!(answered_as_they_were_written(&fixture).await, before);
+    assert_eq!(count_answered_at_write(&fixture).await, before);
     runner.stop().await;
 }
 
 /// What an isolate keeps must not tell of a call that never was.
 #[tokio::test]
-async fn what_computed_for_nothing_is_forgotten() {
+async fn a_kept_isolate_is_discarded_after_an_uncommitted_run() {
     let (fixture, fake) = (fixture(&["quick"]).await, Fake::new());
     let keeper = fixture.create(code("keeps", json!({}))).await;
     fake.supports_speculation.lock().unwrap().extend(["keeps".to_owned(), "quick".into()]);
     fake.keeps.lock().unwrap().insert("keeps".into());
-    let runner = fixture.start_with(&fake, patient());
-    settle(&fixture, "quick").await;
+    let runner = fixture.start_with(&fake, one_slot());
+    wait_for_empty_queue(&fixture, "quick").await;
     let first = ask(&fixture, request("keeps"), Some("once")).await.unwrap().unwrap();
     assert_eq!(fixture.answer(first.id).await.status, ResponseStatus::Success);
     assert_eq!(fake.forgotten.borrow().get(&keeper), None);

@@ -16,7 +16,7 @@ async fn running_calls_finish_before_the_runner_stops_and_queued_ones_stay() {
     let first = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
     let second = fixture.ask("waits", json!({})).await;
-    runner.told_to_stop();
+    runner.request_stop();
     gate.add_permits(1);
     runner.stop().await;
     assert_eq!(fixture.answer(first).await.status, ResponseStatus::Success);

@@ -163,8 +163,8 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
 }
 
 async fn authenticate_token(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
-    let proven = state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
-    authorize(state, access, proven).await
+    let verified = state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
+    authorize(state, access, verified).await
 }
 
 /// Redeems a ticket, which is valid once.
@@ -183,8 +183,8 @@ async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) 
     Ok(caller)
 }
 
-async fn authorize(state: &ServerState, access: Access, proven: VerifiedToken) -> Result<Caller, Problem> {
-    let VerifiedToken { mut identity, id: token, expires_at, is_operator } = proven;
+async fn authorize(state: &ServerState, access: Access, verified: VerifiedToken) -> Result<Caller, Problem> {
+    let VerifiedToken { mut identity, id: token, expires_at, is_operator } = verified;
     identity.roles = current_roles(state, &identity, token).await?;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {

@@ -12,7 +12,7 @@ use rcrt_breadcrumb::{AgentStatus, StoreError, Tenancy};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-const REMEMBERED_FOR: Duration = Duration::from_secs(3);
+const CACHE_TTL: Duration = Duration::from_secs(3);
 const MOST: usize = 4096;
 
 /// Tenant and agent.
@@ -47,7 +47,7 @@ impl AgentCache {
         let standing = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
         let mut seen = self.seen.lock();
         if seen.len() >= MOST {
-            seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
+            seen.retain(|_, seen| seen.at.elapsed() < CACHE_TTL);
         }
         // If this server changed an agent during the query, the result may be stale and is not
         // cached.
@@ -61,14 +61,14 @@ impl AgentCache {
     pub async fn has_tenant(&self, id: Uuid) -> Result<bool, StoreError> {
         let seen = self.tenants.lock().get(&id).copied();
         if let Some((at, is_there)) = seen
-            && at.elapsed() < REMEMBERED_FOR
+            && at.elapsed() < CACHE_TTL
         {
             return Ok(is_there);
         }
         let (asked, changes) = (Instant::now(), *self.changes.borrow());
         let is_there = self.tenancy.tenant(id).await?.is_some();
         let mut tenants = self.tenants.lock();
-        tenants.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+        tenants.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         if tenants.len() < MOST && changes == *self.changes.borrow() {
             tenants.insert(id, (asked, is_there));
         }
@@ -111,6 +111,6 @@ impl AgentCache {
     fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
         let seen = self.seen.lock();
         let seen = seen.get(&(owner_id, agent_id))?;
-        (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.standing.clone())
+        (seen.at.elapsed() < CACHE_TTL).then(|| seen.standing.clone())
     }
 }

@@ -21,7 +21,7 @@ use crate::http::problem::Problem;
 use crate::routes::replies::NoStore;
 
 /// How often this server checks for revocations by other servers.
-const ASKED_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of
 /// them, the token of this request.
@@ -107,15 +107,15 @@ fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Re
         let which = WhichTokens::One { jti: caller.token.jti, until: moment(caller.expires_at) };
         return Ok(TokenRevocation { agent_id: agent, which });
     };
-    let proven = state.token_key.verify(&token).map_err(|error| match error {
+    let verified = state.token_key.verify(&token).map_err(|error| match error {
         TokenError::Expired => Problem::invalid("token", "has already expired"),
         TokenError::Forged => Problem::invalid("token", "was not issued by this server"),
     })?;
-    if proven.identity.owner_id != caller.identity.owner_id {
+    if verified.identity.owner_id != caller.identity.owner_id {
         return Err(Problem::invalid("token", "is not a token of this tenant"));
     }
-    let which = WhichTokens::One { jti: proven.id.jti, until: moment(proven.expires_at) };
-    Ok(TokenRevocation { agent_id: proven.identity.agent_id, which })
+    let which = WhichTokens::One { jti: verified.id.jti, until: moment(verified.expires_at) };
+    Ok(TokenRevocation { agent_id: verified.identity.agent_id, which })
 }
 
 /// A time from seconds since 1970. A value outside the calendar becomes a time far in the future.
@@ -126,7 +126,7 @@ fn moment(seconds: u64) -> DateTime<Utc> {
 
 /// Applies the revocations of other servers, until `stop`.
 pub async fn follow(state: ServerState, stop: CancellationToken) {
-    let mut ticks = interval(ASKED_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_failing = false;
     loop {
@@ -136,7 +136,7 @@ pub async fn follow(state: ServerState, stop: CancellationToken) {
         }
         let asked = tokio::select! {
             () = stop.cancelled() => return,
-            asked = state.tenancy.freshly_revoked() => asked,
+            asked = state.tenancy.recently_revoked() => asked,
         };
         match asked {
             Ok(agents) => {

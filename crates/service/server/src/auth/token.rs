@@ -146,7 +146,7 @@ impl TokenKey {
             return Err(TokenError::Forged);
         }
         let (id, expires_at) = (TokenId { jti: claims.jti, issued_at: claims.iat }, claims.exp);
-        Ok(claims.proven(id, expires_at))
+        Ok(claims.verified(id, expires_at))
     }
 
     pub(crate) fn verify_ticket(&self, ticket: &str) -> Result<VerifiedTicket, TokenError> {
@@ -154,7 +154,7 @@ impl TokenKey {
         let Some(of) = &claims.ticket_of else { return Err(TokenError::Forged) };
         let (id, expires_at) = (claims.jti, claims.exp);
         let (of, until) = (TokenId { jti: of.jti, issued_at: claims.iat }, of.exp);
-        Ok(VerifiedTicket { id, expires_at, token: claims.proven(of, until) })
+        Ok(VerifiedTicket { id, expires_at, token: claims.verified(of, until) })
     }
 
     fn decode(&self, token: &str) -> Result<Claims, TokenError> {
@@ -175,7 +175,7 @@ impl TokenKey {
 }
 
 impl Claims {
-    fn proven(self, id: TokenId, expires_at: u64) -> VerifiedToken {
+    fn verified(self, id: TokenId, expires_at: u64) -> VerifiedToken {
         let Self { owner_id, agent_id, roles, profile, operator, .. } = self;
         VerifiedToken {
             identity: Identity { owner_id, agent_id, roles, profile },

@@ -13,7 +13,7 @@ use crate::ServerError;
 use crate::auth::token::MIN_KEY_BYTES;
 
 /// The longest time until a server notices new keys.
-const ASKED_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the keys, newest first, if they changed since the last call; otherwise `None`.
 type Source = Box<dyn Fn() -> Option<Vec<Vec<u8>>> + Send + Sync>;
@@ -90,7 +90,7 @@ impl TokenKey {
 
     fn is_due(&self) -> bool {
         let mut asked = self.0.asked.lock();
-        let is_due = asked.elapsed() >= ASKED_EVERY;
+        let is_due = asked.elapsed() >= POLL_INTERVAL;
         if is_due {
             *asked = Instant::now();
         }

@@ -28,8 +28,8 @@ pub async fn discard_unread(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return next.run(request).await;
     }
-    let (give_back, mut rest) = oneshot::channel();
-    let request = request.map(|inner| Body::new(ReturnedBody { inner, give_back: Some(give_back) }));
+    let (returned, mut rest) = oneshot::channel();
+    let request = request.map(|inner| Body::new(ReturnedBody { inner, returned: Some(returned) }));
     let response = next.run(request).await;
     if let Ok(body) = rest.try_recv() {
         let _ = tokio::time::timeout(MOST_TIME, discard(body)).await;
@@ -51,7 +51,7 @@ async fn discard(body: Body) {
 /// A body that is sent back to the middleware if it is dropped before its end.
 struct ReturnedBody {
     inner: Body,
-    give_back: Option<oneshot::Sender<Body>>,
+    returned: Option<oneshot::Sender<Body>>,
 }
 
 impl HttpBody for ReturnedBody {
@@ -74,9 +74,9 @@ impl HttpBody for ReturnedBody {
 impl Drop for ReturnedBody {
     fn drop(&mut self) {
         if !self.inner.is_end_stream()
-            && let Some(give_back) = self.give_back.take()
+            && let Some(returned) = self.returned.take()
         {
-            let _ = give_back.send(std::mem::take(&mut self.inner));
+            let _ = returned.send(std::mem::take(&mut self.inner));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and release.
 
 use axum::Json;
-use rcrt_breadcrumb::{Call, Claim, ClaimRequest, HeldLease, Lease, NewBreadcrumb, Release, Violations};
+use rcrt_breadcrumb::{Call, Claim, ClaimRequest, Lease, LeaseState, NewBreadcrumb, Release, Violations};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -52,7 +52,7 @@ pub struct Completed {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GiveBack {
+pub struct ReleaseRequest {
     lease: Lease,
     release: Release,
 }
@@ -84,8 +84,8 @@ pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<J
 ///
 /// Returns the state of each lease, in the order of the input.
 #[utoipa::path(post, path = "/calls/heartbeat", tag = "calls", operation_id = "heartbeat",
-    request_body = Heartbeat, responses((status = 200, body = Vec<HeldLease>)))]
-pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Result<Json<Vec<HeldLease>>, Problem> {
+    request_body = Heartbeat, responses((status = 200, body = Vec<LeaseState>)))]
+pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Result<Json<Vec<LeaseState>>, Problem> {
     let mut found = Violations::default();
     if beat.leases.len() > MAX_LEASES {
         found.add("leases", format!("has {} entries; at most {MAX_LEASES} are allowed", beat.leases.len()));
@@ -109,8 +109,8 @@ pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) ->
 
 /// Return a call to the queue
 #[utoipa::path(post, path = "/calls/release", tag = "calls", operation_id = "release_call",
-    request_body = GiveBack, responses((status = 200, body = Done)))]
-pub async fn release(caller: Caller, JsonBody(back): JsonBody<GiveBack>) -> Result<Json<Done>, Problem> {
+    request_body = ReleaseRequest, responses((status = 200, body = Done)))]
+pub async fn release(caller: Caller, JsonBody(back): JsonBody<ReleaseRequest>) -> Result<Json<Done>, Problem> {
     caller.store.release(back.lease, back.release).await?;
     Ok(Done::JSON)
 }

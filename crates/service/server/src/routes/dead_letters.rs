@@ -23,7 +23,7 @@ pub struct Requeued {
 
 /// How many were deleted.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Emptied {
+pub struct DeletedCount {
     ok: bool,
     deleted: u64,
 }
@@ -80,8 +80,8 @@ pub async fn delete(
 
 /// Delete all dead letters
 #[utoipa::path(delete, path = "/dlq", tag = "webhooks", operation_id = "delete_dead_letters",
-    responses((status = 200, body = Emptied)))]
-pub async fn delete_all(State(state): State<ServerState>, caller: Caller) -> Result<Json<Emptied>, Problem> {
+    responses((status = 200, body = DeletedCount)))]
+pub async fn delete_all(State(state): State<ServerState>, caller: Caller) -> Result<Json<DeletedCount>, Problem> {
     let deleted = state.tenancy.webhooks().delete_dead_letters(caller.identity.owner_id).await?;
-    Ok(Json(Emptied { ok: true, deleted }))
+    Ok(Json(DeletedCount { ok: true, deleted }))
 }

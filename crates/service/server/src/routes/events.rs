@@ -40,7 +40,7 @@ use crate::http::streams::StreamPermit;
 use crate::routes::replies::NoStore;
 
 /// The time after which the subscribers of a server that stops reconnect.
-const COME_BACK: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Without it, a proxy that buffers responses would hold back every event.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -381,7 +381,7 @@ async fn passed(ends: Option<Instant>) {
 
 /// Not an event: clients of server-sent events reconnect after this time, with their last number.
 fn shutdown_message() -> Message {
-    Message::default().retry(COME_BACK).comment("the server is stopping; connect again")
+    Message::default().retry(RECONNECT_DELAY).comment("the server is stopping; connect again")
 }
 
 fn ping() -> Message {

@@ -30,7 +30,7 @@ pub fn is_on(extensions: &Extensions) -> bool {
 
 /// A body that RCRT's clients send in a different form.
 pub trait FromRcrt: DeserializeOwned {
-    fn mend(body: &mut Map<String, Value>);
+    fn convert(body: &mut Map<String, Value>);
 }
 
 /// A JSON body. With `rcrt_compat` it is converted before it is parsed.
@@ -46,7 +46,7 @@ impl<S: Send + Sync, T: FromRcrt> FromRequest<S> for CompatBody<T> {
             return json_body::parse(&text).map(Self);
         }
         let mut body = json_body::parse(&text)?;
-        T::mend(&mut body);
+        T::convert(&mut body);
         without_unknown_fields(Value::Object(body)).map(Self)
     }
 }
@@ -97,8 +97,8 @@ fn drop_field(body: &mut Value, path: &serde_path_to_error::Path, name: &str) ->
 }
 
 impl FromRcrt for NewBreadcrumb {
-    fn mend(body: &mut Map<String, Value>) {
-        mend_record(body);
+    fn convert(body: &mut Map<String, Value>) {
+        convert_record(body);
         if is_blank(body.get("title")) {
             let title = body.get("schema_name").filter(|name| !is_blank(Some(name))).cloned();
             body.insert("title".into(), title.unwrap_or_else(|| UNTITLED.into()));
@@ -107,8 +107,8 @@ impl FromRcrt for NewBreadcrumb {
 }
 
 impl FromRcrt for BreadcrumbChanges {
-    fn mend(body: &mut Map<String, Value>) {
-        mend_record(body);
+    fn convert(body: &mut Map<String, Value>) {
+        convert_record(body);
         if is_blank(body.get("title")) {
             body.shift_remove("title");
         }
@@ -116,7 +116,7 @@ impl FromRcrt for BreadcrumbChanges {
 }
 
 /// The conversions that a new record and an update have in common.
-fn mend_record(body: &mut Map<String, Value>) {
+fn convert_record(body: &mut Map<String, Value>) {
     // RCRT treats null as an absent field.
     body.retain(|_, value| !value.is_null());
     if let Some(Value::String(title)) = body.get_mut("title")
@@ -141,7 +141,7 @@ fn is_blank(value: Option<&Value>) -> bool {
 }
 
 impl FromRcrt for NewSecret {
-    fn mend(body: &mut Map<String, Value>) {
+    fn convert(body: &mut Map<String, Value>) {
         if is_blank(body.get("scope_type")) {
             body.shift_remove("scope_type");
         }
@@ -150,7 +150,7 @@ impl FromRcrt for NewSecret {
 }
 
 impl FromRcrt for SecretChanges {
-    fn mend(body: &mut Map<String, Value>) {
+    fn convert(body: &mut Map<String, Value>) {
         open_short_value(body);
     }
 }

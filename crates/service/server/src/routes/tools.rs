@@ -34,8 +34,8 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Probl
 
 /// Read the catalog entry of a tool
 ///
-/// In the format `rcrt`, a tool with missing requirements has `waits_for` and no `parameters`. The
-/// name is the tool's own or its name in a format.
+/// In the format `rcrt`, a tool that cannot be called yet has `missing_requirements` and no
+/// `parameters`. The name is the tool's own or its name in a format.
 #[utoipa::path(get, path = "/tools/{name}", tag = "tools", operation_id = "get_tool",
     params(
         ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S"),
@@ -52,7 +52,7 @@ pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> 
     match (entry, catalog.entry(&name)) {
         (_, Some(CatalogEntry::Waiting(waiting))) if format == ToolFormat::Rcrt => Ok(Json(json!(waiting))),
         (_, Some(CatalogEntry::Waiting(waiting))) => {
-            let why = waiting.waits_for.join(" ");
+            let why = waiting.missing_requirements.join(" ");
             Err(Problem::tool_not_found(format!("{name} cannot be called yet. {why}"), Vec::new()))
         }
         (_, Some(CatalogEntry::Offered(tool))) => tool.in_format(format).map(Json).ok_or_else(|| {

@@ -19,9 +19,9 @@ fn routes_with_a_body() -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().filter(|fixture| !fixture.body.is_empty())
 }
 
-async fn send(world: &World, door: &Fixture, token: &str, media: &[&str], body: Vec<u8>) -> Answer {
-    let (method, _) = door.method_and_template();
-    let mut request = world.request(method, &door.path_of_nothing(), token).header("If-Match", "1").body(body);
+async fn send(world: &World, fixture: &Fixture, token: &str, media: &[&str], body: Vec<u8>) -> Answer {
+    let (method, _) = fixture.method_and_template();
+    let mut request = world.request(method, &fixture.path_of_nothing(), token).header("If-Match", "1").body(body);
     for media in media {
         request = request.header("content-type", *media);
     }
@@ -44,7 +44,7 @@ async fn every_route_with_a_body_is_tested_here() {
             }
         }
     }
-    assert_eq!(routes_with_a_body().map(|door| door.route.to_owned()).collect::<BTreeSet<_>>(), described);
+    assert_eq!(routes_with_a_body().map(|fixture| fixture.route.to_owned()).collect::<BTreeSet<_>>(), described);
     world.close().await;
 }
 
@@ -71,10 +71,10 @@ async fn invalid_json_is_refused_with_its_position() {
         ("a trailing comma", b"{\"a\": 1,}".to_vec()),
         ("nothing but spaces", b" \t\r\n".to_vec()),
     ];
-    for door in routes_with_a_body() {
+    for fixture in routes_with_a_body() {
         for (what, body) in &bodies {
-            let answer = send(&world, door, &token, &["application/json"], body.clone()).await;
-            let place = format!("{what} at {}", door.route);
+            let answer = send(&world, fixture, &token, &["application/json"], body.clone()).await;
+            let place = format!("{what} at {}", fixture.route);
             assert_eq!(answer.status.as_u16(), 400, "{place}: {}", answer.text);
             let problem = answer.json();
             // Invalid JSON in an unknown field is refused because the field is unknown.
@@ -89,22 +89,22 @@ async fn invalid_json_is_refused_with_its_position() {
 async fn invalid_input_is_refused_with_its_field() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
-    for door in routes_with_a_body() {
+    for fixture in routes_with_a_body() {
         for body in ["null", "true", "1", "\"text\"", "[]", "[{}]"] {
-            let answer = send(&world, door, &token, &["application/json"], body.into()).await;
-            assert!(answer.violation("").contains("object"), "{body} at {}", door.route);
+            let answer = send(&world, fixture, &token, &["application/json"], body.into()).await;
+            assert!(answer.violation("").contains("object"), "{body} at {}", fixture.route);
         }
         // Each field twice: it would be unclear which one counts.
         let good: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(&door.body.replace("{lease}", "{}")).unwrap();
+            serde_json::from_str(&fixture.body.replace("{lease}", "{}")).unwrap();
         for (field, value) in &good {
             let twice = format!("{{\"{field}\": {value}, \"{field}\": {value}}}");
-            let answer = send(&world, door, &token, &["application/json"], twice.into_bytes()).await;
-            assert_eq!(answer.status.as_u16(), 400, "{field} twice at {}: {}", door.route, answer.text);
+            let answer = send(&world, fixture, &token, &["application/json"], twice.into_bytes()).await;
+            assert_eq!(answer.status.as_u16(), 400, "{field} twice at {}: {}", fixture.route, answer.text);
         }
         for (field, value) in [("\\u0000", "1"), ("__proto__", "{}"), ("", "1"), ("n", "1e308")] {
             let body = format!("{{\"{field}\": {value}}}");
-            send(&world, door, &token, &["application/json"], body.into_bytes()).await.problem(400, "invalid");
+            send(&world, fixture, &token, &["application/json"], body.into_bytes()).await.problem(400, "invalid");
         }
         // The refusal quotes only a part of the value.
         for (field, value) in &good {
@@ -115,13 +115,18 @@ async fn invalid_input_is_refused_with_its_field() {
                     _ => json!("l".repeat(100_000)),
                 })
             );
-            let answer = send(&world, door, &token, &["application/json"], long.into_bytes()).await;
-            assert!(answer.text.len() < 4000, "{field} of {}: a response of {} bytes", door.route, answer.text.len());
+            let answer = send(&world, fixture, &token, &["application/json"], long.into_bytes()).await;
+            assert!(
+                answer.text.len() < 4000,
+                "{field} of {}: a response of {} bytes",
+                fixture.route,
+                answer.text.len()
+            );
         }
         let field = "f".repeat(100_000);
-        let answer = send(&world, door, &token, &["application/json"], format!("{{\"{field}\": 1}}").into()).await;
+        let answer = send(&world, fixture, &token, &["application/json"], format!("{{\"{field}\": 1}}").into()).await;
         answer.problem(400, "invalid");
-        assert!(answer.text.len() < 4000, "{}: a response of {} bytes", door.route, answer.text.len());
+        assert!(answer.text.len() < 4000, "{}: a response of {} bytes", fixture.route, answer.text.len());
     }
     world.close().await;
 }
@@ -140,9 +145,9 @@ async fn another_media_type_is_refused() {
         &["application/json", "text/plain"],
         &["application/json-seq"],
     ];
-    for door in routes_with_a_body() {
+    for fixture in routes_with_a_body() {
         for media in media {
-            let answer = send(&world, door, &token, media, b"{}".to_vec()).await;
+            let answer = send(&world, fixture, &token, media, b"{}".to_vec()).await;
             answer.problem(415, "unsupported_media_type");
         }
     }
@@ -154,9 +159,9 @@ async fn values_that_cannot_be_stored_are_refused_with_their_field() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let post = async |context: String| {
-        let door = FIXTURES.iter().find(|fixture| fixture.route == "POST /breadcrumbs").unwrap();
+        let fixture = FIXTURES.iter().find(|fixture| fixture.route == "POST /breadcrumbs").unwrap();
         let body = format!("{{\"title\": \"x\", \"context\": {context}}}");
-        send(&world, door, &token, &["application/json"], body.into_bytes()).await
+        send(&world, fixture, &token, &["application/json"], body.into_bytes()).await
     };
     post(r#"{"a": "\u0000"}"#.into()).await.violation("context.a");
     post(r#"{"\u0000": 1}"#.into()).await.violation("context");
@@ -212,10 +217,10 @@ async fn bodies_far_too_large_are_refused_on_every_route() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
     let part = bytes::Bytes::from(vec![b' '; 256 * 1024]);
-    for door in routes_with_a_body() {
-        let (method, _) = door.method_and_template();
+    for fixture in routes_with_a_body() {
+        let (method, _) = fixture.method_and_template();
         let request = || {
-            let request = world.request(method, &door.path_of_nothing(), &token).header("If-Match", "1");
+            let request = world.request(method, &fixture.path_of_nothing(), &token).header("If-Match", "1");
             request.header("content-type", "application/json")
         };
         // An endless body in chunks.
@@ -224,7 +229,7 @@ async fn bodies_far_too_large_are_refused_on_every_route() {
             move || Ok::<_, std::io::Error>(part.clone())
         });
         let answer = answer(request().body(reqwest::Body::wrap_stream(endless))).await;
-        assert_eq!(answer.problem(413, "too_large")["limit"], rcrt_server::MAX_BODY_BYTES, "{}", door.route);
+        assert_eq!(answer.problem(413, "too_large")["limit"], rcrt_server::MAX_BODY_BYTES, "{}", fixture.route);
     }
     // A body with an announced length of a hundred megabytes.
     let announced = world.request("POST", "/breadcrumbs", &token).header("content-type", "application/json");

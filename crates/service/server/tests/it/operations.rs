@@ -151,7 +151,7 @@ impl TenancyDecorator for Faulty {
         unreachable!()
     }
 
-    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         Ok(Vec::new())
     }
 

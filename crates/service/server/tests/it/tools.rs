@@ -22,9 +22,13 @@ fn tool(name: &str) -> Registration {
 
 pub fn catalog() -> Catalog {
     let said = Registration { parameters: json!({"type": "string"}), ..tool("say") };
-    let waits_for = vec!["Secret BRAVE_API_KEY is not there.".into()];
-    let waiting =
-        Waiting { name: "web_search".into(), source: ToolSource::Native, tool_id: Uuid::from_u128(6), waits_for };
+    let missing_requirements = vec!["Secret BRAVE_API_KEY is not there.".into()];
+    let waiting = Waiting {
+        name: "web_search".into(),
+        source: ToolSource::Native,
+        tool_id: Uuid::from_u128(6),
+        missing_requirements,
+    };
     let tools = vec![tool("echo"), tool("cancel_scheduled_task"), tool("weather.now"), said];
     Catalog::new(tools, vec![waiting])
 }
@@ -89,7 +93,7 @@ async fn a_tool_is_read_by_its_name_or_its_name_in_a_format() {
     assert_eq!(world.get(&format!("/tools/{other_name}"), &token).await.ok().json(), json!(tool("weather.now")));
 
     let waiting = world.get("/tools/web_search", &token).await.ok().json();
-    assert_eq!(waiting["waits_for"], json!(["Secret BRAVE_API_KEY is not there."]));
+    assert_eq!(waiting["missing_requirements"], json!(["Secret BRAVE_API_KEY is not there."]));
     let refused = world.get("/tools/web_search?format=mcp", &token).await.problem(404, "tool_not_found");
     assert!(refused["detail"].as_str().unwrap().contains("BRAVE_API_KEY"), "{refused}");
     assert!(world.get("/tools/say?format=openai", &token).await.violation("format").contains("never an object"));

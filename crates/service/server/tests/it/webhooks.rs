@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{DeliveryClaimRequest, Role, Settlement};
+use rcrt_breadcrumb::{DeliveryClaimRequest, DeliveryOutcome, Role};
 use serde_json::json;
 
 use crate::harness::{World, answer, note};
@@ -112,12 +112,12 @@ async fn curators_list_retry_and_delete_dead_letters() {
         world.create(&curator, note(title)).await;
     }
     let queue = world.store.deliveries();
-    let taking = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 50, lease: Duration::from_mins(10) };
+    let request = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 50, lease: Duration::from_mins(10) };
     let mut dead = 0;
     while dead < 3 {
-        for delivery in queue.take(&taking).await.unwrap() {
-            let settlement = Settlement::Dead { error: "the receiver responded with 500".into(), hold: None };
-            queue.settle(&delivery, &settlement).await.unwrap();
+        for delivery in queue.claim(&request).await.unwrap() {
+            let outcome = DeliveryOutcome::Dead { error: "the receiver responded with 500".into(), hold: None };
+            queue.complete(&delivery, &outcome).await.unwrap();
             dead += 1;
         }
     }

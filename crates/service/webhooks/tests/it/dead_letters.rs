@@ -55,17 +55,17 @@ async fn old_deliveries_become_dead_letters_which_are_bounded() {
     world.until("SELECT count(*) FROM deliveries", 6).await;
     let queue = world.store.deliveries();
     let retention = Retention { waiting: Duration::from_hours(1), dead: Duration::from_hours(24), most_dead: 100 };
-    assert_eq!(queue.tidy(&retention).await.unwrap(), 0);
+    assert_eq!(queue.purge(&retention).await.unwrap(), 0);
     world.sql("UPDATE deliveries SET queued_at = now() - interval '2 hours'").await;
-    assert_eq!(queue.tidy(&retention).await.unwrap(), 6);
+    assert_eq!(queue.purge(&retention).await.unwrap(), 6);
     let letters = world.webhooks().dead_letters(world.tenant, 100, 0).await.unwrap();
     assert!(
         letters.len() == 6 && letters.iter().all(|letter| letter.last_error == "it waited too long"),
         "{letters:?}"
     );
-    assert_eq!(queue.tidy(&Retention { most_dead: 4, ..retention }).await.unwrap(), 2);
+    assert_eq!(queue.purge(&Retention { most_dead: 4, ..retention }).await.unwrap(), 2);
     world.sql("UPDATE deliveries SET dead_at = now() - interval '2 days'").await;
-    assert_eq!(queue.tidy(&retention).await.unwrap(), 4);
+    assert_eq!(queue.purge(&retention).await.unwrap(), 4);
     assert_eq!(world.count("SELECT count(*) FROM deliveries").await, 0);
     world.store.close().await;
 }

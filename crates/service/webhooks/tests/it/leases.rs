@@ -64,21 +64,21 @@ async fn a_deliverer_without_a_lease_cannot_write_the_result() {
     let webhook = world.webhook(&receiver.url).await;
     world.write("one").await;
     world.until("SELECT count(*) FROM deliveries", 1).await;
-    let taking = rcrt_breadcrumb::DeliveryClaimRequest {
+    let request = rcrt_breadcrumb::DeliveryClaimRequest {
         most: 5,
         per_webhook: 5,
         slow_from: 5,
         lease: std::time::Duration::from_mins(1),
     };
-    let lost = queue.take(&taking).await.unwrap().remove(0);
-    assert!(queue.take(&taking).await.unwrap().is_empty());
+    let lost = queue.claim(&request).await.unwrap().remove(0);
+    assert!(queue.claim(&request).await.unwrap().is_empty());
     world.sql("UPDATE deliveries SET lease_until = now()").await;
-    let held = queue.take(&taking).await.unwrap().remove(0);
+    let held = queue.claim(&request).await.unwrap().remove(0);
     assert_eq!((held.id, held.attempt), (lost.id, 2));
-    queue.settle(&lost, &rcrt_breadcrumb::Settlement::Gone { error: "late".into() }).await.unwrap();
+    queue.complete(&lost, &rcrt_breadcrumb::DeliveryOutcome::Gone { error: "late".into() }).await.unwrap();
     assert_eq!(world.count("SELECT count(*) FROM deliveries WHERE state = 'sending'").await, 1);
     assert_eq!(world.info(webhook.id).await.state, rcrt_breadcrumb::WebhookState::Active);
-    queue.settle(&held, &rcrt_breadcrumb::Settlement::Delivered).await.unwrap();
+    queue.complete(&held, &rcrt_breadcrumb::DeliveryOutcome::Delivered).await.unwrap();
     assert_eq!(world.count("SELECT count(*) FROM deliveries").await, 0);
     world.store.close().await;
 }
@@ -96,13 +96,13 @@ async fn a_backlog_leaves_room_for_other_webhooks() {
     world
         .until("SELECT count(*) FROM deliveries d JOIN webhooks w ON w.id = webhook_id WHERE url LIKE '%one%'", 31)
         .await;
-    let taking = rcrt_breadcrumb::DeliveryClaimRequest {
+    let request = rcrt_breadcrumb::DeliveryClaimRequest {
         most: 10,
         per_webhook: 20,
         slow_from: 5,
         lease: std::time::Duration::from_mins(1),
     };
-    let taken = queue.take(&taking).await.unwrap();
+    let taken = queue.claim(&request).await.unwrap();
     assert_eq!(taken.len(), 10);
     assert_eq!(taken.iter().filter(|delivery| delivery.webhook_id == other.id).count(), 1);
     let events: Vec<&str> =

@@ -46,7 +46,7 @@ impl Proxy {
     }
 
     /// Drops the next `count` responses and closes their connections.
-    pub fn lose_answers(&self, count: usize) {
+    pub fn drop_responses(&self, count: usize) {
         self.lose.store(count, Ordering::SeqCst);
     }
 

@@ -24,32 +24,32 @@ async fn safe_requests_are_repeated_and_processed_once() {
     let (client, store, proxy) = harness.behind_proxy().await;
     client.secrets().await.unwrap();
 
-    proxy.lose_answers(2);
+    proxy.drop_responses(2);
     let created = client.create(note("once"), None).await.unwrap();
     assert!(!created.replayed);
     let all = store.list(&BreadcrumbQuery::default()).await.unwrap();
     assert_eq!(all.iter().map(|one| one.id).collect::<Vec<_>>(), [created.id]);
 
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     assert_eq!(client.get(created.id).await.unwrap(), store.get(created.id).await.unwrap());
 
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     client.delete(created.id, Some(1)).await.unwrap();
     assert!(matches!(store.get(created.id).await, Err(StoreError::NotFound { .. })));
     // Without a lost response, a missing record is an error.
     assert!(matches!(client.delete(created.id, None).await, Err(StoreError::NotFound { .. })));
 
     let lease = claimed(&client).await;
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     client.start(lease, 2).await.unwrap();
     let call = store.call(lease.request).await.unwrap();
     assert_eq!((call.state, call.attempt), (CallState::Running, 1));
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     let answer = client.complete(lease, response("yes")).await.unwrap();
     assert_eq!(store.call(lease.request).await.unwrap().response, Some(answer));
 
     let lease = claimed(&client).await;
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     client.release(lease, Release::Unstarted).await.unwrap();
     assert_eq!(store.call(lease.request).await.unwrap().state, CallState::Queued);
     harness.close().await;
@@ -62,7 +62,7 @@ async fn a_response_of_another_runner_is_not_taken_for_ours() {
     let lease = claimed(&client).await;
     client.start(lease, 1).await.unwrap();
     store.complete(lease, response("theirs")).await.unwrap();
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     assert_eq!(client.complete(lease, response("ours")).await, Err(StoreError::LeaseLost { request: lease.request }));
     harness.close().await;
 }
@@ -72,13 +72,13 @@ async fn unsafe_requests_are_not_repeated() {
     let harness = ClientHarness::start().await;
     let (client, store, proxy) = harness.behind_proxy().await;
     let id = client.create(note("a"), None).await.unwrap().id;
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     let changes = BreadcrumbChanges { title: Some("b".into()), ..BreadcrumbChanges::default() };
     let unsure = client.update(id, 1, changes).await;
     assert!(matches!(unsure, Err(StoreError::Unavailable(_))), "{unsure:?}");
     // It was processed once.
     assert_eq!(store.get(id).await.unwrap().version, 2);
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     let unsure = client.create_secret(NewSecret::new("A", "a long value")).await;
     assert!(matches!(unsure, Err(StoreError::Unavailable(_))), "{unsure:?}");
     harness.close().await;

@@ -26,8 +26,13 @@ fn catalog() -> Catalog {
         tool_id: Uuid::from_u128(1),
         tool_version: 1,
     };
-    let waits_for = vec!["Python is not there.".into()];
-    let waiting = Waiting { name: "python".into(), source: ToolSource::Native, tool_id: Uuid::from_u128(2), waits_for };
+    let missing_requirements = vec!["Python is not there.".into()];
+    let waiting = Waiting {
+        name: "python".into(),
+        source: ToolSource::Native,
+        tool_id: Uuid::from_u128(2),
+        missing_requirements,
+    };
     Catalog::new(vec![tool("echo"), tool("cancel_scheduled_task")], vec![waiting])
 }
 
@@ -60,7 +65,7 @@ async fn a_call_gets_its_response_despite_broken_connections() {
     client.latest_event().await.unwrap();
 
     let mut events = store.events(None).await.unwrap();
-    proxy.lose_answers(1);
+    proxy.drop_responses(1);
     let calling = tokio::spawn({
         let (client, invocation) = (client.clone(), invocation.clone());
         async move { client.invoke("echo", &invocation, Duration::from_mins(1), None).await }

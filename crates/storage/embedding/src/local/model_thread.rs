@@ -38,7 +38,7 @@ impl ModelThread {
             EmbedPriority::Records => ("embed-records", 10),
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            be_nice(nice);
+            lower_thread_priority(nice);
             while let Some(EmbedJob { texts, answer }) = waiting.blocking_recv() {
                 let is_given_up = || answer.is_closed() || is_over.load(Ordering::Relaxed);
                 if let Some(vectors) = compute(&model, &texts, &is_given_up) {
@@ -84,7 +84,7 @@ fn compute(model: &Model, texts: &[String], is_given_up: &dyn Fn() -> bool) -> O
 }
 
 /// Lowers the thread's priority. Only on Linux: elsewhere it would apply to the whole process.
-fn be_nice(by: i32) {
+fn lower_thread_priority(by: i32) {
     #[cfg(target_os = "linux")]
     if by > 0 {
         // Best effort: the lower priority is not needed for correctness.

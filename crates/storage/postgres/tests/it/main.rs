@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod data_folder;
-mod life;
-mod misfortune;
+mod lifecycle;
+mod recovery;
 
 use std::path::Path;
 

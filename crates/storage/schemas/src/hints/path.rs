@@ -19,16 +19,16 @@ pub(super) enum Step {
 
 /// What a path leads to: an existing value, or a computed number (`length`).
 #[derive(Debug, Clone)]
-pub(super) enum Found<'v> {
-    There(&'v Value),
-    Made(Value),
+pub(super) enum PathValue<'v> {
+    Existing(&'v Value),
+    Computed(Value),
 }
 
-impl Found<'_> {
+impl PathValue<'_> {
     pub(super) fn value(&self) -> &Value {
         match self {
-            Self::There(value) => value,
-            Self::Made(value) => value,
+            Self::Existing(value) => value,
+            Self::Computed(value) => value,
         }
     }
 }
@@ -87,40 +87,40 @@ fn in_brackets(text: &str) -> Option<(Step, &str)> {
 }
 
 /// Everything that the path leads to, in order. Fewer values if the fuel runs out.
-pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -> Vec<Found<'v>> {
-    let mut found = vec![Found::There(root)];
+pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -> Vec<PathValue<'v>> {
+    let mut found = vec![PathValue::Existing(root)];
     for (index, step) in steps.iter().enumerate() {
         let is_last = index + 1 == steps.len();
         let mut next = Vec::new();
         for place in found {
-            let Found::There(place) = place else { continue };
+            let PathValue::Existing(place) = place else { continue };
             if !fuel.burn(1) {
                 return next;
             }
             match (step, place) {
                 (Step::Name(name), Value::Object(entries)) => match entries.get(name) {
-                    Some(value) => next.push(Found::There(value)),
-                    None if is_last && name == "length" => next.push(Found::Made(entries.len().into())),
+                    Some(value) => next.push(PathValue::Existing(value)),
+                    None if is_last && name == "length" => next.push(PathValue::Computed(entries.len().into())),
                     None => {}
                 },
                 (Step::Name(name), Value::Array(items)) => {
                     if is_last && name == "length" {
-                        next.push(Found::Made(items.len().into()));
+                        next.push(PathValue::Computed(items.len().into()));
                     } else if let Some(item) = name.parse().ok().and_then(|index: usize| items.get(index)) {
-                        next.push(Found::There(item));
+                        next.push(PathValue::Existing(item));
                     }
                 }
                 (Step::Name(name), Value::String(text))
                     if is_last && name == "length" && fuel.burn(text.len() / 64) =>
                 {
-                    next.push(Found::Made(text.chars().count().into()));
+                    next.push(PathValue::Computed(text.chars().count().into()));
                 }
-                (Step::Index(index), Value::Array(items)) => next.extend(items.get(*index).map(Found::There)),
+                (Step::Index(index), Value::Array(items)) => next.extend(items.get(*index).map(PathValue::Existing)),
                 (Step::All, Value::Array(items)) => {
-                    next.extend(items.iter().take_while(|_| fuel.burn(1)).map(Found::There));
+                    next.extend(items.iter().take_while(|_| fuel.burn(1)).map(PathValue::Existing));
                 }
                 (Step::All, Value::Object(entries)) => {
-                    next.extend(entries.values().take_while(|_| fuel.burn(1)).map(Found::There));
+                    next.extend(entries.values().take_while(|_| fuel.burn(1)).map(PathValue::Existing));
                 }
                 _ => {}
             }

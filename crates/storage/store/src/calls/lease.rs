@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations,
+    CallState, ErrorCode, Lease, LeaseState, LeaseStatus, Release, StoreError, ToolFailure, Violations,
 };
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub(crate) async fn start(writer: &Arc<Writer>, owner_id: Uuid, lease: Lease, ma
 }
 
 /// Calls are locked in the order of their requests, as everywhere, so that there is no deadlock.
-pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>> {
+pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>> {
     let (requests, fences): (Vec<Uuid>, Vec<i64>) = leases.iter().map(|lease| (lease.request, lease.fence)).unzip();
     let held: Vec<(Uuid, i64, bool)> = sqlx::query_as(
         // No condition on the runner: a leased call has one, and the index on runners would make
@@ -53,7 +53,7 @@ pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease
         held.into_iter().map(|(request, fence, cancel)| (Lease { request, fence }, cancel)).collect();
     Ok(leases
         .iter()
-        .map(|lease| HeldLease {
+        .map(|lease| LeaseState {
             lease: *lease,
             status: match held.get(lease) {
                 Some(true) => LeaseStatus::CancelRequested,

@@ -53,7 +53,7 @@ impl Connection {
         &mut self.connection
     }
 
-    fn give_back(self) {
+    fn return_to_pool(self) {
         if !self.database.stop.is_cancelled() {
             self.database.idle_connections.put(self.connection, self.database.max_idle_connections());
         }
@@ -64,7 +64,7 @@ impl Connection {
         if result.as_ref().is_err_and(is_unreachable) {
             self.connection.close_on_drop();
         } else {
-            self.give_back();
+            self.return_to_pool();
         }
     }
 }

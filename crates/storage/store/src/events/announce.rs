@@ -18,7 +18,7 @@ use crate::events::EventStreams;
 
 const CHANNEL: &str = "rcrt_events";
 /// Changes within this time are announced together.
-const GATHER: Duration = Duration::from_millis(5);
+const BATCH_DELAY: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The tenants whose changes are not announced yet.
@@ -105,7 +105,7 @@ pub(crate) async fn announce(streams: Arc<EventStreams>, options: PgConnectOptio
         }
         tokio::select! {
             () = streams.database.stop.cancelled() => break,
-            () = tokio::time::sleep(GATHER) => {}
+            () = tokio::time::sleep(BATCH_DELAY) => {}
         }
         let owners = streams.announcer.take();
         if owners.is_empty() {
@@ -116,7 +116,7 @@ pub(crate) async fn announce(streams: Arc<EventStreams>, options: PgConnectOptio
             told = tell(&mut connection, &options, owners) => told,
         };
         if let Err(error) = told {
-            tracing::debug!(%error, "other servers were not woken");
+            tracing::debug!(%error, "other servers were not next_wakeup");
             connection = None;
             tokio::select! {
                 () = streams.database.stop.cancelled() => break,

@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// A feed that has not read for this long (the database was unreachable, or the machine was asleep)
 /// cannot know which events were deleted meanwhile. Its subscribers then read for themselves.
-const SURE_FOR: TimeDelta = TimeDelta::hours(1);
+const GAP_IS_FINAL_AFTER: TimeDelta = TimeDelta::hours(1);
 
 /// The most that is queued for one subscriber. A subscriber with more reads from the database
 /// instead.
@@ -245,7 +245,7 @@ async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
         let pause = match page {
             Ok(page) => {
                 is_failing = false;
-                if Utc::now() - read_at > SURE_FOR {
+                if Utc::now() - read_at > GAP_IS_FINAL_AFTER {
                     locked(&feed.state).subscribers.clear();
                 }
                 read_at = Utc::now();

@@ -96,17 +96,17 @@ pub(super) async fn read(
 /// the page may have gaps.
 pub(super) async fn forgotten(database: &Arc<Database>, owner_id: Uuid) -> Result<i64> {
     let mut conn = database.acquire().await?;
-    let mut number = ask_forgotten(conn.connection(), owner_id).await;
+    let mut number = query_deleted_until(conn.connection(), owner_id).await;
     if number.as_ref().is_err_and(is_unreachable) {
         conn.return_after(&number);
         conn = database.acquire_tested().await?;
-        number = ask_forgotten(conn.connection(), owner_id).await;
+        number = query_deleted_until(conn.connection(), owner_id).await;
     }
     conn.return_after(&number);
     Ok(number?)
 }
 
-async fn ask_forgotten(connection: &mut PgConnection, owner_id: Uuid) -> Result<i64, sqlx::Error> {
+async fn query_deleted_until(connection: &mut PgConnection, owner_id: Uuid) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("SELECT pruned_up_to($1)").bind(owner_id).fetch_one(connection).await
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
-const REMEMBERED_FOR: Duration = Duration::from_secs(3);
+const CACHE_TTL: Duration = Duration::from_secs(3);
 const MOST: usize = 4096;
 
 /// Tenant and agent.
@@ -24,13 +24,13 @@ impl RoleCache {
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<bool> {
-        self.locked().get(&key).filter(|(at, _)| at.elapsed() < REMEMBERED_FOR).map(|(_, sees_all)| *sees_all)
+        self.locked().get(&key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, sees_all)| *sees_all)
     }
 
     pub(crate) fn insert(&self, key: Key, sees_all: bool) {
         let mut known = self.locked();
         if known.len() >= MOST {
-            known.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+            known.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
         if known.len() < MOST {
             known.insert(key, (Instant::now(), sees_all));

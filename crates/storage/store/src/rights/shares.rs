@@ -26,7 +26,7 @@ impl Shares {
     }
 
     /// Refreshes the cache.
-    pub(crate) async fn learn(&self, database: &Database) -> Result<()> {
+    pub(crate) async fn refresh(&self, database: &Database) -> Result<()> {
         let mut tx = database.begin("BEGIN").await?;
         let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
         *self.locked() = tenants.into_iter().collect();

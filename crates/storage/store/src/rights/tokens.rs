@@ -84,7 +84,7 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
     tx.commit().await
 }
 
-pub(crate) async fn freshly_revoked(database: &Database) -> Result<Vec<(Uuid, Uuid)>> {
+pub(crate) async fn recently_revoked(database: &Database) -> Result<Vec<(Uuid, Uuid)>> {
     let mut tx = database.begin("BEGIN").await?;
     Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
         .bind(FRESH)

@@ -15,14 +15,14 @@ use crate::database::from_row::from_row;
 const BATCH: i64 = 100;
 
 /// The tables with encrypted values: the secrets, and the signing secrets of webhooks.
-const SEALED: [SealedTable; 2] = [
-    SealedTable {
+const ENCRYPTED_TABLES: [EncryptedTable; 2] = [
+    EncryptedTable {
         next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
             WHERE (owner_id, id) > ($4, $1) AND key_id <> $2 ORDER BY owner_id, id LIMIT $3 FOR UPDATE",
         wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE owner_id = $4 AND id = $1)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
     },
-    SealedTable {
+    EncryptedTable {
         next: "SELECT agent_id AS id, owner_id, '' AS name, version, key_id, wrapped_key FROM webhook_secrets
             WHERE (owner_id, agent_id) > ($4, $1) AND key_id <> $2 ORDER BY owner_id, agent_id LIMIT $3 FOR UPDATE",
         wrap:
@@ -32,7 +32,7 @@ const SEALED: [SealedTable; 2] = [
     },
 ];
 
-struct SealedTable {
+struct EncryptedTable {
     /// Locks and returns the next rows after this id and tenant that are not under the newest key.
     /// An agent's id may occur in two tenants (open auth).
     next: &'static str,
@@ -85,7 +85,7 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let ring = keys.renewed();
     let mut result = Rewrapped::default();
-    for sealed in SEALED {
+    for sealed in ENCRYPTED_TABLES {
         rewrap_all(&mut connection, &ring, &sealed, &mut result).await?;
     }
     // It can only fail if the connection is already gone.
@@ -96,7 +96,7 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped> {
 async fn rewrap_all(
     connection: &mut PgConnection,
     ring: &KeyRing,
-    sealed: &SealedTable,
+    sealed: &EncryptedTable,
     result: &mut Rewrapped,
 ) -> Result<()> {
     let mut after = (Uuid::nil(), Uuid::nil());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
-use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, Event, Retention, Settlement, StoreError};
+use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, DeliveryOutcome, Event, Retention, StoreError};
 use serde_json::Map;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -41,33 +41,33 @@ from_row! {
     }
 }
 
-pub(super) async fn take(
+pub(super) async fn claim(
     database: &Arc<Database>,
     cipher: &EnvelopeCipher,
-    taking: &DeliveryClaimRequest,
+    request: &DeliveryClaimRequest,
 ) -> Result<Vec<Delivery>> {
     let mut tx = database.begin("BEGIN").await?;
     let due: Vec<(Uuid, Uuid)> = sqlx::query_as("SELECT tenant, webhook FROM webhooks_due($1, $2, $3)")
-        .bind(taking.most as i64)
-        .bind(taking.per_webhook as i32)
-        .bind(taking.slow_from as i32)
+        .bind(request.most as i64)
+        .bind(request.per_webhook as i32)
+        .bind(request.slow_from as i32)
         .fetch_all(&mut *tx)
         .await?;
     drop(tx);
-    let mut taken = Vec::new();
+    let mut claimed = Vec::new();
     // The first round claims one delivery of each webhook, so that a backlog gets only the
     // remaining capacity.
-    for round in [1, taking.per_webhook.saturating_sub(1)] {
+    for round in [1, request.per_webhook.saturating_sub(1)] {
         for (owner_id, webhook) in &due {
-            let most = round.min(taking.most - taken.len());
+            let most = round.min(request.most - claimed.len());
             if most == 0 {
                 break;
             }
-            match take_of(database, cipher, *owner_id, *webhook, most, taking).await {
-                Ok(more) => taken.extend(more),
+            match claim_of_webhook(database, cipher, *owner_id, *webhook, most, request).await {
+                Ok(more) => claimed.extend(more),
                 // Deliveries that are already claimed are under a lease and must be returned. A
                 // failure of one webhook must not stop the others.
-                Err(failure) if !taken.is_empty() || !failure.is_unreachable() => {
+                Err(failure) if !claimed.is_empty() || !failure.is_unreachable() => {
                     let error = StoreError::from(failure);
                     tracing::warn!(%webhook, %error, "the deliveries of a webhook cannot be claimed");
                 }
@@ -75,16 +75,16 @@ pub(super) async fn take(
             }
         }
     }
-    Ok(taken)
+    Ok(claimed)
 }
 
-async fn take_of(
+async fn claim_of_webhook(
     database: &Arc<Database>,
     cipher: &EnvelopeCipher,
     owner_id: Uuid,
     webhook: Uuid,
     most: usize,
-    taking: &DeliveryClaimRequest,
+    request: &DeliveryClaimRequest,
 ) -> Result<Vec<Delivery>> {
     // A lease that a crash of the database loses costs one more attempt.
     let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
@@ -103,7 +103,7 @@ async fn take_of(
     .await?;
     let Some(hook) = hook else { return Ok(Vec::new()) };
     let failures = hook.failures.unsigned_abs();
-    let most_under_way = if failures >= taking.slow_from { 1 } else { taking.per_webhook };
+    let most_under_way = if failures >= request.slow_from { 1 } else { request.per_webhook };
     let rows: Vec<Taken> = sqlx::query_as(
         // Materialized: a plan that asked again for each row would take more than the limit.
         "WITH next AS MATERIALIZED (
@@ -132,7 +132,7 @@ async fn take_of(
     .bind(webhook)
     .bind(most as i64)
     .bind(most_under_way as i64)
-    .bind(taking.lease.as_secs_f64() * 1000.0)
+    .bind(request.lease.as_secs_f64() * 1000.0)
     .bind(owner_id)
     .bind(hook.agent_id)
     .fetch_all(tx.connection())
@@ -167,18 +167,18 @@ fn without_context(payload: &str) -> String {
     told.and_then(|event| serde_json::to_string(&event)).unwrap_or_else(|_| "{}".to_owned())
 }
 
-pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settlement: &Settlement) -> Result<()> {
-    let (error, hold) = match settlement {
-        Settlement::Delivered => (None, None),
-        Settlement::Retry { error, hold, .. } | Settlement::Dead { error, hold } => (Some(error), *hold),
-        Settlement::Gone { error } => (Some(error), None),
+pub(super) async fn complete(mut tx: TenantTransaction, delivery: &Delivery, outcome: &DeliveryOutcome) -> Result<()> {
+    let (error, hold) = match outcome {
+        DeliveryOutcome::Delivered => (None, None),
+        DeliveryOutcome::Retry { error, hold, .. } | DeliveryOutcome::Dead { error, hold } => (Some(error), *hold),
+        DeliveryOutcome::Gone { error } => (Some(error), None),
     };
     let error = error.map(|error| error.replace('\0', " ").chars().take(ERROR_CHARS).collect::<String>());
-    let query = match settlement {
-        Settlement::Delivered => {
+    let query = match outcome {
+        DeliveryOutcome::Delivered => {
             sqlx::query("DELETE FROM deliveries WHERE id = $1 AND state = 'sending' AND fence = $2")
         }
-        Settlement::Retry { after, .. } => sqlx::query(
+        DeliveryOutcome::Retry { after, .. } => sqlx::query(
             "UPDATE deliveries SET state = 'waiting', lease_until = NULL, last_error = $3,
                 due_at = clock_timestamp() + $4 * interval '1 millisecond'
              WHERE id = $1 AND state = 'sending' AND fence = $2",
@@ -187,7 +187,7 @@ pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settl
         .bind(delivery.fence)
         .bind(&error)
         .bind(after.as_secs_f64() * 1000.0),
-        Settlement::Dead { .. } | Settlement::Gone { .. } => sqlx::query(
+        DeliveryOutcome::Dead { .. } | DeliveryOutcome::Gone { .. } => sqlx::query(
             "UPDATE deliveries SET state = 'dead', lease_until = NULL, last_error = $3, dead_at = now()
              WHERE id = $1 AND state = 'sending' AND fence = $2",
         )
@@ -195,8 +195,11 @@ pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settl
         .bind(delivery.fence)
         .bind(&error),
     };
-    let query =
-        if matches!(settlement, Settlement::Delivered) { query.bind(delivery.id).bind(delivery.fence) } else { query };
+    let query = if matches!(outcome, DeliveryOutcome::Delivered) {
+        query.bind(delivery.id).bind(delivery.fence)
+    } else {
+        query
+    };
     if query.execute(tx.connection()).await?.rows_affected() == 0 {
         return Ok(());
     }
@@ -214,13 +217,13 @@ pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settl
     .bind(delivery.webhook_id)
     .bind(&error)
     .bind(hold.map(|hold| hold.as_secs_f64() * 1000.0))
-    .bind(matches!(settlement, Settlement::Gone { .. }))
+    .bind(matches!(outcome, DeliveryOutcome::Gone { .. }))
     .execute(tx.connection())
     .await?;
     tx.commit().await
 }
 
-pub(super) async fn tidy(database: &Arc<Database>, retention: &Retention) -> Result<usize> {
+pub(super) async fn purge(database: &Arc<Database>, retention: &Retention) -> Result<usize> {
     let before = |age: Duration| Utc::now() - TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
     let (queued_before, dead_before) = (before(retention.waiting), before(retention.dead));
     let mut tx = database.begin("BEGIN").await?;

@@ -47,7 +47,7 @@ struct Hooks {
 }
 
 /// A webhook with the selectors that apply to it.
-struct Wanting<'h> {
+struct WebhookSelectors<'h> {
     hook: &'h Hook,
     /// An event must match one of them. `None` matches every event.
     selectors: Option<Arc<[Matcher]>>,
@@ -55,7 +55,7 @@ struct Wanting<'h> {
 
 impl Hooks {
     /// A selector that a newer version wrote matches nothing here.
-    fn wanting(&self) -> Vec<Wanting<'_>> {
+    fn with_selectors(&self) -> Vec<WebhookSelectors<'_>> {
         let read = |text: &str| serde_json::from_str(text).ok().map(|selector: Selector| Matcher::from(&selector));
         let mut of_agents: HashMap<Uuid, Vec<Matcher>> = HashMap::new();
         for (agent, text) in &self.selectors {
@@ -65,14 +65,14 @@ impl Hooks {
             of_agents.into_iter().map(|(agent, selectors)| (agent, selectors.into())).collect();
         let wanting = self.hooks.iter().map(|hook| {
             let own = hook.selector.as_deref().map(|text| read(text).into_iter().collect());
-            Wanting { hook, selectors: own.or_else(|| of_agents.get(&hook.agent_id).cloned()) }
+            WebhookSelectors { hook, selectors: own.or_else(|| of_agents.get(&hook.agent_id).cloned()) }
         });
         wanting.collect()
     }
 }
 
-impl Wanting<'_> {
-    fn wants(&self, event: &Event, fuel: &mut Fuel) -> Result<SelectorMatch, OutOfFuel> {
+impl WebhookSelectors<'_> {
+    fn matches(&self, event: &Event, fuel: &mut Fuel) -> Result<SelectorMatch, OutOfFuel> {
         match &self.selectors {
             Some(selectors) => SelectorMatch::of_any(selectors, event, fuel),
             None => Ok(SelectorMatch::Always),
@@ -237,7 +237,7 @@ fn matching(
     events: &[EventHeader],
     contents: Vec<Content>,
 ) -> Result<(Vec<NewDelivery>, usize), StoreError> {
-    let hooks = hooks.wanting();
+    let hooks = hooks.with_selectors();
     let mut contents: HashMap<i64, Content> = contents.into_iter().map(|content| (content.number, content)).collect();
     let mut queued = Vec::new();
     let mut spent = 0;
@@ -274,7 +274,7 @@ fn matching(
             }
             let allowed = if spent - spent_before < STEP_FUEL { part.max(ORDINARY_FUEL) } else { part };
             let mut fuel = Fuel::steps(allowed);
-            let wants = wanting.wants(&event, &mut fuel);
+            let wants = wanting.matches(&event, &mut fuel);
             spent += allowed - fuel.left();
             match wants {
                 Ok(SelectorMatch::Always) => {}

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, NewWebhook, Retention, Settlement, StoreError, WebhookInfo,
-    WebhookSecret, Webhooks,
+    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, NewWebhook, Retention, StoreError,
+    WebhookInfo, WebhookSecret, Webhooks,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -116,16 +116,16 @@ impl Webhooks for WebhookStore {
 
 #[async_trait]
 impl Deliveries for WebhookStore {
-    async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError> {
-        Ok(delivering::take(&self.database, &self.cipher, taking).await?)
+    async fn claim(&self, request: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError> {
+        Ok(delivering::claim(&self.database, &self.cipher, request).await?)
     }
 
-    async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError> {
-        retrying!(async { delivering::settle(self.begin(delivery.owner_id).await?, delivery, settlement).await })
+    async fn complete(&self, delivery: &Delivery, outcome: &DeliveryOutcome) -> Result<(), StoreError> {
+        retrying!(async { delivering::complete(self.begin(delivery.owner_id).await?, delivery, outcome).await })
     }
 
-    async fn tidy(&self, retention: &Retention) -> Result<usize, StoreError> {
-        Ok(delivering::tidy(&self.database, retention).await?)
+    async fn purge(&self, retention: &Retention) -> Result<usize, StoreError> {
+        Ok(delivering::purge(&self.database, retention).await?)
     }
 
     async fn queued(&self) {

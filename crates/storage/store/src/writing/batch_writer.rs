@@ -22,23 +22,23 @@ use crate::writing::Writer;
 /// The most attempts of a write, after conflicts with others and lost connections.
 const ATTEMPTS: usize = 6;
 
-pub(super) fn start(store: &Arc<Writer>) {
-    store.database.tasks.spawn(run(store.clone()));
+pub(super) fn start(writer: &Arc<Writer>) {
+    writer.database.tasks.spawn(run(writer.clone()));
 }
 
 /// Runs until nothing is queued.
-async fn run(store: Arc<Writer>) {
-    while let Some((owner_id, batch)) = store.write_queue.next() {
+async fn run(writer: Arc<Writer>) {
+    while let Some((owner_id, batch)) = writer.write_queue.next() {
         // Even after a panic, the tenant's writer must be released.
-        let carried = AssertUnwindSafe(write_batch(&store, owner_id, batch)).catch_unwind();
+        let carried = AssertUnwindSafe(write_batch(&writer, owner_id, batch)).catch_unwind();
         tokio::pin!(carried);
         let ended = loop {
             tokio::select! {
                 biased;
                 ended = &mut carried => break ended,
                 () = sleep(SLOW) => {
-                    if store.write_queue.needs_another_writer(owner_id, store.max_writers()) {
-                        start(&store);
+                    if writer.write_queue.needs_another_writer(owner_id, writer.max_writers()) {
+                        start(&writer);
                     }
                 }
             }
@@ -46,22 +46,22 @@ async fn run(store: Arc<Writer>) {
         if ended.is_err() {
             tracing::error!(tenant = %owner_id, "writing a batch panicked");
         }
-        store.write_queue.done(owner_id);
+        writer.write_queue.done(owner_id);
     }
 }
 
-async fn write_batch(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>) {
+async fn write_batch(writer: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>) {
     if batch.is_empty() {
         return;
     }
-    let mut conn = match store.database.acquire().await {
+    let mut conn = match writer.database.acquire().await {
         Ok(conn) => conn,
         Err(failure) => return fail(batch, failure),
     };
     let result = batch::run(conn.connection(), owner_id, batch.iter().map(|write| &write.work)).await;
     conn.return_after(&result);
     let is_doubtful = match result {
-        Ok(receipts) => return settle(store, owner_id, batch, &receipts),
+        Ok(receipts) => return finish(writer, owner_id, batch, &receipts),
         Err(error) => {
             let failure = Failure::from(error);
             if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() {
@@ -70,16 +70,16 @@ async fn write_batch(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrit
             failure.is_unreachable()
         }
     };
-    one_by_one(store, owner_id, batch, is_doubtful).await;
+    one_by_one(writer, owner_id, batch, is_doubtful).await;
 }
 
 /// `is_doubtful`: the connection was lost, so it is unknown whether they were written.
-async fn one_by_one(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
+async fn one_by_one(writer: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
     let mut rest = batch.into_iter();
     while let Some(write) = rest.next() {
-        let written = write_alone(store, owner_id, &write.work, is_doubtful).await;
+        let written = write_alone(writer, owner_id, &write.work, is_doubtful).await;
         match written {
-            Ok(receipts) => settle(store, owner_id, vec![write], &receipts),
+            Ok(receipts) => finish(writer, owner_id, vec![write], &receipts),
             // The database is unreachable or a lock blocks it: the others would wait as long again.
             Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
                 return fail(std::iter::once(write).chain(rest), failure);
@@ -90,14 +90,14 @@ async fn one_by_one(store: &Arc<Writer>, owner_id: Uuid, batch: Vec<PendingWrite
 }
 
 async fn write_alone(
-    store: &Arc<Writer>,
+    writer: &Arc<Writer>,
     owner_id: Uuid,
     work: &WriteOp,
     mut is_doubtful: bool,
 ) -> Result<WriteReceipts> {
     for attempt in 1.. {
         let mut conn =
-            if is_doubtful { store.database.acquire_tested().await? } else { store.database.acquire().await? };
+            if is_doubtful { writer.database.acquire_tested().await? } else { writer.database.acquire().await? };
         let result = try_once(&mut conn, owner_id, work, is_doubtful).await;
         conn.return_after(&result);
         match result.map_err(Failure::from) {
@@ -139,8 +139,8 @@ async fn try_once(
 }
 
 /// Subscribers are woken before the writers continue, so that a writer cannot be ahead of them.
-fn settle(store: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
-    let is_followed = store.feeds.is_followed(owner_id);
+fn finish(writer: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
+    let is_followed = writer.feeds.is_followed(owner_id);
     let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
     let mut replies = Vec::with_capacity(batch.len());
     for write in batch {
@@ -155,9 +155,9 @@ fn settle(store: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &W
             // Quota was reserved for new records. A response needs none.
             let of_response = record.answer().map_or(0, |answer| answer.size_bytes);
             if is_response {
-                store.quotas.add_usage(owner_id, 1, record.size_bytes);
+                writer.quotas.add_usage(owner_id, 1, record.size_bytes);
             } else if of_response > 0 {
-                store.quotas.add_usage(owner_id, 1, of_response);
+                writer.quotas.add_usage(owner_id, 1, of_response);
             }
             queues |= record.call.as_ref().is_some_and(|call| matches!(call.start, CallStart::Queued));
             if is_followed {
@@ -166,13 +166,13 @@ fn settle(store: &Writer, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &W
         }
     }
     if queues {
-        store.queue_notifier.queued(owner_id);
+        writer.queue_notifier.queued(owner_id);
     }
     if has_records {
-        store.feeds.publish(owner_id, events, receipts.before);
-        store.announcer.announce(owner_id);
+        writer.feeds.publish(owner_id, events, receipts.before);
+        writer.announcer.announce(owner_id);
     } else {
-        store.feeds.wake_waiting(owner_id);
+        writer.feeds.wake_waiting(owner_id);
     }
     for (reply, outcome) in replies {
         // A closed receiver does not need the result.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Earlier migrations are the initial schema.
 const FIRST: i64 = 14;
-const ALONE: &str = "-- no-transaction";
+const ONE_AT_A_TIME: &str = "-- no-transaction";
 
 #[test]
 fn no_migration_locks_or_rewrites_a_live_table() {
@@ -93,10 +93,10 @@ fn findings(text: &str) -> Vec<String> {
     let statements = statements(text);
     let fresh: HashSet<String> =
         statements.iter().filter(|one| one.words.starts_with(&["create", "table"])).map(|one| one.table(2)).collect();
-    let is_alone = text.starts_with(ALONE);
+    let is_alone = text.starts_with(ONE_AT_A_TIME);
     let mut found = Vec::new();
     if is_alone && statements.len() != 1 {
-        found.push(format!("{ALONE} is for one statement; this has {}", statements.len()));
+        found.push(format!("{ONE_AT_A_TIME} is for one statement; this has {}", statements.len()));
     }
     let adds: HashSet<&str> = statements
         .iter()

@@ -31,7 +31,7 @@ async fn a_revocation_is_deleted_after_its_token_expires() {
     let standing = harness.store.agent_status(owner, id).await.unwrap();
     assert_eq!(standing.agent.as_ref().unwrap().id, id);
     assert!(standing.has_revoked(long, 0.0) && !standing.has_revoked(short, 0.0));
-    assert_eq!(harness.store.freshly_revoked().await.unwrap(), [(owner, id)]);
+    assert_eq!(harness.store.recently_revoked().await.unwrap(), [(owner, id)]);
 
     let rows = "SELECT count(*) FROM revoked_tokens";
     let mut admin = harness.admin().await;

@@ -6,7 +6,7 @@ use rcrt_breadcrumb::{
 };
 use uuid::Uuid;
 
-use super::{Cast, id_of, private};
+use super::{Participants, id_of, private};
 use crate::harness::{Agent, Harness, next, note};
 
 /// The records of the next events, up to this one.
@@ -22,18 +22,18 @@ async fn heard_until(events: &mut EventStream, last: Uuid) -> Vec<Uuid> {
 }
 
 pub async fn events_of_private_records_are_not_delivered(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let mut live = Vec::new();
-    for agent in [&cast.author, &cast.colleague, &cast.curator, &cast.runner] {
+    for agent in [&agents.author, &agents.colleague, &agents.curator, &agents.runner] {
         live.push(agent.events(Some(EventNumber(0))).await.unwrap());
     }
-    let hidden = cast.author.create(private("Hidden"), None).await.unwrap().id;
-    cast.author.update(hidden, 1, BreadcrumbChanges::default()).await.unwrap();
-    let was_open = cast.author.create(note("Closed soon"), None).await.unwrap().id;
+    let hidden = agents.author.create(private("Hidden"), None).await.unwrap().id;
+    agents.author.update(hidden, 1, BreadcrumbChanges::default()).await.unwrap();
+    let was_open = agents.author.create(note("Closed soon"), None).await.unwrap().id;
     let closing = BreadcrumbChanges { visibility: Some(Visibility::Private), ..BreadcrumbChanges::default() };
-    cast.author.update(was_open, 1, closing).await.unwrap();
-    cast.author.delete(hidden, None).await.unwrap();
-    let open = cast.author.create(note("Open"), None).await.unwrap().id;
+    agents.author.update(was_open, 1, closing).await.unwrap();
+    agents.author.delete(hidden, None).await.unwrap();
+    let open = agents.author.create(note("Open"), None).await.unwrap().id;
     let all = [hidden, hidden, was_open, was_open, hidden, open];
     for (who, events) in live.iter_mut().enumerate() {
         let heard = heard_until(events, open).await;
@@ -45,34 +45,34 @@ pub async fn events_of_private_records_are_not_delivered(harness: &impl Harness)
         }
     }
     // A subscriber that resumes later gets events by its present rights.
-    let mut resumed = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
+    let mut resumed = agents.colleague.events(Some(EventNumber(0))).await.unwrap();
     assert_eq!(heard_until(&mut resumed, open).await, [open]);
-    let mut resumed = cast.author.events(Some(EventNumber(0))).await.unwrap();
+    let mut resumed = agents.author.events(Some(EventNumber(0))).await.unwrap();
     assert_eq!(heard_until(&mut resumed, open).await, all);
 }
 
 pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let stranger = id_of(&cast.stranger);
-    let whole_tenant = harness.agent_with(cast.stranger.identity.owner_id, &[Role::Subscriber]).await;
+    let agents = Participants::of(harness).await;
+    let stranger = id_of(&agents.stranger);
+    let whole_tenant = harness.agent_with(agents.stranger.identity.owner_id, &[Role::Subscriber]).await;
     for (grantee, change) in [
-        (&cast.colleague, (false, id_of(&cast.colleague))),
-        (&cast.stranger, (false, stranger)),
-        (&whole_tenant, (true, cast.stranger.identity.owner_id)),
+        (&agents.colleague, (false, id_of(&agents.colleague))),
+        (&agents.stranger, (false, stranger)),
+        (&whole_tenant, (true, agents.stranger.identity.owner_id)),
     ] {
         let of = |id| match change {
             (false, agent) => AclChange::agent(id, agent, [Action::Subscribe]),
             (true, tenant) => AclChange::tenant(id, tenant, [Action::Subscribe]),
         };
-        let before = cast.author.create(private("Followed"), None).await.unwrap().id;
-        let other = cast.author.create(private("Other"), None).await.unwrap().id;
-        cast.author.grant(&of(before)).await.unwrap();
+        let before = agents.author.create(private("Followed"), None).await.unwrap().id;
+        let other = agents.author.create(private("Other"), None).await.unwrap().id;
+        agents.author.grant(&of(before)).await.unwrap();
         let start = grantee.latest_event().await.unwrap();
         let mut live = grantee.events(Some(start)).await.unwrap();
         let own = async |title: &str| grantee_note(harness, grantee, title).await;
         let first = own("first").await;
-        cast.author.update(before, 1, BreadcrumbChanges::default()).await.unwrap();
-        cast.author.update(other, 1, BreadcrumbChanges::default()).await.unwrap();
+        agents.author.update(before, 1, BreadcrumbChanges::default()).await.unwrap();
+        agents.author.update(other, 1, BreadcrumbChanges::default()).await.unwrap();
         let second = own("second").await;
         let mut numbers = Vec::new();
         // It can start with what was written just before.
@@ -85,7 +85,7 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
             let event = next(&mut live).await;
             assert_eq!(event.breadcrumb_id, expected);
             if expected == before {
-                assert_eq!((event.owner_id, event.version), (cast.author.identity.owner_id, 2));
+                assert_eq!((event.owner_id, event.version), (agents.author.identity.owner_id, 2));
                 assert_eq!(event.context["text"], "Followed walrus");
             }
             numbers.push(event.number);
@@ -97,15 +97,15 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
         let mut resumed = grantee.events(Some(numbers[1])).await.unwrap();
         assert_eq!(heard_until(&mut resumed, second).await, [second]);
 
-        cast.author.revoke(&of(before)).await.unwrap();
-        cast.author.update(before, 2, BreadcrumbChanges::default()).await.unwrap();
+        agents.author.revoke(&of(before)).await.unwrap();
+        agents.author.update(before, 2, BreadcrumbChanges::default()).await.unwrap();
         let third = own("third").await;
         assert_eq!(heard_until(&mut live, third).await, [third]);
         let mut resumed = grantee.events(Some(numbers[0])).await.unwrap();
         assert_eq!(heard_until(&mut resumed, third).await, [second, third]);
         // After a new grant, all events are received up to the deletion.
-        cast.author.grant(&of(before)).await.unwrap();
-        cast.author.delete(before, None).await.unwrap();
+        agents.author.grant(&of(before)).await.unwrap();
+        agents.author.delete(before, None).await.unwrap();
         let fourth = own("fourth").await;
         let heard = heard_until(&mut live, fourth).await;
         assert_eq!(heard, [before, fourth]);
@@ -119,42 +119,42 @@ async fn grantee_note(harness: &impl Harness, agent: &Agent, title: &str) -> Uui
 }
 
 pub async fn a_runner_gets_no_events_of_other_tenants(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let abroad = cast.stranger.identity.owner_id;
+    let agents = Participants::of(harness).await;
+    let abroad = agents.stranger.identity.owner_id;
     let runner = harness.agent_with(abroad, &[Role::Runner]).await;
-    let id = cast.author.create(note("Lure"), None).await.unwrap().id;
+    let id = agents.author.create(note("Lure"), None).await.unwrap().id;
     let tool = NewBreadcrumb { schema_name: Some("tool.code.v1".into()), ..note("Tool") };
-    let tool = cast.author.create(tool, None).await.unwrap().id;
+    let tool = agents.author.create(tool, None).await.unwrap().id;
     for id in [id, tool] {
-        cast.author.grant(&AclChange::tenant(id, abroad, Action::ALL)).await.unwrap();
+        agents.author.grant(&AclChange::tenant(id, abroad, Action::ALL)).await.unwrap();
     }
     let mut of_runner = runner.events(Some(EventNumber(0))).await.unwrap();
-    let mut of_stranger = cast.stranger.events(Some(EventNumber(0))).await.unwrap();
+    let mut of_stranger = agents.stranger.events(Some(EventNumber(0))).await.unwrap();
     for id in [id, tool] {
-        cast.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
+        agents.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
     }
-    let own = cast.stranger.create(note("Own"), None).await.unwrap().id;
+    let own = agents.stranger.create(note("Own"), None).await.unwrap().id;
     assert_eq!(heard_until(&mut of_runner, own).await, [own]);
     assert_eq!(heard_until(&mut of_stranger, own).await, [id, own]);
     assert_eq!(runner.list(&BreadcrumbQuery::tagged("note")).await.unwrap().len(), 1);
 }
 
 pub async fn events_of_a_secret_record_have_no_context(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let mut live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
+    let agents = Participants::of(harness).await;
+    let mut live = agents.curator.events(Some(EventNumber(0))).await.unwrap();
     let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note("Secret") };
-    let id = cast.author.create(secret, None).await.unwrap().id;
-    cast.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
-    let hidden_later = cast.author.create(note("Plain"), None).await.unwrap().id;
+    let id = agents.author.create(secret, None).await.unwrap().id;
+    agents.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
+    let hidden_later = agents.author.create(note("Plain"), None).await.unwrap().id;
     let hiding = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
-    cast.author.update(hidden_later, 1, hiding).await.unwrap();
-    cast.author.delete(id, None).await.unwrap();
-    let end = cast.author.create(note("End"), None).await.unwrap().id;
+    agents.author.update(hidden_later, 1, hiding).await.unwrap();
+    agents.author.delete(id, None).await.unwrap();
+    let end = agents.author.create(note("End"), None).await.unwrap().id;
     for is_live in [true, false] {
         if !is_live {
             // After the first subscriber has all events: events that still wait for an older
             // transaction are sent as they were written.
-            live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
+            live = agents.curator.events(Some(EventNumber(0))).await.unwrap();
         }
         for (n, (expected, is_secret)) in
             [(id, true), (id, true), (hidden_later, false), (hidden_later, true), (id, true), (end, false)]

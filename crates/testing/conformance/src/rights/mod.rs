@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::harness::{Agent, Harness, assert_forbidden, assert_not_found, note, noted, object};
 
 /// The kinds of agents that can have access to a record.
-struct Cast {
+struct Participants {
     author: Agent,
     colleague: Agent,
     curator: Agent,
@@ -26,7 +26,7 @@ struct Cast {
     stranger: Agent,
 }
 
-impl Cast {
+impl Participants {
     async fn of(harness: &impl Harness) -> Self {
         let (tenant, elsewhere) = (harness.tenant().await, harness.tenant().await);
         let common = [Role::Emitter, Role::Subscriber];
@@ -92,125 +92,126 @@ async fn listed(agent: &Agent, id: Uuid) -> bool {
 }
 
 pub async fn a_private_record_is_for_its_creator_curators_and_runners(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
+    let agents = Participants::of(harness).await;
+    let id = agents.author.create(private("Diary"), None).await.unwrap().id;
     let mut version = 1;
     for (who, agent, expected) in [
-        ("author", &cast.author, vec!["view", "full", "list", "update"]),
-        ("colleague", &cast.colleague, vec![]),
-        ("curator", &cast.curator, vec!["view", "full", "list", "update"]),
-        ("runner", &cast.runner, vec!["view", "full", "list", "update"]),
-        ("stranger", &cast.stranger, vec![]),
+        ("author", &agents.author, vec!["view", "full", "list", "update"]),
+        ("colleague", &agents.colleague, vec![]),
+        ("curator", &agents.curator, vec!["view", "full", "list", "update"]),
+        ("runner", &agents.runner, vec!["view", "full", "list", "update"]),
+        ("stranger", &agents.stranger, vec![]),
     ] {
         let (may, now) = tried(agent, id, version).await;
         assert_eq!(may, expected, "{who}");
         version = now;
     }
-    for agent in [&cast.colleague, &cast.stranger] {
+    for agent in [&agents.colleague, &agents.stranger] {
         assert_not_found(agent.delete(id, None).await);
         let search = Search { include_context: true, ..Search::of("walrus") };
         assert!(agent.search(&search).await.unwrap().items.is_empty());
     }
-    cast.author.delete(id, None).await.unwrap();
-    assert_not_found(cast.curator.get(id).await);
+    agents.author.delete(id, None).await.unwrap();
+    assert_not_found(agents.curator.get(id).await);
 }
 
 /// The store sets the curator's tag on a tool, only for versions that a curator writes.
 pub async fn only_the_store_sets_the_curators_tag(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let tool = |tags: &[&str]| {
         let context = object(json!({"name": "echo", "code": {"language": "javascript", "source": ""}}));
         let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
         NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), context, tags, ..note("a tool") }
     };
-    let is_curators = async |id: Uuid| cast.curator.get(id).await.unwrap().tags.contains(&CURATORS_TOOL_TAG.to_owned());
-    let forged = cast.author.create(tool(&["kept", CURATORS_TOOL_TAG]), None).await.unwrap().id;
-    assert_eq!(cast.curator.get(forged).await.unwrap().tags, ["kept"]);
+    let is_curators =
+        async |id: Uuid| agents.curator.get(id).await.unwrap().tags.contains(&CURATORS_TOOL_TAG.to_owned());
+    let forged = agents.author.create(tool(&["kept", CURATORS_TOOL_TAG]), None).await.unwrap().id;
+    assert_eq!(agents.curator.get(forged).await.unwrap().tags, ["kept"]);
     let change = |tags: Option<&[&str]>| BreadcrumbChanges {
         tags: tags.map(|tags| tags.iter().map(|tag| (*tag).to_owned()).collect()),
         title: Some(Uuid::new_v4().to_string()),
         ..BreadcrumbChanges::default()
     };
     for (version, (by, tags, expected)) in (1..).zip([
-        (&cast.colleague, Some(&["kept", CURATORS_TOOL_TAG][..]), false),
-        (&cast.curator, None, true),
-        (&cast.colleague, None, false),
-        (&cast.curator, Some(&["kept"][..]), true),
+        (&agents.colleague, Some(&["kept", CURATORS_TOOL_TAG][..]), false),
+        (&agents.curator, None, true),
+        (&agents.colleague, None, false),
+        (&agents.curator, Some(&["kept"][..]), true),
     ]) {
         by.update(forged, version, change(tags)).await.unwrap();
         assert_eq!(is_curators(forged).await, expected, "version {}", version + 1);
     }
-    let curators = cast.curator.create(tool(&[]), None).await.unwrap().id;
+    let curators = agents.curator.create(tool(&[]), None).await.unwrap().id;
     assert!(is_curators(curators).await);
     // A record that a runner writes on behalf of an agent belongs to that agent.
     let record = tool(&[CURATORS_TOOL_TAG]);
-    let in_name_of_a_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
+    let in_name_of_a_curator = agents.runner.acting_for(id_of(&agents.curator)).unwrap();
     let written = in_name_of_a_curator.create(record, None).await.unwrap().id;
     assert!(!is_curators(written).await);
     // With another schema it is an ordinary tag, until the record becomes a tool.
-    let noted = cast.author.create(noted("a note", json!({}), &[CURATORS_TOOL_TAG]), None).await.unwrap().id;
+    let noted = agents.author.create(noted("a note", json!({}), &[CURATORS_TOOL_TAG]), None).await.unwrap().id;
     let becomes =
         BreadcrumbChanges { schema_name: Some(schema_names::TOOL_CODE.into()), ..BreadcrumbChanges::default() };
-    cast.author.update(noted, 1, becomes).await.unwrap();
+    agents.author.update(noted, 1, becomes).await.unwrap();
     assert!(!is_curators(noted).await);
     // The history has the schema of each version, so the note's tag does not count for a tool.
     let schemas: Vec<_> =
-        cast.author.history(noted).await.unwrap().into_iter().map(|version| version.schema_name).collect();
+        agents.author.history(noted).await.unwrap().into_iter().map(|version| version.schema_name).collect();
     assert_eq!(schemas, [Some(schema_names::TOOL_CODE.to_owned()), Some("note.v1".to_owned())]);
 }
 
 pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let request = NewBreadcrumb { visibility: Visibility::Private, ..crate::harness::request() };
-    let id = cast.author.create(request, None).await.unwrap().id;
-    assert_not_found(cast.colleague.call(id).await);
-    assert_not_found(cast.colleague.cancel(id).await);
-    assert_eq!(cast.author.call(id).await.unwrap().request, id);
-    let claimed = cast.runner.claim(&crate::harness::claim_of(10)).await.unwrap();
+    let id = agents.author.create(request, None).await.unwrap().id;
+    assert_not_found(agents.colleague.call(id).await);
+    assert_not_found(agents.colleague.cancel(id).await);
+    assert_eq!(agents.author.call(id).await.unwrap().request, id);
+    let claimed = agents.runner.claim(&crate::harness::claim_of(10)).await.unwrap();
     assert_eq!(claimed.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [id]);
 }
 
 pub async fn every_tenant_can_view_a_public_record(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let open = NewBreadcrumb { visibility: Visibility::Public, ..noted("Open", json!({"text": "hi"}), &["kept"]) };
     let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..open.clone() };
-    let id = cast.author.create(open, None).await.unwrap().id;
-    assert_eq!(cast.stranger.view(id).await.unwrap().context["text"], "hi");
-    assert_eq!(tried(&cast.stranger, id, 1).await.0, ["view"]);
-    assert_not_found(cast.stranger.delete(id, None).await);
-    let secret = cast.author.create(secret, None).await.unwrap().id;
-    assert_eq!(tried(&cast.stranger, secret, 1).await.0, Vec::<&str>::new());
+    let id = agents.author.create(open, None).await.unwrap().id;
+    assert_eq!(agents.stranger.view(id).await.unwrap().context["text"], "hi");
+    assert_eq!(tried(&agents.stranger, id, 1).await.0, ["view"]);
+    assert_not_found(agents.stranger.delete(id, None).await);
+    let secret = agents.author.create(secret, None).await.unwrap().id;
+    assert_eq!(tried(&agents.stranger, secret, 1).await.0, Vec::<&str>::new());
 }
 
 pub async fn only_the_creator_or_a_curator_changes_visibility(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let id = cast.author.create(note("Team"), None).await.unwrap().id;
+    let agents = Participants::of(harness).await;
+    let id = agents.author.create(note("Team"), None).await.unwrap().id;
     let closing = BreadcrumbChanges { visibility: Some(Visibility::Private), ..BreadcrumbChanges::default() };
-    assert_forbidden(cast.colleague.update(id, 1, closing.clone()).await);
+    assert_forbidden(agents.colleague.update(id, 1, closing.clone()).await);
     let exposing = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
-    assert_forbidden(cast.colleague.update(id, 1, exposing).await);
-    assert_forbidden(cast.colleague.grant(&AclChange::agent(id, id_of(&cast.colleague), Action::ALL)).await);
-    assert_forbidden(cast.runner.grant(&AclChange::agent(id, id_of(&cast.runner), Action::ALL)).await);
-    cast.author.update(id, 1, closing).await.unwrap();
-    assert_not_found(cast.colleague.get(id).await);
+    assert_forbidden(agents.colleague.update(id, 1, exposing).await);
+    assert_forbidden(agents.colleague.grant(&AclChange::agent(id, id_of(&agents.colleague), Action::ALL)).await);
+    assert_forbidden(agents.runner.grant(&AclChange::agent(id, id_of(&agents.runner), Action::ALL)).await);
+    agents.author.update(id, 1, closing).await.unwrap();
+    assert_not_found(agents.colleague.get(id).await);
     let opening = BreadcrumbChanges { visibility: Some(Visibility::Team), ..BreadcrumbChanges::default() };
-    cast.curator.update(id, 2, opening).await.unwrap();
-    assert_eq!(cast.colleague.get(id).await.unwrap().version, 3);
+    agents.curator.update(id, 2, opening).await.unwrap();
+    assert_eq!(agents.colleague.get(id).await.unwrap().version, 3);
 }
 
 pub async fn a_secret_record_is_read_only_by_id(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let secret = NewBreadcrumb {
         sensitivity: Sensitivity::Secret,
         ..noted("Vault", json!({"word": "xylophone", "n": 1}), &["kept"])
     };
-    let id = cast.author.create(secret, None).await.unwrap().id;
-    let plain = cast.author.create(noted("Plain", json!({"word": "zither"}), &["kept"]), None).await.unwrap().id;
-    assert_eq!(cast.colleague.get(id).await.unwrap().context["word"], "xylophone");
-    assert_eq!(cast.colleague.view(id).await.unwrap().context["word"], "xylophone");
+    let id = agents.author.create(secret, None).await.unwrap().id;
+    let plain = agents.author.create(noted("Plain", json!({"word": "zither"}), &["kept"]), None).await.unwrap().id;
+    assert_eq!(agents.colleague.get(id).await.unwrap().context["word"], "xylophone");
+    assert_eq!(agents.colleague.view(id).await.unwrap().context["word"], "xylophone");
     let found = |q: &str| {
         let search = Search { include_context: true, ..Search::of(q) };
-        let agent = cast.curator.clone();
+        let agent = agents.curator.clone();
         async move { agent.search(&search).await.unwrap().items }
     };
     assert!(found("xylophone").await.is_empty());
@@ -219,61 +220,61 @@ pub async fn a_secret_record_is_read_only_by_id(harness: &impl Harness) {
     assert_eq!(by_title[0].context.as_ref().unwrap().len(), 0);
     assert_eq!(found("zither").await[0].id, plain);
     let hiding = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
-    cast.author.update(plain, 1, hiding).await.unwrap();
+    agents.author.update(plain, 1, hiding).await.unwrap();
     assert!(found("zither").await.is_empty(), "the change removed its search words");
-    let listed = cast.runner.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
+    let listed = agents.runner.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
     assert!(listed.iter().all(|item| item.redacted && item.context.as_ref().is_some_and(serde_json::Map::is_empty)));
     let bare = BreadcrumbQuery { include_context: false, ..BreadcrumbQuery::tagged("kept") };
-    assert!(cast.runner.list(&bare).await.unwrap().iter().all(|item| !item.redacted && item.context.is_none()));
+    assert!(agents.runner.list(&bare).await.unwrap().iter().all(|item| !item.redacted && item.context.is_none()));
     let showing = BreadcrumbChanges { sensitivity: Some(Sensitivity::Low), ..BreadcrumbChanges::default() };
-    cast.author.update(plain, 2, showing).await.unwrap();
+    agents.author.update(plain, 2, showing).await.unwrap();
     assert_eq!(found("zither").await[0].id, plain);
 }
 
 pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
-    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
-    match cast.author.acting_for(id_of(&cast.colleague)) {
+    let agents = Participants::of(harness).await;
+    let id = agents.author.create(private("Diary"), None).await.unwrap().id;
+    match agents.author.acting_for(id_of(&agents.colleague)) {
         Err(error) => assert_forbidden(Err::<(), _>(error)),
         // Over HTTP this is refused at the first request.
         Ok(acting) => assert_forbidden(acting.get(id).await),
     }
-    let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
+    let for_colleague = agents.runner.acting_for(id_of(&agents.colleague)).unwrap();
     assert_not_found(for_colleague.get(id).await);
     assert!(for_colleague.list(&BreadcrumbQuery::tagged("kept")).await.unwrap().is_empty());
-    let for_author = cast.runner.acting_for(id_of(&cast.author)).unwrap();
+    let for_author = agents.runner.acting_for(id_of(&agents.author)).unwrap();
     assert_eq!(for_author.get(id).await.unwrap().id, id);
-    let for_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
+    let for_curator = agents.runner.acting_for(id_of(&agents.curator)).unwrap();
     assert_eq!(for_curator.get(id).await.unwrap().id, id);
     // What it writes belongs to the runner, except private records and requests, which belong to
     // the agent.
     let kept = for_author.create(private("Kept"), None).await.unwrap().id;
-    assert_eq!(cast.author.get(kept).await.unwrap().created_by, Some(id_of(&cast.author)));
+    assert_eq!(agents.author.get(kept).await.unwrap().created_by, Some(id_of(&agents.author)));
     let asked = for_author.create(crate::harness::request(), None).await.unwrap().id;
-    assert_eq!(cast.author.get(asked).await.unwrap().created_by, Some(id_of(&cast.author)));
+    assert_eq!(agents.author.get(asked).await.unwrap().created_by, Some(id_of(&agents.author)));
     let written = for_author.create(note("Written"), None).await.unwrap().id;
-    assert_eq!(cast.author.get(written).await.unwrap().created_by, Some(id_of(&cast.runner)));
+    assert_eq!(agents.author.get(written).await.unwrap().created_by, Some(id_of(&agents.runner)));
 }
 
 pub async fn records_of_a_private_request_belong_to_its_author(harness: &impl Harness) {
-    let cast = Cast::of(harness).await;
+    let agents = Participants::of(harness).await;
     let request = || NewBreadcrumb { visibility: Visibility::Private, ..crate::harness::request() };
     // Completed by a runner on behalf of the calling agent.
-    let asked = cast.author.create(request(), None).await.unwrap().id;
-    let claim = cast.runner.claim(&crate::harness::claim_of(1)).await.unwrap().remove(0);
-    cast.runner.start(claim.lease, 1).await.unwrap();
+    let asked = agents.author.create(request(), None).await.unwrap().id;
+    let claim = agents.runner.claim(&crate::harness::claim_of(1)).await.unwrap().remove(0);
+    agents.runner.start(claim.lease, 1).await.unwrap();
     let answer = NewBreadcrumb {
         visibility: Visibility::Private,
         ..crate::harness::answer_to(&claim, json!({"word": "quiet"}))
     };
-    let for_author = cast.runner.acting_for(id_of(&cast.author)).unwrap();
+    let for_author = agents.runner.acting_for(id_of(&agents.author)).unwrap();
     let response = for_author.complete(claim.lease, answer).await.unwrap();
-    assert_eq!(cast.author.call(asked).await.unwrap().response, Some(response));
-    assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
-    assert_not_found(cast.colleague.get(response).await);
+    assert_eq!(agents.author.call(asked).await.unwrap().response, Some(response));
+    assert_eq!(agents.author.get(response).await.unwrap().visibility, Visibility::Private);
+    assert_not_found(agents.colleague.get(response).await);
     // Completed by the store.
-    let asked = cast.author.create(request(), None).await.unwrap().id;
-    let response = cast.author.cancel(asked).await.unwrap().response.unwrap();
-    assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
-    assert_not_found(cast.colleague.get(response).await);
+    let asked = agents.author.create(request(), None).await.unwrap().id;
+    let response = agents.author.cancel(asked).await.unwrap().response.unwrap();
+    assert_eq!(agents.author.get(response).await.unwrap().visibility, Visibility::Private);
+    assert_not_found(agents.colleague.get(response).await);
 }

@@ -53,7 +53,7 @@ async fn an_empty_database_has_no_tables() {
 #[tokio::test]
 async fn a_killed_test_process_leaves_nothing_behind() {
     if let Some(note) = std::env::var_os("VICTIMS_NOTE") {
-        return be_the_victim(PathBuf::from(note)).await;
+        return leave_a_database(PathBuf::from(note)).await;
     }
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("where");
@@ -79,7 +79,7 @@ async fn a_killed_test_process_leaves_nothing_behind() {
     }
 }
 
-async fn be_the_victim(note: PathBuf) {
+async fn leave_a_database(note: PathBuf) {
     TestDatabase::new().await;
     let data_dir = TestDatabase::server().await.socket_dir().parent().unwrap().to_owned();
     let draft = note.with_extension("draft");

@@ -86,7 +86,7 @@ fn read(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<(Str
     let (part, format, encoding) = match kind::of(&sample, &tool_path.path) {
         Kind::Text(encoding) => {
             let mut decoder = Decoder::new(BufReader::with_capacity(64 * 1024, file), encoding);
-            let part = input.range.read(&mut decoder).map_err(|problem| told(&tool_path, bytes, problem))?;
+            let part = input.range.read(&mut decoder).map_err(|problem| read_failure(&tool_path, bytes, problem))?;
             (part, "text/plain", Some(encoding))
         }
         Kind::Document => {
@@ -94,7 +94,7 @@ fn read(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<(Str
                 failed(format!("{} cannot be read as a Word document: {error}", shown(&tool_path.text)))
             })?;
             let mut decoder = Decoder::new(Cursor::new(text.into_bytes()), Encoding::Utf8 { mark: 0 });
-            let part = input.range.read(&mut decoder).map_err(|problem| told(&tool_path, bytes, problem))?;
+            let part = input.range.read(&mut decoder).map_err(|problem| read_failure(&tool_path, bytes, problem))?;
             (part, docx::TYPE, None)
         }
         Kind::Binary(kind) => return Err(binary(&tool_path, bytes, kind)),
@@ -124,7 +124,7 @@ fn facts(tool_path: &ToolPath, bytes: u64, format: &str, encoding: Option<Encodi
     facts
 }
 
-fn told(tool_path: &ToolPath, bytes: u64, problem: Problem) -> ToolFailure {
+fn read_failure(tool_path: &ToolPath, bytes: u64, problem: Problem) -> ToolFailure {
     match problem {
         Problem::Io(error) => of_io(&tool_path.text, "cannot be read", &error),
         Problem::Binary => binary(tool_path, bytes, "application/octet-stream"),

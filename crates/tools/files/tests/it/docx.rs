@@ -3,8 +3,8 @@
 use rcrt_test_tenant::golden;
 use serde_json::json;
 
-use crate::desk::Desk;
-use crate::word::{archive, document, item, paragraph, part, relations, root_relations, styled, table};
+use crate::fixture::Fixture;
+use crate::word_documents::{archive, document, item, paragraph, part, relations, root_relations, styled, table};
 
 /// A letter from Word's German edition: the English names of the styles are only in `styles.xml`.
 fn letter() -> Vec<u8> {
@@ -42,7 +42,7 @@ fn letter() -> Vec<u8> {
         item("0", 0, "no item"),
         styled("Meine", "Prices"),
         styled("Kreis", "A style that is based on itself"),
-        table(&[&["Part", "Price | EUR"], &["Desk", "100"], &["", ""], &["Chair"]]),
+        table(&[&["Part", "Price | EUR"], &["Fixture", "100"], &["", ""], &["Chair"]]),
         format!("<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val=\"2\"/></w:tcPr>{}</w:tc></w:tr><w:tr><w:tc>{}{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", paragraph("wide"), paragraph("two"), paragraph("lines"), table(&[&["in", "ner"], &["ta", "ble"]])),
         r#"<w:p><w:r><w:drawing><wp:docPr xmlns:wp="x" id="1" name="Picture" descr="A desk"/></w:drawing></w:r></w:p>"#.into(),
         format!(r#"<w:p><w:r><mc:AlternateContent xmlns:mc="m"><mc:Choice><w:txbxContent>{}</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>{}</w:txbxContent></mc:Fallback></mc:AlternateContent><w:t>around the box</w:t></w:r></w:p>"#, paragraph("in a box"), paragraph("in a box")),
@@ -70,26 +70,26 @@ fn letter() -> Vec<u8> {
 
 #[tokio::test]
 async fn document_is_converted_to_markdown() {
-    let desk = Desk::new().await;
-    desk.put("letter.docx", letter());
-    let (output, metadata) = desk.call("read_file", json!({ "path": "letter.docx" })).await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.put("letter.docx", letter());
+    let (output, metadata) = fixture.call("read_file", json!({ "path": "letter.docx" })).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "letter.md", output.as_str().unwrap());
     assert_eq!(metadata["file"]["type"], "application/vnd.openxmlformats-officedocument.wordprocessingml.document");
-    let part = desk.read(json!({ "path": "letter.docx", "start_line": 1, "max_lines": 1 })).await.unwrap();
+    let part = fixture.read(json!({ "path": "letter.docx", "start_line": 1, "max_lines": 1 })).await.unwrap();
     assert_eq!(part, "# Offer & terms\n[line 1; the file goes on: start_line 2]");
 }
 
 #[tokio::test]
 async fn minimal_document_is_read() {
-    let desk = Desk::new().await;
-    desk.put("a.docx", document(&format!("{}{}", styled("Heading2", "Title"), paragraph("text"))));
-    assert_eq!(desk.read_all("a.docx").await.unwrap(), "## Title\n\ntext\n");
-    desk.put("empty.docx", document(""));
-    assert_eq!(desk.read_all("empty.docx").await.unwrap(), "");
+    let fixture = Fixture::new().await;
+    fixture.put("a.docx", document(&format!("{}{}", styled("Heading2", "Title"), paragraph("text"))));
+    assert_eq!(fixture.read_all("a.docx").await.unwrap(), "## Title\n\ntext\n");
+    fixture.put("empty.docx", document(""));
+    assert_eq!(fixture.read_all("empty.docx").await.unwrap(), "");
     // Another prefix for the same namespace.
     let other = part("document", &format!("<w:body>{}</w:body>", paragraph("text"))).replace("w:", "ns0:");
     let parts = [("_rels/.rels", root_relations()), ("word/document.xml", other)];
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
-    desk.put("b.docx", archive(&parts));
-    assert_eq!(desk.read_all("b.docx").await.unwrap(), "text\n");
+    fixture.put("b.docx", archive(&parts));
+    assert_eq!(fixture.read_all("b.docx").await.unwrap(), "text\n");
 }

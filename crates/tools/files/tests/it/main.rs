@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::format_collect)]
 
 mod append;
-mod desk;
 mod docx;
+mod fixture;
 mod hostile;
 mod read;
-mod word;
+mod word_documents;
 mod write;

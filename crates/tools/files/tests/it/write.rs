@@ -5,73 +5,73 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use rcrt_breadcrumb::ErrorCode::{ExecutionFailed, InvalidArguments, ResourceExhausted};
 use serde_json::json;
 
-use crate::desk::{Desk, refused};
+use crate::fixture::{Fixture, refused};
 
 #[tokio::test]
 async fn file_is_created_with_its_folders_and_replaced_whole() {
-    let desk = Desk::new().await;
-    let made = desk.write("a/b/c.txt", "first text\n").await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.write("a/b/c.txt", "first text\n").await.unwrap();
     assert_eq!(made, json!({ "path": "a/b/c.txt", "bytes": 11, "created": true }));
-    let again = desk.write("a/b/c.txt", "é").await.unwrap();
+    let again = fixture.write("a/b/c.txt", "é").await.unwrap();
     assert_eq!(again, json!({ "path": "a/b/c.txt", "bytes": 2, "created": false }));
-    assert_eq!(desk.text("a/b/c.txt"), "é");
-    assert_eq!(desk.write("empty", "").await.unwrap()["bytes"], 0);
-    assert_eq!(desk.names(), ["a", "empty"]);
+    assert_eq!(fixture.text("a/b/c.txt"), "é");
+    assert_eq!(fixture.write("empty", "").await.unwrap()["bytes"], 0);
+    assert_eq!(fixture.names(), ["a", "empty"]);
 }
 
 #[tokio::test]
 async fn nearly_full_disk_is_not_written_to() {
-    let desk = Desk::on_a_disk(u64::MAX).await;
-    desk.put("log.txt", "old");
-    let failure = refused(desk.write("new.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
+    let fixture = Fixture::on_a_disk(u64::MAX).await;
+    fixture.put("log.txt", "old");
+    let failure = refused(fixture.write("new.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
     assert_eq!((failure.is_retryable, failure.details.unwrap()["limit"].clone()), (true, json!("free_disk_bytes")));
-    refused(desk.append("log.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
-    assert_eq!(desk.names(), ["log.txt"]);
-    assert_eq!(desk.read_all("log.txt").await.unwrap(), "old");
-    Desk::on_a_disk(1).await.write("new.txt", "x").await.unwrap();
+    refused(fixture.append("log.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
+    assert_eq!(fixture.names(), ["log.txt"]);
+    assert_eq!(fixture.read_all("log.txt").await.unwrap(), "old");
+    Fixture::on_a_disk(1).await.write("new.txt", "x").await.unwrap();
 }
 
 #[tokio::test]
 async fn file_mode_is_preserved() {
-    let desk = Desk::new().await;
-    let path = desk.put("run.sh", "old");
+    let fixture = Fixture::new().await;
+    let path = fixture.put("run.sh", "old");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
-    desk.write("run.sh", "new").await.unwrap();
+    fixture.write("run.sh", "new").await.unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
-    refused(desk.write("run.sh", "newer").await, ExecutionFailed, "write-protected");
-    assert_eq!(desk.text("run.sh"), "new");
+    refused(fixture.write("run.sh", "newer").await, ExecutionFailed, "write-protected");
+    assert_eq!(fixture.text("run.sh"), "new");
 }
 
 #[tokio::test]
 async fn paths_that_are_not_files_are_refused() {
-    let desk = Desk::new().await;
-    desk.put("folder/x", "");
-    refused(desk.write("folder", "x").await, ExecutionFailed, "folder is a folder");
+    let fixture = Fixture::new().await;
+    fixture.put("folder/x", "");
+    refused(fixture.write("folder", "x").await, ExecutionFailed, "folder is a folder");
     for path in ["folder/", ".", "..", "folder/..", "folder/."] {
-        refused(desk.write(path, "x").await, InvalidArguments, "names a folder");
+        refused(fixture.write(path, "x").await, InvalidArguments, "names a folder");
     }
-    refused(desk.write("folder/x/y", "x").await, ExecutionFailed, "is a file, not a folder");
-    refused(desk.write(&format!("{}.txt", "x".repeat(300)), "x").await, InvalidArguments, "255");
-    assert_eq!(desk.names(), ["folder"]);
+    refused(fixture.write("folder/x/y", "x").await, ExecutionFailed, "is a file, not a folder");
+    refused(fixture.write(&format!("{}.txt", "x".repeat(300)), "x").await, InvalidArguments, "255");
+    assert_eq!(fixture.names(), ["folder"]);
 }
 
 #[tokio::test]
 async fn other_hard_link_keeps_its_text() {
-    let desk = Desk::new().await;
-    let inside = desk.at("mine.txt");
-    std::fs::hard_link(desk.outer().join("secret.txt"), &inside).unwrap();
-    desk.write("mine.txt", "mine").await.unwrap();
-    assert_eq!(std::fs::read_to_string(desk.outer().join("secret.txt")).unwrap(), "the secret");
-    assert_eq!(desk.text("mine.txt"), "mine");
+    let fixture = Fixture::new().await;
+    let inside = fixture.at("mine.txt");
+    std::fs::hard_link(fixture.outer().join("secret.txt"), &inside).unwrap();
+    fixture.write("mine.txt", "mine").await.unwrap();
+    assert_eq!(std::fs::read_to_string(fixture.outer().join("secret.txt")).unwrap(), "the secret");
+    assert_eq!(fixture.text("mine.txt"), "mine");
     assert_eq!(std::fs::metadata(inside).unwrap().nlink(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_reader_sees_the_old_or_the_new_text() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let (old, new) = ("a".repeat(2_000_000), "b".repeat(2_000_000));
-    let path = desk.put("big.txt", &old);
+    let path = fixture.put("big.txt", &old);
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
@@ -90,8 +90,8 @@ async fn concurrent_reader_sees_the_old_or_the_new_text() {
         tokio::task::block_in_place(|| {
             handle.block_on(async {
                 for _ in 0..5 {
-                    desk.write("big.txt", &new).await.unwrap();
-                    desk.write("big.txt", &old).await.unwrap();
+                    fixture.write("big.txt", &new).await.unwrap();
+                    fixture.write("big.txt", &old).await.unwrap();
                 }
             });
         });
@@ -102,8 +102,8 @@ async fn concurrent_reader_sees_the_old_or_the_new_text() {
 
 #[tokio::test]
 async fn text_cannot_have_the_name_of_a_binary_file() {
-    let desk = Desk::new().await;
-    desk.put("kept.txt", "kept");
+    let fixture = Fixture::new().await;
+    fixture.put("kept.txt", "kept");
     for (path, kind) in [
         ("report.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
         ("deep/REPORT.DOCX", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
@@ -113,37 +113,37 @@ async fn text_cannot_have_the_name_of_a_binary_file() {
         ("a.png", "image/png"),
         ("a.zip", "application/zip"),
     ] {
-        let failure = refused(desk.write(path, "plain text").await, ExecutionFailed, kind);
+        let failure = refused(fixture.write(path, "plain text").await, ExecutionFailed, kind);
         assert!(failure.message.contains("write_file writes text"), "{}", failure.message);
         assert_eq!(failure.details.unwrap()["type"], kind);
-        refused(desk.append(path, "plain text").await, ExecutionFailed, kind);
+        refused(fixture.append(path, "plain text").await, ExecutionFailed, kind);
     }
-    assert_eq!(desk.names(), ["kept.txt"]);
+    assert_eq!(fixture.names(), ["kept.txt"]);
     for path in ["a.md", "docx", "a.docx.txt", "a.svg", "a.ts", "notes.zip.md"] {
-        desk.write(path, "plain text").await.unwrap();
+        fixture.write(path, "plain text").await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn binary_files_are_not_overwritten() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     for (path, details) in
         [("p.png", json!({ "type": "image/png" })), ("named.txt", json!({ "type": "image/png", "bytes": png.len() }))]
     {
-        desk.put(path, png);
-        for ended in [desk.write(path, "text").await, desk.append(path, "text").await] {
+        fixture.put(path, png);
+        for ended in [fixture.write(path, "text").await, fixture.append(path, "text").await] {
             let failure = refused(ended, ExecutionFailed, "image/png");
             assert_eq!(failure.details.as_ref(), Some(&details));
         }
-        assert_eq!(std::fs::read(desk.at(path)).unwrap(), png);
+        assert_eq!(std::fs::read(fixture.at(path)).unwrap(), png);
     }
     // A link with a text name is judged by its target.
-    std::os::unix::fs::symlink("new.docx", desk.at("link.txt")).unwrap();
-    desk.put("new.docx", "");
-    refused(desk.write("link.txt", "text").await, ExecutionFailed, "wordprocessingml");
-    assert_eq!(desk.text("new.docx"), "");
+    std::os::unix::fs::symlink("new.docx", fixture.at("link.txt")).unwrap();
+    fixture.put("new.docx", "");
+    refused(fixture.write("link.txt", "text").await, ExecutionFailed, "wordprocessingml");
+    assert_eq!(fixture.text("new.docx"), "");
     // Text in an old encoding is text.
-    desk.put("old.txt", b"Stra\xdfe und Stra\xdfen in K\xf6ln");
-    desk.write("old.txt", "Stra\u{df}e").await.unwrap();
+    fixture.put("old.txt", b"Stra\xdfe und Stra\xdfen in K\xf6ln");
+    fixture.write("old.txt", "Stra\u{df}e").await.unwrap();
 }

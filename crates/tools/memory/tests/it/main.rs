@@ -4,8 +4,8 @@
 // Tests say values in place and build texts by hand.
 #![allow(clippy::large_futures, clippy::format_push_string, clippy::similar_names)]
 
-mod desk;
 mod entries;
+mod fixture;
 mod guides;
 mod large_results;
 mod listing;

@@ -4,54 +4,56 @@ use rcrt_breadcrumb::ErrorCode;
 use rcrt_test_tenant::golden;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, refused, steady};
+use crate::fixture::{Fixture, refused, steady};
 use crate::large_results::{handbook, people};
 
 #[tokio::test]
 async fn words_of_a_text_are_found_with_position_and_section() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let text = handbook();
-    let key = desk.keep("web_fetch", text.clone().into()).await;
+    let key = fixture.keep("web_fetch", text.clone().into()).await;
     let input = json!({"key": key, "query": "\"section 4.2\" \"paragraph 17\"", "limit": 3});
-    let found = desk.call("result_search", input).await.unwrap();
+    let found = fixture.call("result_search", input).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_text.json", &steady(&found));
     assert_eq!(found["matches"][0]["section"], "Section 4.2");
     // A slice can start at this position.
     for place in found["matches"].as_array().unwrap() {
         let shown = place["text"].as_str().unwrap();
         let slice = json!({"key": key, "start": place["start"], "length": shown.chars().count()});
-        let slice = desk.call("result_slice", slice).await.unwrap();
+        let slice = fixture.call("result_slice", slice).await.unwrap();
         assert!(slice.as_str().unwrap().starts_with(shown), "{slice} {shown}");
     }
-    let none = desk.call("result_search", json!({"key": key, "query": "nowhere"})).await.unwrap();
+    let none = fixture.call("result_search", json!({"key": key, "query": "nowhere"})).await.unwrap();
     assert_eq!((&none["found"], &none["matches"]), (&json!(0), &json!([])));
     // In one chunk.
     let chunk = json!({"key": format!("{key}-chunk1"), "query": "\"section 6.1\""});
-    assert_eq!(desk.call("result_search", chunk).await.unwrap()["found"], 0);
-    let all = desk.call("result_search", json!({"key": key, "query": "paragraph"})).await.unwrap();
+    assert_eq!(fixture.call("result_search", chunk).await.unwrap()["found"], 0);
+    let all = fixture.call("result_search", json!({"key": key, "query": "paragraph"})).await.unwrap();
     assert_eq!(all["found"], 6 * 4 * 60);
 }
 
 #[tokio::test]
 async fn values_of_a_document_are_found_with_their_path() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let document = people(600);
-    let key = desk.keep("registry.query", document.clone()).await;
-    let found = desk.call("result_search", json!({"key": key, "query": "\"person 477\""})).await.unwrap();
+    let key = fixture.keep("registry.query", document.clone()).await;
+    let found = fixture.call("result_search", json!({"key": key, "query": "\"person 477\""})).await.unwrap();
     assert_eq!(found["found"], 1);
     assert_eq!(found["matches"][0]["path"], "$.people[477].name");
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_document.json", &steady(&found));
     // The path refers to the whole document.
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": found["matches"][0]["path"]})).await.unwrap();
+    let asked =
+        fixture.call("result_jsonpath", json!({"key": key, "path": found["matches"][0]["path"]})).await.unwrap();
     assert_eq!(asked["matches"][0]["value"], "Person 477");
 }
 
 #[tokio::test]
 async fn chunked_document_is_queried_as_a_whole() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let document = people(600);
-    let key = desk.keep("registry.query", document.clone()).await;
-    let ask = async |path: &str| desk.call("result_jsonpath", json!({"key": key, "path": path, "limit": 1000})).await;
+    let key = fixture.keep("registry.query", document.clone()).await;
+    let ask =
+        async |path: &str| fixture.call("result_jsonpath", json!({"key": key, "path": path, "limit": 1000})).await;
     for path in [
         "$.total",
         "$.people[0].name",
@@ -77,53 +79,55 @@ async fn chunked_document_is_queried_as_a_whole() {
         assert_eq!(path.query(&document).exactly_one().unwrap(), &place["value"]);
     }
     // Matches above the limit are counted.
-    let first = desk.call("result_jsonpath", json!({"key": key, "path": "$.people[*].id", "limit": 2})).await.unwrap();
+    let first =
+        fixture.call("result_jsonpath", json!({"key": key, "path": "$.people[*].id", "limit": 2})).await.unwrap();
     assert_eq!(first["found"], 600);
     assert_eq!(first["note"], "598 more matches are left out; write a narrower path");
     // A chunk is a document by itself.
     let chunk = json!({"key": format!("{key}-chunk2"), "path": "$.people[0].id"});
-    assert!(desk.call("result_jsonpath", chunk).await.unwrap()["matches"][0]["value"].as_u64().unwrap() > 0);
+    assert!(fixture.call("result_jsonpath", chunk).await.unwrap()["matches"][0]["value"].as_u64().unwrap() > 0);
 }
 
 /// A large query result is stored as a large result too, and can be queried again.
 #[tokio::test]
 async fn large_query_result_is_stored_too() {
-    let desk = Desk::new().await;
-    let key = desk.keep("registry.query", people(900)).await;
-    let call = desk.prepared("result_jsonpath", json!({"key": key, "path": "$.people[*]", "limit": 1000}));
-    let (output, metadata) = desk.execute(call).await.unwrap();
+    let fixture = Fixture::new().await;
+    let key = fixture.keep("registry.query", people(900)).await;
+    let call = fixture.prepared("result_jsonpath", json!({"key": key, "path": "$.people[*]", "limit": 1000}));
+    let (output, metadata) = fixture.execute(call).await.unwrap();
     assert!(output.as_str().unwrap().starts_with("The result of result_jsonpath has"));
     let inner = metadata["large_result"]["key"].as_str().unwrap();
-    let asked = desk.call("result_jsonpath", json!({"key": inner, "path": "$.matches[899].value.id"})).await.unwrap();
+    let asked =
+        fixture.call("result_jsonpath", json!({"key": inner, "path": "$.matches[899].value.id"})).await.unwrap();
     assert_eq!(asked["matches"][0]["value"], 899);
 }
 
 /// Chunks, index, positions and paths equal those of the same document as a JSON value.
 #[tokio::test]
 async fn json_as_text_is_split_and_queried_as_a_document() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for document in [people(600), people(600)["people"].clone()] {
         let text = format!("{document:#}\n");
-        let handed_over = desk.hand_over("execute_python_script", text.clone().into()).await;
+        let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
         let told = &handed_over.metadata["large_result"];
         assert_eq!(told["characters"], text.chars().count());
         let table = handed_over.output.as_str().unwrap();
         assert!(table.contains(&format!("has {} characters", text.chars().count())), "{table}");
         assert!(table.contains("result_jsonpath"), "{table}");
         let key = told["key"].as_str().unwrap();
-        let same = desk.keep("execute_python_script", document).await;
+        let same = fixture.keep("execute_python_script", document).await;
         for part in ["chunk1", "chunk2", "index"] {
             let get = async |key: &str| {
                 let input = json!({"key": format!("{key}-{part}")});
-                steady(&desk.call("get_from_working_memory", input).await.unwrap())
+                steady(&fixture.call("get_from_working_memory", input).await.unwrap())
             };
             assert_eq!(get(key).await, get(&same).await);
         }
         let input = json!({"key": key, "query": "\"person 477\""});
-        let found = desk.call("result_search", input).await.unwrap();
+        let found = fixture.call("result_search", input).await.unwrap();
         let path = found["matches"][0]["path"].as_str().unwrap();
         assert!(path.ends_with("[477].name"), "{found}");
-        let asked = desk.call("result_jsonpath", json!({"key": key, "path": path})).await.unwrap();
+        let asked = fixture.call("result_jsonpath", json!({"key": key, "path": path})).await.unwrap();
         assert_eq!(asked["matches"][0]["value"], "Person 477");
     }
 }
@@ -131,25 +135,25 @@ async fn json_as_text_is_split_and_queried_as_a_document() {
 /// JSON below a header, as web_fetch returns it.
 #[tokio::test]
 async fn json_of_a_page_is_split_and_queried_as_a_document() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let head = "URL: https://example.com/p\nFinal URL: https://example.com/p\nStatus: 200 OK\nContent-Type: application/json\nLength: 90000 characters";
     let text = format!("{head}\n\n--- Content ---\n{:#}", people(400));
-    let key = desk.keep("web_fetch", text.clone().into()).await;
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.content.people[399].id"})).await.unwrap();
+    let key = fixture.keep("web_fetch", text.clone().into()).await;
+    let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.content.people[399].id"})).await.unwrap();
     assert_eq!(asked["matches"][0]["value"], 399);
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.header"})).await.unwrap();
+    let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.header"})).await.unwrap();
     assert_eq!(asked["matches"][0]["value"], head);
-    let chunk = desk.call("get_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
+    let chunk = fixture.call("get_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     assert!(chunk["content"]["people"][0]["id"].is_u64(), "{chunk}");
     // Truncated JSON is not valid JSON.
-    let key = desk.keep("web_fetch", format!("{text}\n\n[content cut: 1 of 2 characters]").into()).await;
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.content"})).await;
+    let key = fixture.keep("web_fetch", format!("{text}\n\n[content cut: 1 of 2 characters]").into()).await;
+    let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.content"})).await;
     refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON");
 }
 
 #[tokio::test]
 async fn text_that_is_not_lossless_json_stays_text() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let rows = |row: &str| vec![row; 8_000].join(", ");
     for text in [
         handbook(),
@@ -163,30 +167,30 @@ async fn text_that_is_not_lossless_json_stays_text() {
         format!("\"{}\"", "a text in quotes ".repeat(5_000)),
         "[".repeat(80_000),
     ] {
-        let handed_over = desk.hand_over("execute_python_script", text.clone().into()).await;
+        let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
         let told = &handed_over.metadata["large_result"];
         let mut joined = String::new();
         for number in 1..=told["chunks"].as_u64().unwrap() {
             let input = json!({"key": format!("{}-chunk{number}", told["key"].as_str().unwrap())});
-            joined += desk.call("get_from_working_memory", input).await.unwrap().as_str().unwrap();
+            joined += fixture.call("get_from_working_memory", input).await.unwrap().as_str().unwrap();
         }
         assert!(joined == text, "{}", &text[..20]);
     }
-    let key = desk.keep("web_fetch", handbook().into()).await;
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.a"})).await;
+    let key = fixture.keep("web_fetch", handbook().into()).await;
+    let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.a"})).await;
     refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON; use result_search");
 }
 
 #[tokio::test]
 async fn matches_fit_the_limit_of_the_caller() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let long = json!({"k".repeat(3_000): "needle", "rest": "x".repeat(80_000)});
     for (document, query) in [(json!(handbook()), "paragraph"), (people(600), "person"), (long, "needle")] {
-        let key = desk.keep("registry.query", document).await;
+        let key = fixture.keep("registry.query", document).await;
         let ask = async |most: u64| {
-            let mut call = desk.prepared("result_search", json!({"key": key, "query": query, "limit": 50}));
+            let mut call = fixture.prepared("result_search", json!({"key": key, "query": query, "limit": 50}));
             call.request.max_result_chars = Some(most);
-            let (output, metadata) = desk.execute(call).await.unwrap();
+            let (output, metadata) = fixture.execute(call).await.unwrap();
             assert!(!metadata.contains_key("large_result"), "{metadata:?}");
             output
         };
@@ -212,12 +216,12 @@ async fn matches_fit_the_limit_of_the_caller() {
 
 #[tokio::test]
 async fn invalid_and_expensive_paths_are_refused() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let mut nest = json!("x".repeat(100_000));
     for depth in 0..100 {
         nest = json!({"n": nest, "d": depth});
     }
-    let key = desk.keep("query", nest).await;
+    let key = fixture.keep("query", nest).await;
     for (path, says) in [
         ("people", "path: is not a valid JSONPath (RFC 9535)"),
         ("$.people[?@.stars >]", "path: is not a valid JSONPath (RFC 9535)"),
@@ -226,10 +230,10 @@ async fn invalid_and_expensive_paths_are_refused() {
         ("$[?@[?@.a]]", "path: has a filter in a filter"),
         ("$[?search(@.a, @.b)]", "path: has a search whose pattern"),
     ] {
-        let asked = desk.call("result_jsonpath", json!({"key": key, "path": path})).await;
+        let asked = fixture.call("result_jsonpath", json!({"key": key, "path": path})).await;
         refused(asked, ErrorCode::InvalidArguments, says);
     }
     // A document of a hundred levels can still be queried.
-    let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$..d", "limit": 1000})).await.unwrap();
+    let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$..d", "limit": 1000})).await.unwrap();
     assert_eq!(asked["found"], 100);
 }

@@ -8,14 +8,14 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::desk::{Desk, key};
+use crate::fixture::{Fixture, key};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_saves_all_succeed_and_one_is_last() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for round in 0..5 {
         let key: EntryKey = key(&format!("race/{round}"));
-        let (memory, barrier) = (desk.memory(), Arc::new(Barrier::new(12)));
+        let (memory, barrier) = (fixture.memory(), Arc::new(Barrier::new(12)));
         let mut saves = JoinSet::new();
         for writer in 0..12 {
             let (memory, barrier, key) = (memory.clone(), barrier.clone(), key.clone());
@@ -32,7 +32,7 @@ async fn concurrent_saves_all_succeed_and_one_is_last() {
             saved.unwrap();
         }
         let query = BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::tagged(format!("memory:race/{round}")) };
-        let records = desk.tenant.breadcrumbs.list(&query).await.unwrap();
+        let records = fixture.tenant.breadcrumbs.list(&query).await.unwrap();
         assert_eq!(records.len(), 1, "one record remains");
         assert_eq!(records[0].schema_name.as_deref(), Some(MEMORY_ENTRY));
         // The stored value is the last one that its writer saved.
@@ -42,10 +42,10 @@ async fn concurrent_saves_all_succeed_and_one_is_last() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_saves_and_deletes_leave_at_most_one_entry() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for round in 0..40 {
         let key: EntryKey = key(&format!("race/{round}"));
-        let (memory, barrier) = (desk.memory(), Arc::new(Barrier::new(8)));
+        let (memory, barrier) = (fixture.memory(), Arc::new(Barrier::new(8)));
         let mut all = JoinSet::new();
         for number in 0..8 {
             let (memory, barrier, key) = (memory.clone(), barrier.clone(), key.clone());
@@ -62,6 +62,6 @@ async fn concurrent_saves_and_deletes_leave_at_most_one_entry() {
             done.unwrap().unwrap();
         }
         let query = BreadcrumbQuery::tagged(format!("memory:race/{round}"));
-        assert!(desk.tenant.breadcrumbs.list(&query).await.unwrap().len() <= 1);
+        assert!(fixture.tenant.breadcrumbs.list(&query).await.unwrap().len() <= 1);
     }
 }

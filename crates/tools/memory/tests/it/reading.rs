@@ -3,16 +3,16 @@
 use rcrt_breadcrumb::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, refused};
+use crate::fixture::{Fixture, refused};
 use crate::large_results::{handbook, people};
 
 #[tokio::test]
 async fn consecutive_slices_form_the_result() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let text = handbook().replace("has to", "hät to");
     let document = people(400);
     for (result, whole) in [(json!(text), text.clone()), (document.clone(), document.to_string())] {
-        let key = desk.keep("web_fetch", result).await;
+        let key = fixture.keep("web_fetch", result).await;
         for length in [Some(30_001), None] {
             let (mut start, mut read) = (0, String::new());
             loop {
@@ -20,7 +20,7 @@ async fn consecutive_slices_form_the_result() {
                 if let Some(length) = length {
                     input["length"] = json!(length);
                 }
-                let (output, metadata) = desk.execute(desk.prepared("result_slice", input)).await.unwrap();
+                let (output, metadata) = fixture.execute(fixture.prepared("result_slice", input)).await.unwrap();
                 let output = output.as_str().unwrap();
                 assert!(output.chars().count() <= 64_000 && !metadata.contains_key("large_result"));
                 let end = metadata["slice"]["end"].as_u64().unwrap();
@@ -41,13 +41,13 @@ async fn consecutive_slices_form_the_result() {
 
 #[tokio::test]
 async fn slice_can_start_anywhere_or_count_from_the_end() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     let text: String = (0..200_000_u32).map(|n| char::from_digit(n % 10, 10).unwrap()).collect();
-    let key = desk.keep("bash", text.clone().into()).await;
+    let key = fixture.keep("bash", text.clone().into()).await;
     let slice = async |input: Value| {
         let mut input = input;
         input["key"] = key.as_str().into();
-        desk.call("result_slice", input).await
+        fixture.call("result_slice", input).await
     };
     assert_eq!(slice(json!({"start": 199_995})).await.unwrap(), "56789");
     assert_eq!(slice(json!({"start": -3})).await.unwrap(), "789");
@@ -61,31 +61,31 @@ async fn slice_can_start_anywhere_or_count_from_the_end() {
     );
     // By the index, and one chunk.
     let by_index = json!({"key": format!("{key}-index"), "start": 199_995});
-    assert_eq!(desk.call("result_slice", by_index).await.unwrap(), "56789");
+    assert_eq!(fixture.call("result_slice", by_index).await.unwrap(), "56789");
     let chunk = json!({"key": format!("{key}-chunk2"), "start": 0, "length": 4});
     assert!(
-        desk.call("result_slice", chunk).await.unwrap().as_str().unwrap().starts_with("4567\n[") || !text.is_empty()
+        fixture.call("result_slice", chunk).await.unwrap().as_str().unwrap().starts_with("4567\n[") || !text.is_empty()
     );
 }
 
 #[tokio::test]
 async fn slice_fits_the_limit_of_the_caller() {
-    let desk = Desk::new().await;
-    let key = desk.keep("bash", "x".repeat(200_000).into()).await;
-    let mut call = desk.prepared("result_slice", json!({"key": key}));
+    let fixture = Fixture::new().await;
+    let key = fixture.keep("bash", "x".repeat(200_000).into()).await;
+    let mut call = fixture.prepared("result_slice", json!({"key": key}));
     call.request.max_result_chars = Some(1_000);
-    let (output, _) = desk.execute(call).await.unwrap();
+    let (output, _) = fixture.execute(call).await.unwrap();
     assert!((800..=1_000).contains(&output.as_str().unwrap().chars().count()));
-    let mut call = desk.prepared("result_slice", json!({"key": key, "length": 1_000_000}));
+    let mut call = fixture.prepared("result_slice", json!({"key": key, "length": 1_000_000}));
     call.request.max_result_chars = Some(1_000);
-    let (output, metadata) = desk.execute(call).await.unwrap();
+    let (output, metadata) = fixture.execute(call).await.unwrap();
     assert!((19_000..=20_000).contains(&output.as_str().unwrap().chars().count()));
     assert!(!metadata.contains_key("large_result"));
 }
 
 #[tokio::test]
 async fn missing_results_are_reported() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for tool in ["result_slice", "result_search", "result_jsonpath"] {
         let mut input = json!({"key": "tool-web_fetch-0123456789ab"});
         match tool {
@@ -94,26 +94,26 @@ async fn missing_results_are_reported() {
             _ => {}
         }
         refused(
-            desk.call(tool, input).await,
+            fixture.call(tool, input).await,
             ErrorCode::ExecutionFailed,
             "nothing is kept under \"tool-web_fetch-0123456789ab\"",
         );
     }
     // A chunk that was deleted.
-    let key = desk.keep("bash", "x".repeat(200_000).into()).await;
-    desk.call("delete_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
-    let slice = desk.call("result_slice", json!({"key": key, "start": 70_000})).await;
+    let key = fixture.keep("bash", "x".repeat(200_000).into()).await;
+    fixture.call("delete_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
+    let slice = fixture.call("result_slice", json!({"key": key, "start": 70_000})).await;
     refused(slice, ErrorCode::ExecutionFailed, "-chunk2 is no longer stored");
     // Reads that do not need the chunk still work.
-    assert!(desk.call("result_slice", json!({"key": key, "length": 10})).await.is_ok());
+    assert!(fixture.call("result_slice", json!({"key": key, "length": 10})).await.is_ok());
 }
 
 /// Any entry can be read in slices.
 #[tokio::test]
 async fn ordinary_entry_can_be_sliced() {
-    let desk = Desk::new().await;
-    desk.call("save_to_working_memory", json!({"key": "notes", "value": "abcdefgh"})).await.unwrap();
-    assert_eq!(desk.call("result_slice", json!({"key": "notes", "start": 2})).await.unwrap(), "cdefgh");
-    desk.call("save_to_working_memory", json!({"key": "notes", "value": ""})).await.unwrap();
-    assert_eq!(desk.call("result_slice", json!({"key": "notes"})).await.unwrap(), "");
+    let fixture = Fixture::new().await;
+    fixture.call("save_to_working_memory", json!({"key": "notes", "value": "abcdefgh"})).await.unwrap();
+    assert_eq!(fixture.call("result_slice", json!({"key": "notes", "start": 2})).await.unwrap(), "cdefgh");
+    fixture.call("save_to_working_memory", json!({"key": "notes", "value": ""})).await.unwrap();
+    assert_eq!(fixture.call("result_slice", json!({"key": "notes"})).await.unwrap(), "");
 }

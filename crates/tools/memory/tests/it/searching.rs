@@ -3,7 +3,7 @@
 use rcrt_breadcrumb::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, refused};
+use crate::fixture::{Fixture, refused};
 
 fn keys(found: &Value) -> Vec<&str> {
     found["matches"].as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect()
@@ -11,7 +11,7 @@ fn keys(found: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn words_are_found_in_keys_categories_and_values_best_first() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for (key, value, category) in [
         ("one", json!("The database migration failed with an error."), "incident"),
         ("two", json!({"step": "migration", "done": false, "count": 4711}), "plan"),
@@ -20,9 +20,9 @@ async fn words_are_found_in_keys_categories_and_values_best_first() {
         ("other/place", json!("migration"), "plan"),
     ] {
         let input = json!({"key": key, "value": value, "category": category});
-        desk.call("save_to_working_memory", input).await.unwrap();
+        fixture.call("save_to_working_memory", input).await.unwrap();
     }
-    let search = async |input: Value| desk.call("search_working_memory", input).await.unwrap();
+    let search = async |input: Value| fixture.call("search_working_memory", input).await.unwrap();
     let found = search(json!({"query": "DATABASE migration"})).await;
     assert_eq!(keys(&found)[0], "session/s1/one");
     assert_eq!(found["matches"][0]["terms"], 2);
@@ -39,14 +39,18 @@ async fn words_are_found_in_keys_categories_and_values_best_first() {
     let found = search(json!({"query": "needle"})).await;
     assert_eq!(keys(&found), ["session/s1/four"]);
     assert!(found["matches"][0]["text"][0].as_str().unwrap().contains("needle"));
-    refused(desk.call("search_working_memory", json!({"query": "\"\""})).await, ErrorCode::InvalidArguments, "query");
+    refused(
+        fixture.call("search_working_memory", json!({"query": "\"\""})).await,
+        ErrorCode::InvalidArguments,
+        "query",
+    );
 }
 
 #[tokio::test]
 async fn chunks_of_large_results_are_not_found() {
-    let desk = Desk::new().await;
-    let key = desk.keep("web_fetch", json!("needle and hay. ".repeat(10_000))).await;
-    let found = desk.call("search_working_memory", json!({"query": "needle"})).await.unwrap();
+    let fixture = Fixture::new().await;
+    let key = fixture.keep("web_fetch", json!("needle and hay. ".repeat(10_000))).await;
+    let found = fixture.call("search_working_memory", json!({"query": "needle"})).await.unwrap();
     let keys = keys(&found);
     assert_eq!(keys, [format!("{key}-index")], "the index shows how each chunk starts");
 }

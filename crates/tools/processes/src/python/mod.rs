@@ -59,7 +59,7 @@ pub struct ExecutePythonScript {
 
 impl ExecutePythonScript {
     pub async fn new(program_runner: ProgramRunner, environments: PathBuf, bounds: DiskBounds) -> Self {
-        let interpreter = match program_runner.waits_for() {
+        let interpreter = match program_runner.missing_requirements() {
             // Without a jail it cannot be tried.
             Some(reason) => Err(reason),
             None => Interpreter::find(&program_runner.jail).await,
@@ -74,7 +74,7 @@ impl NativeTool for ExecutePythonScript {
         NAME
     }
 
-    fn waits_for(&self) -> Vec<String> {
+    fn missing_requirements(&self) -> Vec<String> {
         self.interpreter.as_ref().err().cloned().into_iter().collect()
     }
 

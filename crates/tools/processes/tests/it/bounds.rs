@@ -23,7 +23,7 @@ async fn both() -> [Cell; 2] {
     [Cell::open().await, Cell::without_groups().await]
 }
 
-async fn goes_on(cell: &Cell) {
+async fn still_works(cell: &Cell) {
     let finished = cell.run(&cell.shell("echo well")).await;
     assert_eq!((finished.how, finished.stdout.text().as_str()), (ExitReason::Exited(0), "well\n"));
 }
@@ -58,7 +58,7 @@ pub async fn processes_are_counted(cell: &Cell) {
     let bomb = bounded(cell.shell(":(){ :|:& };: ; sleep 600"), |bounds| bounds.time = Duration::from_secs(2));
     let finished = cell.run(&bomb).await;
     assert!(matches!(finished.how, ExitReason::OutOfTime | ExitReason::Exited(_)), "{:?}", finished.how);
-    goes_on(cell).await;
+    still_works(cell).await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ pub async fn memory_is_counted(cell: &Cell) {
         let finished = cell.run(&little(cell.script(script))).await;
         assert_eq!(finished.how, ExitReason::OutOfMemory, "{script} {}", finished.stderr.text());
     }
-    goes_on(cell).await;
+    still_works(cell).await;
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn flood_on_either_stream_is_stopped() {
         assert!(stdout.text().len() + stderr.text().len() < 8_000, "{flood}");
         assert!(stdout.omitted() + stderr.omitted() > 2 * MIB, "{flood}");
     }
-    goes_on(&cell).await;
+    still_works(&cell).await;
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn files_and_descriptors_are_bounded() {
     assert_eq!(fs::metadata(cell.work().join("big")).unwrap().len(), MIB, "{}", finished.stderr.text());
     let script = "held = []\ntry:\n    while True: held.append(open('/dev/null'))\nexcept OSError as e: print(errno.errorcode[e.errno], len(held) < 600)";
     assert_eq!(cell.run(&cell.script(script)).await.stdout.text(), "EMFILE True\n");
-    goes_on(&cell).await;
+    still_works(&cell).await;
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl Servers {
     }
 }
 
-pub async fn nobody_hears_anything(cell: &Cell) {
+pub async fn no_server_is_reached(cell: &Cell) {
     let servers = Servers::start(cell);
     let finished = cell.run(&cell.script(&servers.script())).await;
     let told = finished.stdout.text();
@@ -86,7 +86,7 @@ pub async fn nobody_hears_anything(cell: &Cell) {
 #[tokio::test]
 async fn without_a_grant_no_server_is_reachable() {
     needs_the_jail!();
-    nobody_hears_anything(&Cell::open().await).await;
+    no_server_is_reached(&Cell::open().await).await;
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ async fn the_tools_wait_and_run_nothing() {
         [("bash", json!({"command": "touch x"})), ("execute_python_script", json!({"script": "open('x', 'w')"}))]
     {
         let definition = rcrt_test_tenant::seeded(tool);
-        let waits = executor.waits_for(&definition);
+        let waits = executor.missing_requirements(&definition);
         assert_eq!(waits.len(), 1, "{waits:?}");
         assert!(waits[0].starts_with("programs run in a jail alone, which this machine does not give: "), "{waits:?}");
         assert!(waits[0].contains("namespace"), "{waits:?}");

@@ -83,7 +83,7 @@ impl ScheduleCache {
                 }
                 // If the time was computed from another cron expression, the check computes it
                 // again.
-                None if schedule.is_reckoned(settings) => (schedule.state.next_fire, None),
+                None if schedule.is_next_fire_current(settings) => (schedule.state.next_fire, None),
                 None => (Some(now), None),
             },
         };

@@ -28,7 +28,7 @@ fn key_may_be_forgotten() -> TimeDelta {
 }
 
 /// The result of checking a schedule.
-pub(super) enum Looked {
+pub(super) enum ScheduleCheck {
     Gone,
     /// The schedule at this version, with the time of the next check.
     At {
@@ -41,20 +41,20 @@ pub(super) enum Looked {
 
 impl Scheduler {
     /// Does the next steps of a schedule. `may_take_over`: also finish another scheduler's fire.
-    pub(super) async fn look(&self, id: Uuid, may_take_over: bool) -> Looked {
-        match self.try_look(id, may_take_over).await {
+    pub(super) async fn check(&self, id: Uuid, may_take_over: bool) -> ScheduleCheck {
+        match self.try_check(id, may_take_over).await {
             Ok(looked) => looked,
-            Err(StoreError::NotFound { .. }) => Looked::Gone,
-            Err(error) => Looked::Failed(error),
+            Err(StoreError::NotFound { .. }) => ScheduleCheck::Gone,
+            Err(error) => ScheduleCheck::Failed(error),
         }
     }
 
-    async fn try_look(&self, id: Uuid, may_take_over: bool) -> Result<Looked, StoreError> {
+    async fn try_check(&self, id: Uuid, may_take_over: bool) -> Result<ScheduleCheck, StoreError> {
         let mut entry = Entry::from(self.store.get(id).await?);
         let mut begun_here = None;
         for _ in 0..TRIES {
             let now = self.clock.now();
-            let at = |entry: Entry, wake| Ok(Looked::At { entry: Box::new(entry), wake });
+            let at = |entry: Entry, wake| Ok(ScheduleCheck::At { entry: Box::new(entry), wake });
             let Ok(schedule) = &entry.schedule else { return at(entry, None) };
             match step(schedule, now, &self.settings) {
                 Step::Rest => return at(entry, None),
@@ -79,7 +79,7 @@ impl Scheduler {
                 Step::Finish(_) => return at(entry, Some(now + self.settings.help_after)),
             }
         }
-        Ok(Looked::At { entry: Box::new(entry), wake: Some(self.clock.now() + self.settings.retry_after) })
+        Ok(ScheduleCheck::At { entry: Box::new(entry), wake: Some(self.clock.now() + self.settings.retry_after) })
     }
 
     /// Writes the fire's record, then marks the fire as done.

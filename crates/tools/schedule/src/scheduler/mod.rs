@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{Clock, Settings, records};
 use cache::ScheduleCache;
-use firing::Looked;
+use firing::ScheduleCheck;
 
 /// Concurrent fires.
 const WIDTH: usize = 8;
@@ -88,7 +88,7 @@ impl Scheduler {
                 },
                 () = self.clock.sleep_until(wake) => {
                     // Before the list, which may take long in the store.
-                    self.look_at_due(cache).await;
+                    self.check_due(cache).await;
                     if self.clock.now() >= look_again {
                         look_again = self.refresh(cache).await;
                     }
@@ -123,22 +123,22 @@ impl Scheduler {
         Ok(())
     }
 
-    async fn look_at_due(&self, cache: &mut ScheduleCache) {
+    async fn check_due(&self, cache: &mut ScheduleCache) {
         let now = self.clock.now();
         let due: Vec<(Uuid, bool)> =
             cache.due(now).into_iter().map(|id| (id, cache.may_take_over(id, now, &self.settings))).collect();
         let mut looks = stream::iter(due)
-            .map(async |(id, may_take_over)| (id, self.look(id, may_take_over).await))
+            .map(async |(id, may_take_over)| (id, self.check(id, may_take_over).await))
             .buffer_unordered(WIDTH);
         while let Some((id, looked)) = looks.next().await {
             self.note(cache, id, looked, self.clock.now());
         }
     }
 
-    fn note(&self, cache: &mut ScheduleCache, id: Uuid, looked: Looked, now: DateTime<Utc>) {
+    fn note(&self, cache: &mut ScheduleCache, id: Uuid, looked: ScheduleCheck, now: DateTime<Utc>) {
         match looked {
-            Looked::Gone => cache.forget(id),
-            Looked::At { entry, wake } => {
+            ScheduleCheck::Gone => cache.forget(id),
+            ScheduleCheck::At { entry, wake } => {
                 cache.insert(id, entry.version, &entry.schedule, now, &self.settings);
                 if entry.is_active() || entry.schedule.is_err() {
                     cache.wake_at(id, wake);
@@ -146,7 +146,7 @@ impl Scheduler {
                     cache.forget(id);
                 }
             }
-            Looked::Failed(error) => {
+            ScheduleCheck::Failed(error) => {
                 tracing::warn!(schedule = %id, %error, "a schedule cannot be attended to now");
                 cache.wake_at(id, Some(now + self.settings.retry_after));
             }

@@ -42,7 +42,7 @@ impl NativeTool for CancelScheduledTask {
             let Some(entry) = entries.iter().find(|entry| entry.is_active()) else {
                 let ended = last.or_else(|| entries.into_iter().next_back()?.schedule.ok());
                 return match ended {
-                    Some(schedule) => Ok(self.told(&schedule)),
+                    Some(schedule) => Ok(self.output(&schedule)),
                     None => Err(unknown(store, &name).await),
                 };
             };
@@ -79,7 +79,7 @@ impl CancelScheduledTask {
         Ok(schedule)
     }
 
-    fn told(&self, schedule: &Schedule) -> Value {
+    fn output(&self, schedule: &Schedule) -> Value {
         let zone = schedule.recurrence(&self.settings).map_or(self.settings.timezone, |recurrence| recurrence.zone);
         let told = |moment: DateTime<Utc>| in_zone(moment, zone);
         let mut output = json!({

@@ -49,14 +49,14 @@ impl NativeTool for ListScheduledTasks {
         }
         let now = self.clock.now();
         entries.sort_by_key(|entry| order(entry, now));
-        let tasks: Vec<Value> = entries.iter().map(|entry| self.tell(entry, now)).collect();
+        let tasks: Vec<Value> = entries.iter().map(|entry| self.describe(entry, now)).collect();
         let zone = self.settings.timezone;
         Ok(json!({"table": table(&tasks, now, zone), "now": current_time(now, zone), "tasks": tasks}))
     }
 }
 
 impl ListScheduledTasks {
-    fn tell(&self, entry: &Entry, now: DateTime<Utc>) -> Value {
+    fn describe(&self, entry: &Entry, now: DateTime<Utc>) -> Value {
         match &entry.schedule {
             Ok(schedule) => Value::Object(task(schedule, now, &self.settings)),
             // The record was written by hand.

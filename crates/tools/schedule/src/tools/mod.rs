@@ -52,7 +52,7 @@ fn with_nearest(mut failure: ToolFailure, nearest: &[String]) -> ToolFailure {
 }
 
 /// Converts a message of the form `field: problem` from a schedule.
-fn invalid_as_told(told: &str) -> ToolFailure {
+fn invalid_field(told: &str) -> ToolFailure {
     match told.split_once(": ") {
         Some((field, message)) => invalid(field, message),
         None => invalid("", told),

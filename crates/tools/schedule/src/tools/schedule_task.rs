@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::render::{current_time, distance, missed_policy, next_fires};
-use super::{TRIES, contended, failed, invalid, invalid_as_told, read_input, refused, with_nearest};
+use super::{TRIES, contended, failed, invalid, invalid_field, read_input, refused, with_nearest};
 use crate::fire::{self, in_zone};
 use crate::records::{self, Entry};
 use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
@@ -56,7 +56,7 @@ impl NativeTool for ScheduleTask {
         let store = &*call.breadcrumbs;
         let (schedule, recurrence) = self.wanted(read_input(call)?, call)?;
         if let Some(tool) = &schedule.tool {
-            refuse_what_fails(store, call.owner_id, tool, schedule.input.as_ref()).await?;
+            refuse_invalid_input(store, call.owner_id, tool, schedule.input.as_ref()).await?;
         }
         let (id, schedule) = self.enter(store, call, schedule).await?;
         let now = self.clock.now();
@@ -139,7 +139,7 @@ impl ScheduleTask {
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
             }
         }
-        let recurrence = schedule.recurrence(&self.settings).map_err(|why| invalid_as_told(&why))?;
+        let recurrence = schedule.recurrence(&self.settings).map_err(|why| invalid_field(&why))?;
         schedule.timezone = Some(recurrence.zone.name().to_owned());
         schedule.state.basis = Some(schedule.basis(&recurrence));
         schedule.state.next_fire = recurrence.next(self.clock.now());
@@ -215,7 +215,7 @@ fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure
 
 /// Refuses what would fail at each fire: a tool that is not offered, and an input that its schema
 /// refuses. Without a catalog nothing is known. The schema of a waiting tool is unknown too.
-async fn refuse_what_fails(
+async fn refuse_invalid_input(
     store: &dyn Records,
     owner_id: Uuid,
     tool: &str,
@@ -227,7 +227,7 @@ async fn refuse_what_fails(
         // the async runtime.
         let (registration, input) = (registration.clone(), input.cloned().unwrap_or_else(|| json!({})));
         return rcrt_compute::pool()
-            .run(owner_id, move || refuse_unfit(&registration, &input))
+            .run(owner_id, move || check_input(&registration, &input))
             .await
             .unwrap_or_else(|error| Err(ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string())));
     }
@@ -239,7 +239,7 @@ async fn refuse_what_fails(
     Err(with_nearest(invalid("tool", format!("there is no tool {tool:?}{hint}")), &nearest))
 }
 
-fn refuse_unfit(tool: &Registration, input: &Value) -> Result<(), ToolFailure> {
+fn check_input(tool: &Registration, input: &Value) -> Result<(), ToolFailure> {
     // An invalid schema is reported elsewhere: no runner offers such a tool.
     let Ok(schema) = Schema::compile(&tool.parameters) else { return Ok(()) };
     let violations = schema.check_as("input", input);

@@ -5,37 +5,39 @@ use rcrt_schedule::Status;
 use rcrt_test_tenant::golden;
 use serde_json::json;
 
-use crate::book::Book;
+use crate::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn list_shows_next_times_and_ended_tasks() {
-    let mut book = Book::at("2026-10-24T12:00:00Z").await;
-    book.settings.timezone = rcrt_schedule::zone("Europe/Berlin").unwrap();
-    book.schedule("nightly", "30 2 * * *", json!({})).await;
-    book.schedule("half-hourly", "*/30 * * * *", json!({"timezone": "America/New_York", "missed": "skip"})).await;
-    book.schedule("call", "45 30 9 1 * *", json!({"tool": "web_fetch", "input": {"url": "https://example.com"}})).await;
-    book.schedule("dropped", "0 0 1 1 *", json!({})).await;
-    book.schedule("done soon", "5 14 * * *", json!({"run_once": true})).await;
-    book.ask("cancel_scheduled_task", json!({"name": "dropped"})).await.unwrap();
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.clock.set("2026-10-24T12:05:10Z");
+    let mut fixture = Fixture::at("2026-10-24T12:00:00Z").await;
+    fixture.settings.timezone = rcrt_schedule::zone("Europe/Berlin").unwrap();
+    fixture.schedule("nightly", "30 2 * * *", json!({})).await;
+    fixture.schedule("half-hourly", "*/30 * * * *", json!({"timezone": "America/New_York", "missed": "skip"})).await;
+    fixture
+        .schedule("call", "45 30 9 1 * *", json!({"tool": "web_fetch", "input": {"url": "https://example.com"}}))
+        .await;
+    fixture.schedule("dropped", "0 0 1 1 *", json!({})).await;
+    fixture.schedule("done soon", "5 14 * * *", json!({"run_once": true})).await;
+    fixture.ask("cancel_scheduled_task", json!({"name": "dropped"})).await.unwrap();
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-10-24T12:05:10Z");
     watch.until(|schedule| schedule.status == Status::Done).await;
     running.stop().await;
 
-    let listed = book.ask("list_scheduled_tasks", json!({"include_ended": true})).await.unwrap();
+    let listed = fixture.ask("list_scheduled_tasks", json!({"include_ended": true})).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "listed.json", &serde_json::to_string_pretty(&listed).unwrap());
     golden(env!("CARGO_MANIFEST_DIR"), "listed.md", listed["table"].as_str().unwrap());
-    let active = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    let active = fixture.ask("list_scheduled_tasks", json!({})).await.unwrap();
     assert_eq!(active["tasks"].as_array().unwrap().len(), 3);
-    let one = book.ask("list_scheduled_tasks", json!({"name": "done soon"})).await.unwrap();
+    let one = fixture.ask("list_scheduled_tasks", json!({"name": "done soon"})).await.unwrap();
     assert_eq!((&one["tasks"][0]["status"], &one["tasks"][0]["fires"]), (&json!("done"), &json!(1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_list_shows_the_current_time() {
-    let mut book = Book::at("2026-07-01T12:00:00Z").await;
-    book.settings.timezone = rcrt_schedule::zone("Asia/Kathmandu").unwrap();
-    let listed = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    let mut fixture = Fixture::at("2026-07-01T12:00:00Z").await;
+    fixture.settings.timezone = rcrt_schedule::zone("Asia/Kathmandu").unwrap();
+    let listed = fixture.ask("list_scheduled_tasks", json!({})).await.unwrap();
     assert_eq!(
         listed,
         json!({
@@ -49,10 +51,10 @@ async fn empty_list_shows_the_current_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_text_cannot_break_the_table() {
-    let book = Book::at("2026-07-01T12:00:00Z").await;
+    let fixture = Fixture::at("2026-07-01T12:00:00Z").await;
     let more = json!({"description": format!("a | b \\ c\n\n| d |\n{}", "x".repeat(500))});
-    book.schedule("pipe|d", "0 9 * * *", more).await;
-    let listed = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    fixture.schedule("pipe|d", "0 9 * * *", more).await;
+    let listed = fixture.ask("list_scheduled_tasks", json!({})).await.unwrap();
     let lines: Vec<&str> = listed["table"].as_str().unwrap().lines().collect();
     assert_eq!(lines.len(), 5, "{lines:?}");
     assert!(
@@ -66,20 +68,20 @@ async fn task_text_cannot_break_the_table() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_twice_succeeds() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
-    book.schedule("reminder", "0 9 * * *", json!({})).await;
-    let cancelled = book.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap();
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    fixture.schedule("reminder", "0 9 * * *", json!({})).await;
+    let cancelled = fixture.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "cancelled.json", &serde_json::to_string_pretty(&cancelled).unwrap());
-    assert_eq!(book.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap(), cancelled);
-    assert!(book.record("reminder").await.ttl.is_some());
+    assert_eq!(fixture.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap(), cancelled);
+    assert!(fixture.record("reminder").await.ttl.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_name_suggests_similar_names() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
-    let cancel = async |name: &str| book.ask("cancel_scheduled_task", json!({"name": name})).await.unwrap_err();
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    let cancel = async |name: &str| fixture.ask("cancel_scheduled_task", json!({"name": name})).await.unwrap_err();
     assert_eq!(cancel("remind").await.message, "name: there is no scheduled task \"remind\", and no other");
-    book.schedule("reminder", "0 9 * * *", json!({})).await;
+    fixture.schedule("reminder", "0 9 * * *", json!({})).await;
     let failure = cancel("remindr").await;
     assert_eq!(failure.code, ErrorCode::InvalidArguments);
     assert_eq!(failure.message, "name: there is no scheduled task \"remindr\"; did you mean reminder?");
@@ -88,7 +90,7 @@ async fn unknown_name_suggests_similar_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outputs_match_the_seed_schemas() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let input = json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": "echo", "run_once": true});
     for (tool, input) in [
         ("schedule_task", input),
@@ -96,12 +98,12 @@ async fn outputs_match_the_seed_schemas() {
         ("cancel_scheduled_task", json!({"name": "n"})),
         ("list_scheduled_tasks", json!({"include_ended": true})),
     ] {
-        let output = book.ask(tool, input.clone()).await.unwrap();
+        let output = fixture.ask(tool, input.clone()).await.unwrap();
         let definition = rcrt_test_tenant::seeded(tool);
         for (schema, value) in [(&definition.input_schema, &input), (&definition.output_schema, &output)] {
             let wrong = rcrt_validate::Schema::compile(schema).unwrap().check(value);
             assert!(wrong.is_empty(), "{tool}: {wrong:?}");
         }
     }
-    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 1);
+    assert_eq!(fixture.records(schema_names::SCHEDULE).await.len(), 1);
 }

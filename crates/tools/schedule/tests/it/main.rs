@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod book;
 mod clock;
 mod crash;
 mod cron;
+mod fixture;
 mod list;
 mod recurrence;
 mod scheduler;

@@ -144,7 +144,7 @@ impl Text {
         self.second.iter().chain(&self.parts).map(|part| part.text.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    fn means(&self, shown: NaiveDateTime) -> bool {
+    fn matches(&self, shown: NaiveDateTime) -> bool {
         let [minute, hour, month_day, month, week_day] = &self.parts;
         let by_month = month_day.values.contains(&shown.day());
         let by_week = week_day.values.contains(&shown.weekday().num_days_from_sunday());
@@ -165,12 +165,12 @@ impl Text {
         while now < until {
             now += unit;
             let is_time = if self.parts[1].is_star {
-                self.means(shown(now))
+                self.matches(shown(now))
             } else {
                 let mut is_time = false;
                 while latest < shown(now) {
                     latest += unit;
-                    is_time |= self.means(latest);
+                    is_time |= self.matches(latest);
                 }
                 is_time
             };
@@ -185,7 +185,7 @@ impl Text {
 fn text(with_second: bool) -> impl Strategy<Value = Text> {
     let second = if with_second { part(0, 59).prop_map(Some).boxed() } else { Just(None).boxed() };
     // Hours at which clocks change are generated often.
-    let early = part(0, 4).prop_filter("a star means the whole day", |part| !part.is_star);
+    let early = part(0, 4).prop_filter("a star matches the whole day", |part| !part.is_star);
     let hour = prop_oneof![part(0, 23), early];
     let parts = (part(0, 59), hour, part(1, 31), part(1, 12), part(0, 6));
     (second, parts).prop_map(|(second, (minute, hour, month_day, month, week_day))| Text {
@@ -225,7 +225,7 @@ fn somewhere() -> impl Strategy<Value = (Tz, DateTime<Utc>)> {
     )
 }
 
-fn reckoned(text: &Text, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+fn computed(text: &Text, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     let recurrence = Recurrence { cron: text.cron().parse().unwrap(), zone };
     std::iter::successors(recurrence.next(after), |time| recurrence.next(*time))
         .take_while(|time| *time <= until)
@@ -233,7 +233,7 @@ fn reckoned(text: &Text, zone: Tz, after: DateTime<Utc>, until: DateTime<Utc>) -
 }
 
 /// Whether such a day exists at all.
-fn comes(text: &Text) -> bool {
+fn occurs(text: &Text) -> bool {
     text.cron().parse::<rcrt_schedule::Cron>().is_ok()
 }
 
@@ -241,20 +241,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn agrees_with_the_model_minute_by_minute(text in text(false).prop_filter("never comes", comes), (zone, after) in somewhere()) {
+    fn agrees_with_the_model_minute_by_minute(text in text(false).prop_filter("never occurs", occurs), (zone, after) in somewhere()) {
         let until = after + TimeDelta::days(4);
         let watched = text.watched(zone, after, until, TimeDelta::minutes(1));
-        prop_assert_eq!(reckoned(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
+        prop_assert_eq!(computed(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
     }
 
     #[test]
     fn past_times_equal_successive_next_times(
-        text in text(false).prop_filter("never comes", comes), (zone, after) in somewhere(), minutes in 0i64..20_000
+        text in text(false).prop_filter("never occurs", occurs), (zone, after) in somewhere(), minutes in 0i64..20_000
     ) {
         let recurrence = Recurrence { cron: text.cron().parse().unwrap(), zone };
         let first = recurrence.next(after).unwrap();
         let now = first + TimeDelta::minutes(minutes);
-        let came = reckoned(&text, zone, after, now);
+        let came = computed(&text, zone, after, now);
         let past = recurrence.past(first, now);
         prop_assert_eq!(Some(&past.latest), came.last());
         prop_assert_eq!(past.before, (came.len() as u64 - 1).min(rcrt_schedule::PastFires::COUNTED));
@@ -265,17 +265,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn agrees_with_the_model_second_by_second(text in text(true).prop_filter("never comes", comes), (zone, after) in somewhere()) {
+    fn agrees_with_the_model_second_by_second(text in text(true).prop_filter("never occurs", occurs), (zone, after) in somewhere()) {
         let until = after + TimeDelta::hours(30);
         let watched = text.watched(zone, after, until, TimeDelta::seconds(1));
-        prop_assert_eq!(reckoned(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
+        prop_assert_eq!(computed(&text, zone, after, until), watched, "{} in {}", text.cron(), zone);
     }
 
     #[test]
-    fn times_keep_the_least_distance(text in text(true).prop_filter("never comes", comes)) {
+    fn times_keep_the_least_distance(text in text(true).prop_filter("never occurs", occurs)) {
         let least = text.cron().parse::<rcrt_schedule::Cron>().unwrap().least_distance();
         let first = Recurrence { cron: text.cron().parse().unwrap(), zone: Tz::UTC }.next(moment("2026-01-01T00:00:00Z")).unwrap();
-        let times = reckoned(&text, Tz::UTC, first - TimeDelta::seconds(1), first + TimeDelta::hours(26));
+        let times = computed(&text, Tz::UTC, first - TimeDelta::seconds(1), first + TimeDelta::hours(26));
         for pair in times.windows(2) {
             prop_assert!(pair[1] - pair[0] >= TimeDelta::from_std(least).unwrap(), "{} {:?}", text.cron(), pair);
         }

@@ -9,20 +9,20 @@ use rcrt_test_tenant::golden;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::book::Book;
 use crate::clock::moment;
+use crate::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fire_writes_a_record_with_its_details() {
-    let book = Book::at("2026-03-27T12:00:00Z").await;
-    book.schedule("standup", "0 9 * * MON-FRI", json!({"timezone": "Europe/Berlin"})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.clock.set("2026-03-30T07:00:05Z");
+    let fixture = Fixture::at("2026-03-27T12:00:00Z").await;
+    fixture.schedule("standup", "0 9 * * MON-FRI", json!({"timezone": "Europe/Berlin"})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-03-30T07:00:05Z");
     watch.fired("2026-03-30T07:00:00Z").await;
     running.stop().await;
 
-    let record = book.records(schema_names::SCHEDULE_FIRED).await.remove(0);
-    let id = book.record("standup").await.id;
+    let record = fixture.records(schema_names::SCHEDULE_FIRED).await.remove(0);
+    let id = fixture.record("standup").await.id;
     assert_eq!(
         record.tags,
         [
@@ -39,53 +39,53 @@ async fn fire_writes_a_record_with_its_details() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fire_with_a_tool_is_a_request_under_the_creators_profiles() {
-    let book = Book::at("2026-03-27T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-27T12:00:00Z").await;
     let input = json!({
         "name": "rates", "cron": "0 */6 * * *", "description": "Keep the rates fresh.",
         "tool": "web_fetch", "input": {"url": "https://example.com/rates.json"}
     });
-    let mut call = book.call("schedule_task", input);
+    let mut call = fixture.call("schedule_task", input);
     call.profiles.add(Profile::Subagent);
     call.request.workspace = Some("workspace:finance".into());
     call.request.session = Some("s1".into());
-    book.run(call).await.unwrap();
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.clock.set("2026-03-27T18:00:00Z");
+    fixture.run(call).await.unwrap();
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-03-27T18:00:00Z");
     watch.fired("2026-03-27T18:00:00Z").await;
     running.stop().await;
 
-    let record = book.records(schema_names::TOOL_REQUEST).await.remove(0);
-    let id = book.record("rates").await.id;
+    let record = fixture.records(schema_names::TOOL_REQUEST).await.remove(0);
+    let id = fixture.record("rates").await.id;
     let shown = json!({"tags": record.tags, "context": record.context});
     let shown = serde_json::to_string_pretty(&shown).unwrap().replace(&id.to_string(), "<schedule>");
     golden(env!("CARGO_MANIFEST_DIR"), "request.json", &shown);
-    assert_eq!(book.store().call(record.id).await.unwrap().tool, "web_fetch");
-    assert!(book.fired().await.is_empty(), "a request instead of a record");
+    assert_eq!(fixture.store().call(record.id).await.unwrap().tool, "web_fetch");
+    assert!(fixture.fired().await.is_empty(), "a request instead of a record");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_schedulers_fire_each_time_once() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("often", "*/5 * * * *", json!({})).await;
-    book.schedule("call", "*/10 * * * *", json!({"tool": "echo"})).await;
-    let mut watch = book.watch().await;
-    let running: Vec<_> = (0..5).map(|_| book.scheduler()).collect();
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("often", "*/5 * * * *", json!({})).await;
+    fixture.schedule("call", "*/10 * * * *", json!({"tool": "echo"})).await;
+    let mut watch = fixture.watch().await;
+    let running: Vec<_> = (0..5).map(|_| fixture.scheduler()).collect();
     let mut expected = Vec::new();
     for step in 1..=24 {
-        book.clock.forward(TimeDelta::minutes(5));
+        fixture.clock.forward(TimeDelta::minutes(5));
         let at = moment("2026-03-01T00:00:00Z") + TimeDelta::minutes(5 * step);
         expected.push(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
         watch.until(|schedule| schedule.name == "often" && schedule.state.fires == step as u64).await;
         if step % 2 == 0 {
             let fires = step as u64 / 2;
-            book.watched_fires(&mut watch, "call", fires).await;
+            fixture.watched_fires(&mut watch, "call", fires).await;
         }
     }
     for one in running {
         one.stop().await;
     }
-    assert_eq!(book.fired().await, expected);
-    let requests = book.records(schema_names::TOOL_REQUEST).await;
+    assert_eq!(fixture.fired().await, expected);
+    let requests = fixture.records(schema_names::TOOL_REQUEST).await;
     let mut times: Vec<&Value> = requests.iter().map(|request| &request.context["schedule"]["scheduled_for"]).collect();
     times.dedup();
     assert_eq!((times.len(), requests.len()), (12, 12));
@@ -93,23 +93,23 @@ async fn five_schedulers_fire_each_time_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_schedules_are_noticed_by_events() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     // The scheduler waits for nothing yet. It may read the first of these, and learns of the second
     // by an event.
     for name in ["first", "second"] {
-        book.schedule(name, "*/5 * * * *", json!({})).await;
-        book.clock.forward(TimeDelta::minutes(5));
+        fixture.schedule(name, "*/5 * * * *", json!({})).await;
+        fixture.clock.forward(TimeDelta::minutes(5));
         watch.until(|schedule| schedule.name == name && schedule.state.fires == 1).await;
     }
     running.stop().await;
-    assert_eq!(book.fired().await.len(), 3);
+    assert_eq!(fixture.fired().await.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hand_written_record_is_followed() {
-    let book = Book::at("2026-03-01T00:03:00Z").await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:03:00Z").await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     let record = NewBreadcrumb {
         title: "By hand".into(),
         context: json!({"name": "by hand", "cron": "*/5 * * * *", "mine": 7}).as_object().unwrap().clone(),
@@ -117,19 +117,19 @@ async fn hand_written_record_is_followed() {
         schema_name: Some(schema_names::SCHEDULE.into()),
         ..NewBreadcrumb::default()
     };
-    book.store().create(record, None).await.unwrap();
+    fixture.store().create(record, None).await.unwrap();
     watch.until(|schedule| schedule.state.next_fire == Some(moment("2026-03-01T00:05:00Z"))).await;
-    book.clock.set("2026-03-01T00:05:00Z");
+    fixture.clock.set("2026-03-01T00:05:00Z");
     watch.fires(1).await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T00:05:00Z"]);
-    assert_eq!(book.record("by hand").await.context["mine"], 7, "fields of others stay");
+    assert_eq!(fixture.fired().await, ["2026-03-01T00:05:00Z"]);
+    assert_eq!(fixture.record("by hand").await.context["mine"], 7, "fields of others stay");
 }
 
 /// The store adds the author's profile to the record's tags, and it applies to what a runner fires.
 #[tokio::test(flavor = "multi_thread")]
 async fn hand_written_record_fires_under_its_authors_profile() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
     let record = NewBreadcrumb {
         title: "By hand".into(),
         context: json!({"name": "by hand", "cron": "0 12 * * *", "tool": "echo"}).as_object().unwrap().clone(),
@@ -137,26 +137,26 @@ async fn hand_written_record_fires_under_its_authors_profile() {
         schema_name: Some(schema_names::SCHEDULE.into()),
         ..NewBreadcrumb::default()
     };
-    book.store().create(record, None).await.unwrap();
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    fixture.store().create(record, None).await.unwrap();
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     watch.until(|schedule| schedule.state.next_fire.is_some()).await;
-    book.clock.set("2026-03-01T12:00:00Z");
+    fixture.clock.set("2026-03-01T12:00:00Z");
     watch.fires(1).await;
     running.stop().await;
-    let tags = book.records(schema_names::TOOL_REQUEST).await.remove(0).tags;
+    let tags = fixture.records(schema_names::TOOL_REQUEST).await.remove(0).tags;
     assert!(tags.contains(&"profile:subagent".into()) && tags.contains(&"profile:scheduled".into()), "{tags:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missed_times_make_one_fire_that_counts_them() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("hourly", "0 * * * *", json!({})).await;
-    book.clock.set("2026-03-01T05:30:00Z");
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("hourly", "0 * * * *", json!({})).await;
+    fixture.clock.set("2026-03-01T05:30:00Z");
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     let schedule = watch.fired("2026-03-01T05:00:00Z").await;
     running.stop().await;
 
-    let fired = book.records(schema_names::SCHEDULE_FIRED).await;
+    let fired = fixture.records(schema_names::SCHEDULE_FIRED).await;
     assert_eq!(fired.len(), 1);
     let told = |key: &str| fired[0].context[key].clone();
     assert_eq!((told("catch_up"), told("missed")), (json!(true), json!(4)));
@@ -167,140 +167,140 @@ async fn missed_times_make_one_fire_that_counts_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn regular_fire_reports_missed_times() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
-    book.clock.set("2026-03-01T05:00:30Z");
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
+    fixture.clock.set("2026-03-01T05:00:30Z");
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     watch.fired("2026-03-01T05:00:00Z").await;
     running.stop().await;
-    let fired = book.records(schema_names::SCHEDULE_FIRED).await;
+    let fired = fixture.records(schema_names::SCHEDULE_FIRED).await;
     assert_eq!((&fired[0].context["catch_up"], &fired[0].context["missed"]), (&json!(false), &json!(4)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missed_times_can_be_skipped() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
-    book.clock.set("2026-03-01T05:30:00Z");
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("skips", "0 * * * *", json!({"missed": "skip"})).await;
+    fixture.clock.set("2026-03-01T05:30:00Z");
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     let schedule = watch.until(|schedule| schedule.state.missed == 5).await;
     assert_eq!(schedule.state.next_fire, Some(moment("2026-03-01T06:00:00Z")));
-    book.clock.set("2026-03-01T06:00:00Z");
+    fixture.clock.set("2026-03-01T06:00:00Z");
     watch.fired("2026-03-01T06:00:00Z").await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T06:00:00Z"]);
+    assert_eq!(fixture.fired().await, ["2026-03-01T06:00:00Z"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn count_of_missed_times_is_bounded() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("often", "*/10 * * * * *", json!({})).await;
-    book.clock.set("2036-03-01T00:00:05Z");
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("often", "*/10 * * * * *", json!({})).await;
+    fixture.clock.set("2036-03-01T00:00:05Z");
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     watch.fired("2036-03-01T00:00:00Z").await;
     running.stop().await;
-    let fired = book.records(schema_names::SCHEDULE_FIRED).await;
+    let fired = fixture.records(schema_names::SCHEDULE_FIRED).await;
     assert_eq!((&fired[0].context["missed"], &fired[0].context["missed_more"]), (&json!(1000), &json!(true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_once_task_ends_with_its_fire() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("once", "30 14 * * *", json!({"run_once": true})).await;
-    let mut watch = book.watch().await;
-    let running: Vec<_> = (0..3).map(|_| book.scheduler()).collect();
-    book.clock.set("2026-03-01T14:30:00Z");
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("once", "30 14 * * *", json!({"run_once": true})).await;
+    let mut watch = fixture.watch().await;
+    let running: Vec<_> = (0..3).map(|_| fixture.scheduler()).collect();
+    fixture.clock.set("2026-03-01T14:30:00Z");
     let schedule = watch.until(|schedule| schedule.status == Status::Done).await;
-    book.clock.set("2026-03-05T00:00:00Z");
+    fixture.clock.set("2026-03-05T00:00:00Z");
     for one in running {
         one.stop().await;
     }
-    assert_eq!(book.fired().await, ["2026-03-01T14:30:00Z"]);
+    assert_eq!(fixture.fired().await, ["2026-03-01T14:30:00Z"]);
     assert_eq!((schedule.state.fires, schedule.state.next_fire), (1, None));
-    assert!(book.record("once").await.ttl.is_some(), "it is not kept for ever");
+    assert!(fixture.record("once").await.ttl.is_some(), "it is not kept for ever");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_expression_applies_from_the_change() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("moved", "0 12 * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.clock.set("2026-03-01T10:00:00Z");
-    book.change("moved", |context| context["cron"] = "0 9,15 * * *".into()).await;
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("moved", "0 12 * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-03-01T10:00:00Z");
+    fixture.change("moved", |context| context["cron"] = "0 9,15 * * *".into()).await;
     let schedule = watch.until(|schedule| schedule.state.next_fire == Some(moment("2026-03-01T15:00:00Z"))).await;
     assert_eq!(schedule.state.missed, 0, "nine o'clock was never awaited");
-    book.clock.set("2026-03-01T15:00:00Z");
+    fixture.clock.set("2026-03-01T15:00:00Z");
     watch.fires(1).await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T15:00:00Z"]);
+    assert_eq!(fixture.fired().await, ["2026-03-01T15:00:00Z"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_expression_is_ignored_until_it_is_fixed() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("broken", "0 12 * * *", json!({})).await;
-    book.schedule("other", "*/30 * * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.change("broken", |context| context["cron"] = "* * * * * *".into()).await;
-    book.clock.set("2026-03-01T13:00:00Z");
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("broken", "0 12 * * *", json!({})).await;
+    fixture.schedule("other", "*/30 * * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.change("broken", |context| context["cron"] = "* * * * * *".into()).await;
+    fixture.clock.set("2026-03-01T13:00:00Z");
     watch.until(|schedule| schedule.name == "other" && schedule.state.fires == 1).await;
-    let listed = book.ask("list_scheduled_tasks", json!({"name": "broken"})).await.unwrap();
+    let listed = fixture.ask("list_scheduled_tasks", json!({"name": "broken"})).await.unwrap();
     assert_eq!(
         listed["tasks"][0]["problem"],
         "cron: fires every 1 s at times; the shortest interval allowed here is 10 s, which the operator sets with \
          --min-schedule-interval"
     );
-    book.change("broken", |context| context["cron"] = "0 14 * * *".into()).await;
+    fixture.change("broken", |context| context["cron"] = "0 14 * * *".into()).await;
     watch.until(|schedule| schedule.state.next_fire == Some(moment("2026-03-01T14:00:00Z"))).await;
-    book.clock.set("2026-03-01T14:00:00Z");
+    fixture.clock.set("2026-03-01T14:00:00Z");
     watch.until(|schedule| schedule.name == "broken" && schedule.state.fires == 1).await;
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_schedule_stops_firing() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("gone", "0 12 * * *", json!({})).await;
-    book.schedule("stays", "0 12 * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    let gone = book.record("gone").await.id;
-    book.store().delete(gone, None).await.unwrap();
-    book.clock.set("2026-03-01T12:00:00Z");
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("gone", "0 12 * * *", json!({})).await;
+    fixture.schedule("stays", "0 12 * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    let gone = fixture.record("gone").await.id;
+    fixture.store().delete(gone, None).await.unwrap();
+    fixture.clock.set("2026-03-01T12:00:00Z");
     watch.fires(1).await;
     running.stop().await;
-    let fired = book.records(schema_names::SCHEDULE_FIRED).await;
+    let fired = fixture.records(schema_names::SCHEDULE_FIRED).await;
     assert_eq!(fired.iter().map(|record| &record.context["name"]).collect::<Vec<_>>(), ["stays"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_task_stops_firing_and_frees_its_name() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("again", "0 12 * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    let cancelled = book.ask("cancel_scheduled_task", json!({"name": "again"})).await.unwrap();
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("again", "0 12 * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    let cancelled = fixture.ask("cancel_scheduled_task", json!({"name": "again"})).await.unwrap();
     assert_eq!(cancelled["status"], "cancelled");
-    book.clock.set("2026-03-01T13:00:00Z");
-    book.schedule("again", "0 14 * * *", json!({})).await;
-    book.clock.set("2026-03-01T14:00:00Z");
+    fixture.clock.set("2026-03-01T13:00:00Z");
+    fixture.schedule("again", "0 14 * * *", json!({})).await;
+    fixture.clock.set("2026-03-01T14:00:00Z");
     watch.fires(1).await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T14:00:00Z"]);
-    let record = book.record("again").await;
+    assert_eq!(fixture.fired().await, ["2026-03-01T14:00:00Z"]);
+    let record = fixture.record("again").await;
     assert_eq!((record.ttl, &record.context["state"]["fires"]), (None, &json!(1)), "it lives again, and begins anew");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_fire_is_reported_and_the_next_is_tried() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("bad", "0 * * * *", json!({"tool": "echo"})).await;
-    book.change("bad", |context| context["tool"] = "".into()).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.clock.set("2026-03-01T01:00:00Z");
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("bad", "0 * * * *", json!({"tool": "echo"})).await;
+    fixture.change("bad", |context| context["tool"] = "".into()).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-03-01T01:00:00Z");
     let schedule = watch.fired("2026-03-01T01:00:00Z").await;
     assert!(schedule.state.error.is_some_and(|error| error.contains("context.tool")));
     assert_eq!(schedule.state.fires, 0);
-    book.change("bad", |context| context["tool"] = "echo".into()).await;
-    book.clock.set("2026-03-01T02:00:00Z");
+    fixture.change("bad", |context| context["tool"] = "echo".into()).await;
+    fixture.clock.set("2026-03-01T02:00:00Z");
     let schedule = watch.fired("2026-03-01T02:00:00Z").await;
     running.stop().await;
     assert_eq!((schedule.state.error, schedule.state.fires), (None, 1));
@@ -308,20 +308,20 @@ async fn failed_fire_is_reported_and_the_next_is_tried() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fires_continue_across_a_clock_change() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
-    book.schedule("night", "30 2 * * *", json!({"timezone": "Europe/Berlin"})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    fixture.schedule("night", "30 2 * * *", json!({"timezone": "Europe/Berlin"})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     for time in ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z", "2026-03-31T00:30:00Z"] {
-        book.clock.set(time);
+        fixture.clock.set(time);
         watch.fired(time).await;
     }
     running.stop().await;
-    let records = book.records(schema_names::SCHEDULE_FIRED).await;
+    let records = fixture.records(schema_names::SCHEDULE_FIRED).await;
     let told: Vec<&Value> = records.iter().map(|record| &record.context["local_time"]).collect();
     assert_eq!(told, ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"]);
 }
 
-impl Book {
+impl Fixture {
     /// Changes the task's record by hand, despite concurrent changes.
     async fn change(&self, name: &str, change: impl Fn(&mut serde_json::Map<String, Value>)) {
         loop {
@@ -336,7 +336,7 @@ impl Book {
         }
     }
 
-    async fn watched_fires(&self, _watch: &mut crate::book::Watch, name: &str, fires: u64) {
+    async fn watched_fires(&self, _watch: &mut crate::fixture::Watch, name: &str, fires: u64) {
         let store: Arc<dyn rcrt_breadcrumb::Breadcrumbs> = self.store();
         let id: Uuid = self.record(name).await.id;
         while store.get(id).await.unwrap().context["state"]["fires"] != fires {

@@ -9,7 +9,7 @@ use rcrt_test_tenant::golden;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::book::Book;
+use crate::fixture::Fixture;
 
 /// Replaces ids, which differ in each run.
 fn shown(output: &Value) -> String {
@@ -22,32 +22,32 @@ fn shown(output: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_has_the_next_times_and_the_current_time() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     // The clocks change to summer time in the next night.
-    let output = book.schedule("night", "30 2 * * *", json!({"timezone": "europe/berlin"})).await;
+    let output = fixture.schedule("night", "30 2 * * *", json!({"timezone": "europe/berlin"})).await;
     golden(env!("CARGO_MANIFEST_DIR"), "scheduled.json", &shown(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_once_task_that_calls_a_tool() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let more = json!({"run_once": true, "tool": "echo", "input": {"text": "hello"}, "missed": "skip"});
-    let output = book.schedule("later", "15 14 28 3 *", more).await;
+    let output = fixture.schedule("later", "15 14 28 3 *", more).await;
     golden(env!("CARGO_MANIFEST_DIR"), "scheduled_once.json", &shown(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn default_zone_applies_and_is_stored() {
-    let mut book = Book::at("2026-03-28T12:00:00Z").await;
-    book.settings.timezone = rcrt_schedule::zone("Asia/Tokyo").unwrap();
-    let output = book.schedule("daily", "@daily", json!({})).await;
+    let mut fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    fixture.settings.timezone = rcrt_schedule::zone("Asia/Tokyo").unwrap();
+    let output = fixture.schedule("daily", "@daily", json!({})).await;
     assert_eq!(output["next_fires"][0]["at"], "2026-03-29T00:00:00+09:00");
-    assert_eq!(book.record("daily").await.context["timezone"], "Asia/Tokyo");
+    assert_eq!(fixture.record("daily").await.context["timezone"], "Asia/Tokyo");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_input_names_the_field() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let base = json!({"name": "n", "cron": "0 9 * * *", "description": "d"});
     let mut told = String::new();
     for wrong in [
@@ -72,7 +72,7 @@ async fn invalid_input_names_the_field() {
     ] {
         let mut input = base.clone();
         input.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
-        let failure = book.ask("schedule_task", input).await.unwrap_err();
+        let failure = fixture.ask("schedule_task", input).await.unwrap_err();
         assert!(!failure.is_retryable);
         let violations = &failure.details.as_ref().unwrap()["violations"];
         assert_eq!(violations.as_array().unwrap().len(), 1, "{violations}");
@@ -82,29 +82,29 @@ async fn invalid_input_names_the_field() {
         writeln!(told, "{wrong}\n    {}: {}", failure.code, failure.message).unwrap();
     }
     golden(env!("CARGO_MANIFEST_DIR"), "refused.txt", &told);
-    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
+    assert_eq!(fixture.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tool_denied_to_scheduled_calls_is_refused() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let input = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": tool});
-    let failure = book.ask("schedule_task", input("spawn_subagent")).await.unwrap_err();
+    let failure = fixture.ask("schedule_task", input("spawn_subagent")).await.unwrap_err();
     assert_eq!(failure.code, ErrorCode::PermissionDenied);
     assert!(failure.message.contains("profile scheduled"), "{failure}");
 
-    let mut call = book.call("schedule_task", input("cancel_scheduled_task"));
+    let mut call = fixture.call("schedule_task", input("cancel_scheduled_task"));
     call.profiles.add(Profile::Subagent);
-    let failure = book.run(call).await.unwrap_err();
+    let failure = fixture.run(call).await.unwrap_err();
     assert!(failure.message.contains("profile subagent"), "{failure}");
-    book.ask("schedule_task", input("cancel_scheduled_task")).await.unwrap();
+    fixture.ask("schedule_task", input("cancel_scheduled_task")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tool_missing_from_the_catalog_is_refused() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let input = |name: &str, tool: &str| json!({"name": name, "cron": "0 9 * * *", "description": "d", "tool": tool});
-    book.ask("schedule_task", input("before", "no_such")).await.expect("there is no catalog yet");
+    fixture.ask("schedule_task", input("before", "no_such")).await.expect("there is no catalog yet");
     let tool = Registration {
         name: "web_fetch".into(),
         description: "Fetches.".into(),
@@ -114,17 +114,17 @@ async fn tool_missing_from_the_catalog_is_refused() {
         tool_id: Uuid::new_v4(),
         tool_version: 1,
     };
-    book.offer(vec![tool]).await;
-    let failure = book.ask("schedule_task", input("typo", "web_fetsh")).await.unwrap_err();
+    fixture.offer(vec![tool]).await;
+    let failure = fixture.ask("schedule_task", input("typo", "web_fetsh")).await.unwrap_err();
     assert_eq!(failure.message, "tool: there is no tool \"web_fetsh\"; did you mean web_fetch?");
     assert_eq!(failure.details.as_ref().unwrap()["nearest"], json!(["web_fetch"]));
     assert_eq!(failure.details.unwrap()["violations"][0]["field"], "tool");
-    book.ask("schedule_task", input("right", "web_fetch")).await.unwrap();
+    fixture.ask("schedule_task", input("right", "web_fetch")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn input_that_the_tool_would_refuse_is_refused() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let tool = |name: &str, parameters: Value| Registration {
         name: name.into(),
         description: "Does something.".into(),
@@ -136,14 +136,16 @@ async fn input_that_the_tool_would_refuse_is_refused() {
     };
     let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false, "properties":
         {"text": {"type": "string"}, "times": {"type": "array", "items": {"type": "integer"}}}});
-    book.offer(vec![tool("any", json!(true)), tool("echo", schema), tool("broken", json!({"type": "no type"}))]).await;
+    fixture
+        .offer(vec![tool("any", json!(true)), tool("echo", schema), tool("broken", json!({"type": "no type"}))])
+        .await;
     let input = |tool: &str, more: Value| {
         let mut input = json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": tool});
         input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         input
     };
     let paths = async |more: Value| {
-        let failure = book.ask("schedule_task", input("echo", more)).await.unwrap_err();
+        let failure = fixture.ask("schedule_task", input("echo", more)).await.unwrap_err();
         assert_eq!(failure.code, ErrorCode::InvalidArguments);
         let violations = failure.details.unwrap()["violations"].clone();
         let told = violations[0].clone();
@@ -154,39 +156,39 @@ async fn input_that_the_tool_would_refuse_is_refused() {
     assert_eq!(paths(json!({})).await, ["input.text"]);
     assert_eq!(paths(json!({"input": {}})).await, ["input.text"]);
     assert_eq!(paths(json!({"input": {"text": 3, "times": [1, "2"]}})).await, ["input.text", "input.times[1]"]);
-    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
-    book.ask("schedule_task", input("echo", json!({"input": {"text": "hello"}}))).await.unwrap();
+    assert_eq!(fixture.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
+    fixture.ask("schedule_task", input("echo", json!({"input": {"text": "hello"}}))).await.unwrap();
     for (name, tool) in [("a", "any"), ("b", "broken")] {
-        book.ask("schedule_task", input(tool, json!({"name": name, "input": {"x": 1}}))).await.unwrap();
+        fixture.ask("schedule_task", input(tool, json!({"name": name, "input": {"x": 1}}))).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn number_of_active_tasks_is_bounded() {
-    let mut book = Book::at("2026-03-28T12:00:00Z").await;
-    book.settings.max_active = 3;
+    let mut fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    fixture.settings.max_active = 3;
     for name in ["a", "b", "c"] {
-        book.schedule(name, "0 9 * * *", json!({})).await;
+        fixture.schedule(name, "0 9 * * *", json!({})).await;
     }
     let input = json!({"name": "d", "cron": "0 9 * * *", "description": "d"});
-    let failure = book.ask("schedule_task", input.clone()).await.unwrap_err();
+    let failure = fixture.ask("schedule_task", input.clone()).await.unwrap_err();
     assert_eq!(failure.code, ErrorCode::ResourceExhausted);
     assert_eq!(failure.details, Some(json!({"limit": "active_tasks", "allowed": 3})));
-    book.ask("cancel_scheduled_task", json!({"name": "b"})).await.unwrap();
-    book.ask("schedule_task", input).await.expect("one has ended");
+    fixture.ask("cancel_scheduled_task", json!({"name": "b"})).await.unwrap();
+    fixture.ask("schedule_task", input).await.expect("one has ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_with_a_used_name_is_replaced_completely() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
-    let first = book.schedule("report", "0 9 * * *", json!({"tool": "echo", "input": {"text": "a"}})).await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    let first = fixture.schedule("report", "0 9 * * *", json!({"tool": "echo", "input": {"text": "a"}})).await;
     assert_eq!(first["action"], "created");
     let more = json!({"description": "Another one.", "run_once": true, "timezone": "Europe/Berlin", "missed": "skip"});
-    let second = book.schedule("report", "30 18 29 3 *", more).await;
+    let second = fixture.schedule("report", "30 18 29 3 *", more).await;
     assert_eq!(second["action"], "replaced");
     assert_eq!(second["schedule_id"], first["schedule_id"]);
     golden(env!("CARGO_MANIFEST_DIR"), "replaced.json", &shown(&second));
-    let record = book.record("report").await;
+    let record = fixture.record("report").await;
     assert_eq!(record.description.as_deref(), Some("Another one."));
     for (field, value) in [
         ("cron", json!("30 18 29 3 *")),
@@ -198,67 +200,67 @@ async fn task_with_a_used_name_is_replaced_completely() {
         assert_eq!(record.context[field], value, "{field}");
     }
     assert!(!record.context.contains_key("tool") && !record.context.contains_key("input"), "{:?}", record.context);
-    book.ask("cancel_scheduled_task", json!({"name": "report"})).await.unwrap();
-    let again = book.schedule("report", "0 9 * * *", json!({})).await;
+    fixture.ask("cancel_scheduled_task", json!({"name": "report"})).await.unwrap();
+    let again = fixture.schedule("report", "0 9 * * *", json!({})).await;
     assert_eq!(again["action"], "created", "the task of this name had ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_new_times_fire_after_a_replacement() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("moved", "0 12 * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
-    book.schedule("moved", "0 13 * * *", json!({})).await;
-    book.clock.set("2026-03-01T13:30:00Z");
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("moved", "0 12 * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.schedule("moved", "0 13 * * *", json!({})).await;
+    fixture.clock.set("2026-03-01T13:30:00Z");
     watch.fires(1).await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T13:00:00Z"]);
+    assert_eq!(fixture.fired().await, ["2026-03-01T13:00:00Z"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn due_fire_survives_a_replacement_with_the_same_times() {
-    let book = Book::at("2026-03-01T00:00:00Z").await;
-    book.schedule("daily", "0 12 * * *", json!({})).await;
-    book.clock.set("2026-03-01T15:00:00Z");
-    book.schedule("daily", "0 12 * * *", json!({"description": "Said better."})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("daily", "0 12 * * *", json!({})).await;
+    fixture.clock.set("2026-03-01T15:00:00Z");
+    fixture.schedule("daily", "0 12 * * *", json!({"description": "Said better."})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     watch.fires(1).await;
     running.stop().await;
-    assert_eq!(book.fired().await, ["2026-03-01T12:00:00Z"]);
-    let record = book.records(schema_names::SCHEDULE_FIRED).await.remove(0);
+    assert_eq!(fixture.fired().await, ["2026-03-01T12:00:00Z"]);
+    let record = fixture.records(schema_names::SCHEDULE_FIRED).await.remove(0);
     assert_eq!(record.context["description"], "Said better.");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_that_cannot_cancel_replace_only_their_own_tasks() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
-    book.schedule("of main", "0 9 * * *", json!({})).await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
+    fixture.schedule("of main", "0 9 * * *", json!({})).await;
     let wanted = |name: &str| {
-        let mut call = book.call("schedule_task", json!({"name": name, "cron": "0 10 * * *", "description": "d"}));
+        let mut call = fixture.call("schedule_task", json!({"name": name, "cron": "0 10 * * *", "description": "d"}));
         call.profiles.add(Profile::Subagent);
         call
     };
-    let failure = book.run(wanted("of main")).await.unwrap_err();
+    let failure = fixture.run(wanted("of main")).await.unwrap_err();
     assert_eq!(failure.code, ErrorCode::PermissionDenied);
     assert!(failure.message.starts_with("name: there is already a task \"of main\""), "{failure}");
-    assert_eq!(book.record("of main").await.context["cron"], "0 9 * * *");
-    assert_eq!(book.run(wanted("its own")).await.unwrap()["action"], "created");
-    assert_eq!(book.run(wanted("its own")).await.unwrap()["action"], "replaced");
+    assert_eq!(fixture.record("of main").await.context["cron"], "0 9 * * *");
+    assert_eq!(fixture.run(wanted("its own")).await.unwrap()["action"], "created");
+    assert_eq!(fixture.run(wanted("its own")).await.unwrap()["action"], "replaced");
     let mut other = wanted("its own");
     other.request.agent_id = Some(Uuid::new_v4());
-    assert_eq!(book.run(other).await.unwrap_err().code, ErrorCode::PermissionDenied);
+    assert_eq!(fixture.run(other).await.unwrap_err().code, ErrorCode::PermissionDenied);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_calls_for_one_name_share_one_record() {
-    let book = Arc::new(Book::at("2026-03-28T12:00:00Z").await);
+    let fixture = Arc::new(Fixture::at("2026-03-28T12:00:00Z").await);
     // The second round finds the record of the first round; the third finds it deleted.
     for round in 0..3 {
         let asked = (0..8).map(|asker| {
-            let book = book.clone();
+            let fixture = fixture.clone();
             tokio::spawn(async move {
                 let input = json!({"name": "wanted", "cron": "0 9 * * *", "description": format!("For {asker}.")});
-                book.ask("schedule_task", input).await
+                fixture.ask("schedule_task", input).await
             })
         });
         let mut created = 0;
@@ -266,39 +268,39 @@ async fn concurrent_calls_for_one_name_share_one_record() {
             let output = answer.await.unwrap().unwrap();
             created += usize::from(output["action"] == "created");
         }
-        let records = book.records(schema_names::SCHEDULE).await;
+        let records = fixture.records(schema_names::SCHEDULE).await;
         assert_eq!((created, records.len()), (1, 1), "round {round}");
-        book.ask("cancel_scheduled_task", json!({"name": "wanted"})).await.unwrap();
+        fixture.ask("cancel_scheduled_task", json!({"name": "wanted"})).await.unwrap();
         if round == 1 {
-            book.store().delete(records[0].id, None).await.unwrap();
+            fixture.store().delete(records[0].id, None).await.unwrap();
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_can_fire_every_second_if_configured() {
-    let mut book = Book::at("2026-03-01T00:00:00Z").await;
-    book.settings.least_distance = Duration::from_secs(1);
-    book.schedule("tick", "* * * * * *", json!({})).await;
-    let (mut watch, running) = (book.watch().await, book.scheduler());
+    let mut fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.settings.least_distance = Duration::from_secs(1);
+    fixture.schedule("tick", "* * * * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     for second in 1..=5 {
-        book.clock.set(&format!("2026-03-01T00:00:0{second}Z"));
+        fixture.clock.set(&format!("2026-03-01T00:00:0{second}Z"));
         watch.fires(second).await;
     }
     running.stop().await;
     let times: Vec<String> = (1..=5).map(|second| format!("2026-03-01T00:00:0{second}Z")).collect();
-    assert_eq!(book.fired().await, times);
+    assert_eq!(fixture.fired().await, times);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_request_creates_no_second_task() {
-    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let input = json!({"name": "once only", "cron": "0 9 * * *", "description": "d"});
-    let call = book.call("schedule_task", input);
-    let first = book.run(call.clone()).await.unwrap();
-    assert_eq!(book.run(call.clone()).await.unwrap(), first);
-    let replacing = book.call("schedule_task", call.input.clone());
-    let second = book.run(replacing.clone()).await.unwrap();
+    let call = fixture.call("schedule_task", input);
+    let first = fixture.run(call.clone()).await.unwrap();
+    assert_eq!(fixture.run(call.clone()).await.unwrap(), first);
+    let replacing = fixture.call("schedule_task", call.input.clone());
+    let second = fixture.run(replacing.clone()).await.unwrap();
     assert_eq!(second["action"], "replaced");
-    assert_eq!(book.run(replacing).await.unwrap(), second);
+    assert_eq!(fixture.run(replacing).await.unwrap(), second);
 }

@@ -170,12 +170,12 @@ fn fenced(language: &str, text: &str) -> String {
 
 /// A user's text, which already is markdown, without the HTML comments that templates leave in it.
 fn body(text: Option<&str>, empty: &str) -> String {
-    let text = without_remarks(&clean(text.unwrap_or_default()));
+    let text = without_comments(&clean(text.unwrap_or_default()));
     let text = text.trim();
     if text.is_empty() { empty.to_owned() } else { text.to_owned() }
 }
 
-fn without_remarks(text: &str) -> String {
+fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("<!--") {

@@ -18,7 +18,7 @@ impl Renderer<'_> {
                 if !self.inline.is_empty() && !self.inline.ends_with(char::is_whitespace) {
                     self.inline.push(' ');
                 }
-            } else if !is_nothing(c) {
+            } else if !is_invisible(c) {
                 if self.in_link && matches!(c, '[' | ']') {
                     self.inline.push('\\');
                 }
@@ -207,7 +207,7 @@ impl Renderer<'_> {
 }
 
 /// Invisible characters.
-fn is_nothing(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     c.is_control() || matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn readable_text(html: &str, until: &ReadDeadline) -> Page {
     let parsed = parsing::parse(html, until);
     let title = title_of(&parsed);
     let root = parsed.document.root();
-    noise::strip_unseen(&root);
+    noise::strip_hidden(&root);
     let written = write(&root, Style::Text, None, until);
     Page { title, content: written.text, is_cut: parsed.is_cut || written.is_cut }
 }
@@ -51,7 +51,7 @@ pub(crate) fn main_content(html: &str, url: &Url, until: &ReadDeadline) -> Page 
     let title = title_of(&parsed);
     let base = base_of(&parsed, url);
     let root = parsed.document.root();
-    noise::strip_unseen(&root);
+    noise::strip_hidden(&root);
     let body = main_content::body_of(&root);
     noise::strip(&body, until);
     let chosen = main_content::choose(&body);
@@ -65,7 +65,7 @@ pub(crate) fn plain_line(html: &str, most: usize, until: &ReadDeadline) -> Strin
     let (start, _) = crate::text::cut(html, most.saturating_mul(8));
     let parsed = parsing::parse(start, until);
     let root = parsed.document.root();
-    noise::strip_unseen(&root);
+    noise::strip_hidden(&root);
     line(&root.text(), most)
 }
 

@@ -7,8 +7,8 @@ use super::weights::Weights;
 use crate::reader_pool::ReadDeadline;
 
 /// Removes invisible content: scripts, styles, hidden parts.
-pub(super) fn strip_unseen(root: &NodeRef<'_>) {
-    remove(root, is_unseen);
+pub(super) fn strip_hidden(root: &NodeRef<'_>) {
+    remove(root, is_hidden);
 }
 
 /// Removes navigation, footers, sidebars and similar parts.
@@ -42,7 +42,7 @@ fn remove(root: &NodeRef<'_>, is_noise: impl Fn(&NodeRef<'_>) -> bool) {
     }
 }
 
-fn is_unseen(node: &NodeRef<'_>) -> bool {
+fn is_hidden(node: &NodeRef<'_>) -> bool {
     let Some(name) = name_of(node) else { return false };
     if matches!(
         &*name,

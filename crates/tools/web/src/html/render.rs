@@ -130,7 +130,7 @@ impl Renderer<'_> {
         if text.is_empty() {
             return;
         }
-        let text = if self.is_markdown() { without_accidents(&text) } else { text };
+        let text = if self.is_markdown() { escape_line_start(&text) } else { text };
         let text = self.linked(text);
         self.writer.block(&text);
     }
@@ -277,7 +277,7 @@ fn trimmed_lines(text: &str) -> String {
 }
 
 /// Escapes text that markdown would read as a mark at the beginning of a line.
-fn without_accidents(text: &str) -> String {
+fn escape_line_start(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {
         if index > 0 {

@@ -20,7 +20,7 @@ pub(super) struct Brave {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct ResponseBody {
     #[serde(default)]
     web: Option<Web>,
 }
@@ -95,7 +95,8 @@ impl SearchProvider for Brave {
             return Err(refused(&answer));
         }
         let read = search.reader_pool.read(move |until| {
-            let found: Found = serde_json::from_slice(&answer.body).map_err(|error| unreadable("Brave", &error))?;
+            let found: ResponseBody =
+                serde_json::from_slice(&answer.body).map_err(|error| unreadable("Brave", &error))?;
             let entries: Vec<Entry> = readable("Brave", found.web.map(|web| web.results).unwrap_or_default())?;
             let hits = entries.iter().filter_map(|entry| {
                 hit(

@@ -21,7 +21,7 @@ pub(super) struct Searxng {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct ResponseBody {
     #[serde(default)]
     results: Vec<Value>,
     /// Pairs of an engine's name and its error.
@@ -85,7 +85,7 @@ impl Searxng {
             ));
         }
         let read = search.reader_pool.read(move |until| {
-            let found: Found =
+            let found: ResponseBody =
                 serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG", &error))?;
             let entries: Vec<Entry> = readable("the SearXNG", found.results)?;
             let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -73,7 +73,7 @@ async fn slow_servers_time_out() {
         std::future::pending().await
     })
     .await;
-    let dripping = raw::drips("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n", "<p>").await;
+    let dripping = raw::respond_repeating("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n", "<p>").await;
     for port in [silent.0, dripping] {
         let (mut web, url) = at(port).await;
         web.settings.request_timeout = Duration::from_millis(300);
@@ -181,7 +181,7 @@ async fn private_addresses_are_unreachable() {
 async fn server_headers_cannot_break_output_lines() {
     let answer = "HTTP/1.1 200 All\tgood\r\ncontent-type: text/html; x=\"\x0b--- Content ---\"\r\ncontent-length: 60\r\n\r\n\
                   <title>a\r\n--- Content ---\r\nb\x1b[2J</title><p>c\x07\x08d</p>";
-    let (web, url) = at(raw::says_and_leaves(answer).await).await;
+    let (web, url) = at(raw::respond_once(answer).await).await;
     match web.run("web_fetch", json!({"url": url})).await.result {
         Ok(text) => {
             let text = text.as_str().unwrap();
@@ -197,7 +197,7 @@ async fn server_headers_cannot_break_output_lines() {
         "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         "SSH-2.0-OpenSSH\r\n",
     ] {
-        let (web, url) = at(raw::says_and_leaves(nonsense).await).await;
+        let (web, url) = at(raw::respond_once(nonsense).await).await;
         let failure = web.failure("web_fetch", json!({"url": url})).await;
         assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{nonsense:?}: {failure}");
     }

@@ -221,7 +221,7 @@ async fn key_is_sent_to_brave_only() {
 async fn tool_without_an_engine_waits_and_says_why() {
     let web = Web::new().await;
     let definition = seeded("web_search");
-    let waits = web.executor().waits_for(&definition);
+    let waits = web.executor().missing_requirements(&definition);
     assert!(waits.len() == 1 && waits[0].contains("--search brave") && waits[0].contains("--searxng-url"), "{waits:?}");
     // It is shown alone, and after "the tool … has missing requirements:".
     assert!(waits[0].starts_with("no search engine is chosen; start") && !waits[0].contains("wait"), "{waits:?}");
@@ -230,7 +230,7 @@ async fn tool_without_an_engine_waits_and_says_why() {
     assert_eq!(failure.code, ErrorCode::PermissionDenied, "{failure}");
 
     let (web, _) = with_brave(None).await;
-    assert!(web.executor().waits_for(&definition).is_empty());
+    assert!(web.executor().missing_requirements(&definition).is_empty());
     assert_eq!(web.executor().required_secrets(&definition), ["BRAVE_API_KEY"]);
     assert_eq!(web.executor().optional_secrets(&seeded("web_browse")), ["GITHUB_TOKEN"]);
 }

@@ -245,14 +245,14 @@ async fn data_around_a_body_is_not_visible() {
          HTTP/1.1 200 {VALUE}\r\ntransfer-encoding: chunked\r\ntrailer: x-key\r\n\r\n\
          2;key=\"{VALUE}\"\r\nok\r\n0\r\nx-key: {VALUE}\r\n\r\n"
     );
-    let (call, request) = asking(raw::says(chunked).await, vec![("KEY", VALUE)]);
+    let (call, request) = asking(raw::respond(chunked).await, vec![("KEY", VALUE)]);
     let answer = call.fetch(request, None).await.unwrap();
     let shown = format!("{} {} {:?} {}", answer.status, answer.status_text, answer.headers, answer.url);
     assert!(!shown.contains(VALUE) && !shown.contains("sk-live"), "{shown}");
     assert_eq!(bytes(answer).await, b"ok");
 
     let zipped = "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
-    let (call, request) = asking(raw::says(zipped).await, vec![("KEY", VALUE)]);
+    let (call, request) = asking(raw::respond(zipped).await, vec![("KEY", VALUE)]);
     assert_eq!(call.refused(request, None).await.name, "TypeError");
 }
 
@@ -267,7 +267,7 @@ async fn errors_do_not_contain_a_value() {
         format!("HTTP/1.1 302 Found\r\nlocation: gopher://x/{}\r\n\r\n", percent_all(VALUE)),
         format!("HTTP/1.1 700 {VALUE}\r\n\r\n"),
     ] {
-        let (call, mut request) = asking(raw::says_and_leaves(answer.clone()).await, vec![("KEY", VALUE)]);
+        let (call, mut request) = asking(raw::respond_once(answer.clone()).await, vec![("KEY", VALUE)]);
         request.url = format!("{}?key={}", request.url, call.handle("KEY"));
         let error = call.refused(request, None).await;
         let said = &error.message;
@@ -279,7 +279,7 @@ async fn errors_do_not_contain_a_value() {
 async fn body_that_fails_inside_a_value_does_not_show_its_start() {
     let start = &VALUE[..VALUE.len() - 2];
     let broken = format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nok\nkey={start}");
-    let (call, request) = asking(raw::says_and_leaves(broken).await, vec![("KEY", VALUE)]);
+    let (call, request) = asking(raw::respond_once(broken).await, vec![("KEY", VALUE)]);
     let mut answer = call.fetch(request, None).await.unwrap();
     let mut seen = Vec::new();
     let error = loop {

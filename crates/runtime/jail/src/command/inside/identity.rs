@@ -53,11 +53,7 @@ impl Identity {
 
     /// Opens the files of the view, if the process has the privileges to do so already. Folders
     /// that cannot be mapped to nobody are opened for the superuser.
-    pub fn take_with_its_rights(
-        self,
-        view: &FilesystemView,
-        is_counted: bool,
-    ) -> Result<(Self, Option<Binds>), String> {
+    pub fn with_permissions(self, view: &FilesystemView, is_counted: bool) -> Result<(Self, Option<Binds>), String> {
         if !self.is_superuser() {
             return Ok((self, None));
         }
@@ -95,7 +91,7 @@ impl Identity {
     }
 
     /// Becomes that user permanently, in a user namespace without any other user.
-    pub fn become_it(self, processes: &File) -> Result<(), String> {
+    pub fn switch_to(self, processes: &File) -> Result<(), String> {
         let (user, group) = match self {
             Self::Same { .. } => return Ok(()),
             Self::Nobody => (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY)),

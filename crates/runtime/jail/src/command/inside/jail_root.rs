@@ -64,7 +64,7 @@ impl JailRoot {
 
     /// Switches to the new root. There is no way back.
     pub fn enter(self) -> Result<(), String> {
-        empty_root::leave_for(&self.root).map_err(|error| format!("the kernel refuses it: {error}"))?;
+        empty_root::pivot_to(&self.root).map_err(|error| format!("the kernel refuses it: {error}"))?;
         make_read_only(Path::new("/")).map_err(|error| error.to_string())
     }
 

@@ -83,7 +83,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     let identity = Identity::choose();
     // The superuser opens its folders before it drops privileges with the namespaces; an ordinary
     // user gets the privileges in its namespace.
-    let (identity, taken) = identity.take_with_its_rights(&order.view, counted.processes)?;
+    let (identity, taken) = identity.with_permissions(&order.view, counted.processes)?;
     identity.may_be_bounded(counted.processes)?;
     let network = isolation::unshare(identity, order.network)?;
     let binds = match taken {
@@ -98,7 +98,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     }
     let jail_root = JailRoot::build(&order, &binds)?;
     jail_root.enter().map_err(named("files"))?;
-    identity.become_it(&processes).map_err(named("ordinary user"))?;
+    identity.switch_to(&processes).map_err(named("ordinary user"))?;
     drop(processes);
     // A change of user resets this and the dumpable flag.
     process::die_with_parent().map_err(named("parent death signal"))?;

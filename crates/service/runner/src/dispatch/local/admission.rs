@@ -68,7 +68,7 @@ impl LocalAdmission {
         Arc::new(Self { calls, responder, backlog: Mutex::default() })
     }
 
-    pub fn learn(&self, backlog: Backlog) {
+    pub fn set_backlog(&self, backlog: Backlog) {
         *self.backlog.lock() = backlog;
     }
 
@@ -78,7 +78,7 @@ impl LocalAdmission {
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, profiles)?;
-        let is_quick = tool.may_speculate() && tool.is_quicker_than(QUICK_TOOL);
+        let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
         let slot = self.calls.slots.take(name);
         let (mut is_held_back, mut waiting) = (is_quick, None);
         if slot.is_none() {

@@ -29,7 +29,7 @@ use crate::registry::tool_access::Refusal;
 /// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
 const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
 /// The pause between searches for a request that may have been written.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A request that an agent creates. The record was checked.
 pub(super) struct NewRequest {
@@ -122,12 +122,12 @@ impl LocalCall {
         calls.hints.claimed(self.id);
         let Some((claim, held)) = Box::pin(self.until_claimed()).await else { return };
         let Self { admission, tool, slot, waiting, asked, prepared, max_attempts, .. } = self;
-        let progress = max_attempts.map_or(StartState::Claimed, |max_attempts| StartState::Begun { max_attempts });
+        let progress = max_attempts.map_or(StartState::Claimed, |max_attempts| StartState::Started { max_attempts });
         let accepted = AcceptedCall { claim, held, slot, progress, speculative: prepared };
         if accepted.slot.is_none() && !accepted.has_ended() {
             calls.slots.exclude(tool.name());
         }
-        calls.with_slot(accepted, asked, waiting, move || admission.learn(Backlog::Any)).await;
+        calls.with_slot(accepted, asked, waiting, move || admission.set_backlog(Backlog::Any)).await;
     }
 
     /// `None` if nothing is left to do: the call was answered, or its request was not written.
@@ -259,7 +259,7 @@ impl LocalCall {
         let (id, store, stop) = (self.id, runner.store.clone(), runner.stop.clone());
         let until = self.asked + Duration::from_millis(runner.options.lease_ms());
         State::Searching(Box::pin(async move {
-            while Instant::now() < until && stop.run_until_cancelled(sleep(LOOK_AGAIN)).await.is_some() {
+            while Instant::now() < until && stop.run_until_cancelled(sleep(POLL_INTERVAL)).await.is_some() {
                 if let Ok(request) = store.get(id).await {
                     return Outcome::Found(Some(request));
                 }

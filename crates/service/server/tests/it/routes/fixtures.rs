@@ -1,6 +1,6 @@
 //! A valid request for each route, and the expected status. `{record}`, `{secret}` and so on are
-//! replaced by the ids of things of one tenant ([`super::things`]), `{caller}` by the agent that
-//! calls. Every request has `If-Match: 1` and `Prefer: respond-async`.
+//! replaced by the ids of resources of one tenant ([`super::resources`]), `{caller}` by the agent
+//! that calls. Every request has `If-Match: 1` and `Prefer: respond-async`.
 
 use rcrt_breadcrumb::Role::{self, Emitter, Runner};
 
@@ -10,7 +10,7 @@ pub struct Fixture {
     pub path: &'static str,
     /// JSON, or nothing.
     pub body: &'static str,
-    /// The status for allowed callers of the tenant that the things belong to.
+    /// The status for allowed callers of the tenant that the resources belong to.
     pub own: u16,
     /// The status for callers with the role in another tenant.
     pub other: u16,

@@ -3,7 +3,7 @@
 //! here.
 
 pub mod fixtures;
-mod things;
+mod resources;
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use crate::{
     roles::{EXPECTED, Roles},
 };
 use fixtures::{FIXTURES, Fixture};
-use things::Things;
+use resources::Resources;
 
 #[derive(Debug, Clone, Copy)]
 enum Who {
-    /// An agent of the tenant that the things belong to.
+    /// An agent of the tenant that the resources belong to.
     Own(Role),
     /// An agent of another tenant.
     Other(Role),
@@ -74,14 +74,14 @@ fn expected(fixture: &Fixture, roles: Roles, who: Who) -> u16 {
 }
 
 /// The response; of an endless stream only its head.
-async fn ask(world: &World, fixture: &Fixture, things: &Things, token: &str) -> Answer {
+async fn ask(world: &World, fixture: &Fixture, resources: &Resources, token: &str) -> Answer {
     let (method, _) = fixture.method_and_template();
     let mut request = world
-        .request(method, &things.fill(fixture.path), token)
+        .request(method, &resources.fill(fixture.path), token)
         .header("If-Match", "1")
         .header("Prefer", "respond-async");
     if !fixture.body.is_empty() {
-        request = request.header("content-type", "application/json").body(things.fill(fixture.body));
+        request = request.header("content-type", "application/json").body(resources.fill(fixture.body));
     }
     let response = request.send().await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
@@ -91,7 +91,7 @@ async fn ask(world: &World, fixture: &Fixture, things: &Things, token: &str) -> 
 }
 
 #[tokio::test]
-async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
+async fn each_caller_gets_its_status_and_other_tenants_resources_are_not_found() {
     let world = World::start().await;
     for (method, template, roles) in EXPECTED {
         let place = format!("{method} {template}");
@@ -99,10 +99,10 @@ async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
         let fixture = fixture.unwrap_or_else(|| panic!("{place} has no fixture in fixtures.rs"));
         for who in everybody() {
             let tenant = world.tenant().await;
-            let things = Things::of(&world, tenant, &format!("{} {}", fixture.path, fixture.body)).await;
-            let token = token(&world, who, tenant, things.caller).await;
-            let before = things.seen(&world).await;
-            let answer = ask(&world, fixture, &things, &token).await;
+            let resources = Resources::of(&world, tenant, &format!("{} {}", fixture.path, fixture.body)).await;
+            let token = token(&world, who, tenant, resources.caller).await;
+            let before = resources.seen(&world).await;
+            let answer = ask(&world, fixture, &resources, &token).await;
             let place = format!("{place} {who:?}: {}", answer.text);
             let status = answer.status.as_u16();
             assert_eq!(status, expected(fixture, *roles, who), "{place}");
@@ -111,7 +111,7 @@ async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
                 403 => assert!(answer.header("www-authenticate").contains("insufficient_scope"), "{place}"),
                 404 => {
                     let named = answer.problem(404, fixture.not_found())["id"].clone();
-                    let asked = things.fill(&format!("{} {}", fixture.path, fixture.body));
+                    let asked = resources.fill(&format!("{} {}", fixture.path, fixture.body));
                     assert!(named.is_null() || asked.contains(named.as_str().unwrap()), "{place}");
                 }
                 _ => {}
@@ -120,11 +120,11 @@ async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
                 continue;
             }
             // A caller that cannot see them learns nothing about them and changes nothing.
-            assert!(!answer.text.contains(&things.mark), "{place}");
+            assert!(!answer.text.contains(&resources.mark), "{place}");
             // Unless the request has its id.
             let names_it = fixture.path.contains("{tenant}");
             assert!(matches!(who, Who::Own(_)) || names_it || !answer.text.contains(&tenant.to_string()), "{place}");
-            assert_eq!(things.seen(&world).await, before, "{place}");
+            assert_eq!(resources.seen(&world).await, before, "{place}");
         }
     }
     world.close().await;
@@ -133,16 +133,17 @@ async fn each_caller_gets_its_status_and_other_tenants_things_are_not_found() {
 /// The status for a thing of another tenant is the same as for one that never existed, so a caller
 /// cannot tell them apart.
 #[tokio::test]
-async fn another_tenants_things_look_like_things_that_never_existed() {
+async fn another_tenants_resources_look_like_unknown_ones() {
     let world = World::start().await;
     for fixture in FIXTURES.iter().filter(|fixture| fixture.other == 404) {
-        let things = Things::of(&world, world.tenant().await, &format!("{} {}", fixture.path, fixture.body)).await;
-        let nothing = things.never_there();
+        let resources =
+            Resources::of(&world, world.tenant().await, &format!("{} {}", fixture.path, fixture.body)).await;
+        let nothing = resources.unknown();
         let token = world.token(&Role::ALL).await;
-        let theirs = ask(&world, fixture, &things, &token).await;
+        let theirs = ask(&world, fixture, &resources, &token).await;
         let unknown = ask(&world, fixture, &nothing, &token).await;
         assert_eq!(theirs.status, unknown.status, "{}", fixture.route);
-        assert_eq!(things.forget_ids(&theirs.text), nothing.forget_ids(&unknown.text), "{}", fixture.route);
+        assert_eq!(resources.forget_ids(&theirs.text), nothing.forget_ids(&unknown.text), "{}", fixture.route);
     }
     world.close().await;
 }

@@ -69,7 +69,7 @@ pub(crate) trait Follower: Send + Sync + 'static {
     fn is_in_every_tenant(&self) -> bool;
 
     /// How long it waits after a wake, so that one step takes many events.
-    fn gather(&self) -> Duration {
+    fn batch_delay(&self) -> Duration {
         Duration::from_millis(10)
     }
 

@@ -19,7 +19,7 @@ const LEASE: Duration = Duration::from_secs(10);
 /// The poll interval for the lease, and for events without a wake-up.
 const POLL: Duration = Duration::from_secs(1);
 /// The poll interval for events that wait for an older transaction.
-const PEEK: Duration = Duration::from_millis(25);
+const PENDING_POLL: Duration = Duration::from_millis(25);
 
 /// Until the store is closed.
 pub(crate) async fn run<F: Follower>(streams: Arc<EventStreams>, follower: Arc<F>) {
@@ -108,10 +108,10 @@ async fn round<F: Follower>(
             return Ok(());
         }
         if is_waiting {
-            sleep(PEEK.min(rest)).await;
+            sleep(PENDING_POLL.min(rest)).await;
         } else if tenants.is_empty() {
             tokio::select! {
-                () = watch.heard() => sleep(follower.gather()).await,
+                () = watch.heard() => sleep(follower.batch_delay()).await,
                 () = sleep(rest) => {}
             }
         }

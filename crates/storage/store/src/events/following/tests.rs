@@ -18,7 +18,7 @@ use crate::StoreOptions;
 use crate::database::failure::Failure;
 
 /// Records the events it took in a table of the tenant, and counts calls in memory.
-struct Noting {
+struct RecordingFollower {
     in_every_tenant: bool,
     caught_up: Mutex<Vec<CatchUpReason>>,
     failures: AtomicUsize,
@@ -32,7 +32,7 @@ struct Noting {
 
 const NAME: &str = "noting";
 
-impl Noting {
+impl RecordingFollower {
     fn new(in_every_tenant: bool) -> Arc<Self> {
         Self::preparing_at_most(in_every_tenant, usize::MAX)
     }
@@ -44,7 +44,7 @@ impl Noting {
 }
 
 #[async_trait]
-impl Follower for Noting {
+impl Follower for RecordingFollower {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -175,11 +175,11 @@ async fn write(agent: &dyn Breadcrumbs, count: usize) {
     }
 }
 
-fn follow(store: &Store, follower: &Arc<Noting>) -> tokio::task::JoinHandle<()> {
+fn follow(store: &Store, follower: &Arc<RecordingFollower>) -> tokio::task::JoinHandle<()> {
     store.inner.database.tasks.spawn(run(store.inner.streams.clone(), follower.clone()))
 }
 
-async fn first_step_in(follower: &Noting, tenant: Uuid) {
+async fn first_step_in(follower: &RecordingFollower, tenant: Uuid) {
     follower.steps.subscribe().wait_for(|steps| steps.contains(&tenant)).await.unwrap();
 }
 
@@ -187,7 +187,7 @@ async fn first_step_in(follower: &Noting, tenant: Uuid) {
 async fn takes_each_event_once_and_resumes_at_its_cursor() {
     let world = World::start().await;
     write(&*world.agent, 3).await;
-    let first = Noting::new(true);
+    let first = RecordingFollower::new(true);
     let task = follow(&world.store, &first);
     // The follower catches up on what was written before it.
     first_step_in(&first, world.tenant).await;
@@ -203,7 +203,7 @@ async fn takes_each_event_once_and_resumes_at_its_cursor() {
     let other = open(&world.database).await;
     let writer = agent_again(&other, world.tenant).await;
     write(&*writer, 2).await;
-    let second = Noting::new(true);
+    let second = RecordingFollower::new(true);
     follow(&other, &second);
     let taken = world.noted_all(world.tenant).await;
     assert_eq!(taken[before.len()..], world.events(world.tenant).await[3..]);
@@ -220,7 +220,7 @@ async fn agent_again(store: &Arc<Store>, tenant: Uuid) -> Arc<dyn Breadcrumbs> {
 async fn two_processes_take_each_event_once_between_them() {
     let world = World::start().await;
     let other = open(&world.database).await;
-    let (one, two) = (Noting::new(true), Noting::new(true));
+    let (one, two) = (RecordingFollower::new(true), RecordingFollower::new(true));
     follow(&world.store, &one);
     follow(&other, &two);
     write(&*world.agent, 40).await;
@@ -242,8 +242,8 @@ async fn two_processes_take_each_event_once_between_them() {
 #[tokio::test]
 async fn a_step_whose_cursor_was_moved_is_rolled_back() {
     let world = World::start().await;
-    let (one, two) = (Noting::new(true), Noting::new(true));
-    let at = |follower: &Arc<Noting>| {
+    let (one, two) = (RecordingFollower::new(true), RecordingFollower::new(true));
+    let at = |follower: &Arc<RecordingFollower>| {
         let (store, follower, tenant) = (world.store.inner.database.clone(), follower.clone(), world.tenant);
         async move { super::step::step(&store, &*follower, tenant).await.unwrap() }
     };
@@ -264,7 +264,7 @@ async fn a_step_whose_cursor_was_moved_is_rolled_back() {
 #[tokio::test]
 async fn follows_new_tenants_and_catches_up_after_events_were_deleted() {
     let world = World::start().await;
-    let follower = Noting::new(true);
+    let follower = RecordingFollower::new(true);
     let task = follow(&world.store, &follower);
     first_step_in(&follower, world.tenant).await;
     let later = world.store.ensure_tenant("later").await.unwrap().id;
@@ -281,7 +281,7 @@ async fn follows_new_tenants_and_catches_up_after_events_were_deleted() {
     world.admin("UPDATE events SET at = now() - interval '8 days'").await;
     other.prune().await.unwrap();
     write(&*writer, 1).await;
-    let second = Noting::new(true);
+    let second = RecordingFollower::new(true);
     follow(&other, &second);
     first_step_in(&second, later).await;
     // It may catch up twice if another test's open transaction is older than the deleted events.
@@ -305,7 +305,7 @@ async fn a_follower_of_some_tenants_follows_only_there() {
     let world = World::start().await;
     let elsewhere = world.store.ensure_tenant("elsewhere").await.unwrap().id;
     let writer = agent(&world.store, elsewhere).await;
-    let follower = Noting::new(false);
+    let follower = RecordingFollower::new(false);
     follow(&world.store, &follower);
     write(&*world.agent, 1).await;
     let mut tx = TenantTransaction::begin(&world.store.inner.database, world.tenant).await.unwrap();
@@ -324,7 +324,7 @@ async fn a_follower_of_some_tenants_follows_only_there() {
 #[tokio::test]
 async fn a_failed_step_is_rolled_back_and_retried() {
     let world = World::start().await;
-    let follower = Noting::new(true);
+    let follower = RecordingFollower::new(true);
     follow(&world.store, &follower);
     first_step_in(&follower, world.tenant).await;
     follower.failures.store(1, Ordering::Release);
@@ -342,7 +342,7 @@ async fn a_failed_step_is_rolled_back_and_retried() {
 #[tokio::test]
 async fn a_partly_prepared_step_continues_with_the_other_events() {
     let world = World::start().await;
-    let follower = Noting::preparing_at_most(true, 2);
+    let follower = RecordingFollower::preparing_at_most(true, 2);
     follow(&world.store, &follower);
     first_step_in(&follower, world.tenant).await;
     write(&*world.agent, 7).await;
@@ -354,7 +354,7 @@ async fn a_partly_prepared_step_continues_with_the_other_events() {
 #[tokio::test]
 async fn no_transaction_is_open_while_a_follower_prepares() {
     let world = World::start().await;
-    let follower = Noting::new(true);
+    let follower = RecordingFollower::new(true);
     follow(&world.store, &follower);
     first_step_in(&follower, world.tenant).await;
     let held = follower.preparing.lock().await;

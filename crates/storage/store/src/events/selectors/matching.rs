@@ -14,7 +14,7 @@ pub(crate) enum SelectorMatch {
 
 impl SelectorMatch {
     pub(crate) fn of(selector: &Matcher, event: &Event, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
-        Ok(if !selector.means(event, fuel)? {
+        Ok(if !selector.matches_event(event, fuel)? {
             Self::Never
         } else if selector.names_request() && event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
             Self::RequesterOnly

@@ -48,7 +48,7 @@ impl AgentSelectors {
         locked(&self.known).selectors.clone()
     }
 
-    fn learn(&self, kept: &VersionedSelectors) {
+    fn apply(&self, kept: &VersionedSelectors) {
         let selectors = kept.selectors.iter().map(|one| Matcher::from(&one.selector)).collect();
         let mut known = locked(&self.known);
         if kept.version >= known.version {
@@ -62,7 +62,7 @@ impl OpenSelectors {
     pub(crate) async fn of(streams: &Arc<EventStreams>, owner_id: Uuid, agent: Uuid) -> Result<Arc<AgentSelectors>> {
         // Joins before it reads, so that a change during the read is not lost.
         let selectors = streams.selectors.join((owner_id, agent));
-        selectors.learn(&read(streams, owner_id, agent).await?);
+        selectors.apply(&read(streams, owner_id, agent).await?);
         Ok(selectors)
     }
 
@@ -87,9 +87,9 @@ impl OpenSelectors {
     }
 
     /// Applies a change that this process has committed.
-    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: &VersionedSelectors) {
+    pub(crate) fn apply(&self, owner_id: Uuid, agent: Uuid, kept: &VersionedSelectors) {
         if let Some(open) = self.opened((owner_id, agent)) {
-            open.learn(kept);
+            open.apply(kept);
         }
     }
 }
@@ -140,7 +140,7 @@ async fn look(streams: &Arc<EventStreams>, within: Duration) -> Result<()> {
     };
     for id in changed {
         if let Some(open) = streams.selectors.opened(id) {
-            open.learn(&read(streams, id.0, id.1).await?);
+            open.apply(&read(streams, id.0, id.1).await?);
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ pub(super) async fn embed(
     let vectors = match vectors(embedder, &wanted).await {
         Ok(vectors) => vectors,
         Err(error) => {
-            give_back(database, owner_id, &ids).await?;
+            requeue(database, owner_id, &ids).await?;
             return Ok(BatchOutcome::Failed(error));
         }
     };
@@ -148,7 +148,7 @@ async fn vectors(embedder: &dyn Embedder, wanted: &[Wanted]) -> Result<Vec<Optio
     }
 }
 
-async fn give_back(database: &Arc<Database>, owner_id: Uuid, ids: &[Uuid]) -> Result<()> {
+async fn requeue(database: &Arc<Database>, owner_id: Uuid, ids: &[Uuid]) -> Result<()> {
     let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
     sqlx::query(
         "UPDATE embedding_queue SET not_before = now() WHERE owner_id = current_tenant() AND breadcrumb_id = ANY($1)",

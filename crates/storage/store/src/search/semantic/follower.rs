@@ -36,7 +36,7 @@ impl Follower for EmbeddingFollower {
         true
     }
 
-    fn gather(&self) -> Duration {
+    fn batch_delay(&self) -> Duration {
         // No caller waits for it, and several writes then cost one step.
         Duration::from_millis(200)
     }

@@ -28,10 +28,10 @@ impl SearchPlan {
 
 /// Vectors of earlier queries. The oldest are dropped first.
 #[derive(Default)]
-pub(super) struct QueryVectorCache(Mutex<Remembered>);
+pub(super) struct QueryVectorCache(Mutex<CachedVectors>);
 
 /// The vectors by query, and the queries in the order of their arrival.
-type Remembered = (HashMap<String, Arc<[f32]>>, VecDeque<String>);
+type CachedVectors = (HashMap<String, Arc<[f32]>>, VecDeque<String>);
 
 impl QueryVectorCache {
     fn get(&self, question: &str) -> Option<Arc<[f32]>> {

@@ -2,14 +2,14 @@
 //! one finds.
 
 mod fake;
-mod life;
+mod indexing;
 mod quality;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumbs, Embedder, Found, Identity, NewAgent, NewBreadcrumb, Profile, Role, Search, Tenancy,
+    Breadcrumbs, Embedder, Identity, NewAgent, NewBreadcrumb, Profile, Role, Search, SearchResults, Tenancy,
 };
 use rcrt_store::{EmbeddingOptions, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
@@ -59,7 +59,7 @@ impl World {
         self.agent.create(note(title), None).await.unwrap().id
     }
 
-    async fn search(&self, search: Search) -> Found {
+    async fn search(&self, search: Search) -> SearchResults {
         self.agent.search(&search).await.unwrap()
     }
 
@@ -92,6 +92,6 @@ fn note(title: &str) -> NewBreadcrumb {
     NewBreadcrumb { title: title.into(), ..NewBreadcrumb::default() }
 }
 
-fn titles(found: &Found) -> Vec<&str> {
+fn titles(found: &SearchResults) -> Vec<&str> {
     found.items.iter().map(|item| item.title.as_str()).collect()
 }

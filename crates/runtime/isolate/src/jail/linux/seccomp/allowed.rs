@@ -159,7 +159,7 @@ pub fn rules_of_the_past() -> Result<Rules, String> {
     Ok(rules)
 }
 
-pub fn keepers_rules() -> Result<Rules, String> {
+pub fn keeper_rules() -> Result<Rules, String> {
     let mut rules = always(&[
         libc::SYS_wait4,
         libc::SYS_restart_syscall,

@@ -27,5 +27,5 @@ pub fn seal() -> Outcome {
 
 /// For the keeper, which only waits and exits.
 pub fn apply_to_keeper() -> Outcome {
-    install(allowed::keepers_rules()?, SeccompAction::Allow, SeccompAction::KillProcess)
+    install(allowed::keeper_rules()?, SeccompAction::Allow, SeccompAction::KillProcess)
 }

@@ -5,19 +5,19 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Must {
+pub enum Expected {
     /// The process is killed, and the call reports a forbidden system call.
-    Die,
+    Killed,
     /// The kernel refuses, with one of these errors.
-    Refuse(Cow<'static, [i32]>),
+    Refused(Cow<'static, [i32]>),
     /// It succeeds with exactly this value.
-    Give(i64),
+    Returns(i64),
     /// It succeeds with at most this value, or is refused.
     AtMost(i64),
     /// The call reaches its time limit.
-    TimeOut,
+    TimesOut,
     /// The call ends because the process broke the protocol.
     Breach,
     /// The call ends because the process ended.
-    End,
+    Exits,
 }

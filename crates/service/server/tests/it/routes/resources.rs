@@ -1,17 +1,17 @@
-//! The things of a tenant that a fixture can name. Only those in the fixture's text are created.
+//! The resources of a tenant that a fixture can name. Only those in the fixture's text are created.
 
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Annotations, Catalog, DeliveryClaimRequest, Identity, NewAgent, Profile, Registration, Role, Settlement, Tenancy,
-    ToolSource,
+    Annotations, Catalog, DeliveryClaimRequest, DeliveryOutcome, Identity, NewAgent, Profile, Registration, Role,
+    Tenancy, ToolSource,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::{World, request_for};
 
-pub struct Things {
+pub struct Resources {
     /// A text that is in each of them and nowhere else.
     pub mark: String,
     curator: String,
@@ -21,84 +21,85 @@ pub struct Things {
     ids: Vec<(&'static str, String)>,
 }
 
-impl Things {
-    /// Creates the things that `text` names, in this tenant.
+impl Resources {
+    /// Creates the resources that `text` names, in this tenant.
     pub async fn of(world: &World, tenant: Uuid, text: &str) -> Self {
         let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
         let mark = format!("mark{}", Uuid::new_v4().simple());
-        let mut things = Self { mark, curator, caller: None, ids: vec![("{tenant}", tenant.to_string())] };
+        let mut resources = Self { mark, curator, caller: None, ids: vec![("{tenant}", tenant.to_string())] };
         // A record always exists.
-        let record = things
+        let record = resources
             .make(
                 world,
                 "/breadcrumbs",
-                json!({"title": things.mark, "tags": ["note"], "schema_name": "note.v1",
-            "context": {"text": format!("text {}", things.mark)}}),
+                json!({"title": resources.mark, "tags": ["note"], "schema_name": "note.v1",
+            "context": {"text": format!("text {}", resources.mark)}}),
             )
             .await;
-        things.ids.push(("{record}", record));
+        resources.ids.push(("{record}", record));
         let names = |name: &str| text.contains(name);
         if names("{request}") || names("{lease}") {
-            let request = things.make(world, "/breadcrumbs", request_for(&things.mark)).await;
-            things.ids.push(("{request}", request));
+            let request = resources.make(world, "/breadcrumbs", request_for(&resources.mark)).await;
+            resources.ids.push(("{request}", request));
         }
         if names("{lease}") {
             let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 600_000});
-            let claims = world.post("/calls/claim", &things.curator, claim).await.ok().json();
-            things.ids.push(("{lease}", claims[0]["lease"].to_string()));
+            let claims = world.post("/calls/claim", &resources.curator, claim).await.ok().json();
+            resources.ids.push(("{lease}", claims[0]["lease"].to_string()));
         }
         if names("{secret}") {
-            let secret = json!({"name": "KEY", "value": things.mark});
-            let secret = things.make(world, "/secrets", secret).await;
-            things.ids.push(("{secret}", secret));
+            let secret = json!({"name": "KEY", "value": resources.mark});
+            let secret = resources.make(world, "/secrets", secret).await;
+            resources.ids.push(("{secret}", secret));
         }
         if names("{tool}") {
-            let tool = json!({"title": things.mark, "schema_name": "tool.code.v1", "context": {"name": things.mark}});
-            let tool = things.make(world, "/breadcrumbs", tool).await;
-            let grants = things.fill("/secrets/{secret}/grants");
-            world.post(&grants, &things.curator, json!({"tool_id": tool})).await.ok();
-            things.ids.push(("{tool}", tool));
+            let tool =
+                json!({"title": resources.mark, "schema_name": "tool.code.v1", "context": {"name": resources.mark}});
+            let tool = resources.make(world, "/breadcrumbs", tool).await;
+            let grants = resources.fill("/secrets/{secret}/grants");
+            world.post(&grants, &resources.curator, json!({"tool_id": tool})).await.ok();
+            resources.ids.push(("{tool}", tool));
         }
         if names("{offered}") {
-            things.offer(world, tenant).await;
+            resources.offer(world, tenant).await;
         }
         if names("{selector}") {
-            let selector = things.make(world, "/subscriptions/selectors", json!({"any_tags": ["note"]})).await;
-            things.ids.push(("{selector}", selector));
+            let selector = resources.make(world, "/subscriptions/selectors", json!({"any_tags": ["note"]})).await;
+            resources.ids.push(("{selector}", selector));
         }
         if names("{agent}") {
-            let agent = NewAgent { name: things.mark.clone(), roles: vec![Role::Emitter], profile: Profile::Main };
+            let agent = NewAgent { name: resources.mark.clone(), roles: vec![Role::Emitter], profile: Profile::Main };
             let made = world.store.create_agent(tenant, agent).await.unwrap();
-            things.ids.push(("{agent}", made.agent.id.to_string()));
-            things.ids.push(("{agent_key}", made.agent_key));
+            resources.ids.push(("{agent}", made.agent.id.to_string()));
+            resources.ids.push(("{agent_key}", made.agent_key));
         }
         if names("{caller}") || names("{dead_letter}") {
             let (caller, _) = world.agent(tenant, &Role::ALL).await;
-            things.caller = Some(caller.id);
-            things.ids.push(("{caller}", caller.id.to_string()));
+            resources.caller = Some(caller.id);
+            resources.ids.push(("{caller}", caller.id.to_string()));
         }
         if names("{webhook}") || names("{dead_letter}") {
-            let hook = json!({"url": format!("https://{}.example/", things.mark)});
-            let webhook = things.make(world, &things.fill("/agents/{caller}/webhooks"), hook).await;
-            things.ids.push(("{webhook}", webhook));
+            let hook = json!({"url": format!("https://{}.example/", resources.mark)});
+            let webhook = resources.make(world, &resources.fill("/agents/{caller}/webhooks"), hook).await;
+            resources.ids.push(("{webhook}", webhook));
         }
         if names("{dead_letter}") {
-            let id = things.give_up_a_delivery(world, tenant).await;
-            things.ids.push(("{dead_letter}", id.to_string()));
+            let id = resources.add_dead_letter(world, tenant).await;
+            resources.ids.push(("{dead_letter}", id.to_string()));
         }
-        things
+        resources
     }
 
     /// As a deliverer does.
-    async fn give_up_a_delivery(&self, world: &World, tenant: Uuid) -> Uuid {
+    async fn add_dead_letter(&self, world: &World, tenant: Uuid) -> Uuid {
         self.make(world, "/breadcrumbs", json!({"title": self.mark, "context": {"text": self.mark}})).await;
         let queue = world.store.deliveries();
-        let taking = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
+        let request = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
         loop {
-            let taken = queue.take(&taking).await.unwrap();
+            let taken = queue.claim(&request).await.unwrap();
             if let Some(delivery) = taken.iter().find(|delivery| delivery.owner_id == tenant) {
-                let dead = Settlement::Dead { error: self.mark.clone(), hold: None };
-                queue.settle(delivery, &dead).await.unwrap();
+                let dead = DeliveryOutcome::Dead { error: self.mark.clone(), hold: None };
+                queue.complete(delivery, &dead).await.unwrap();
                 return delivery.id;
             }
             tokio::task::yield_now().await;
@@ -141,8 +142,8 @@ impl Things {
         self.ids.iter().fold(text.to_owned(), |text, (name, id)| text.replace(id.as_str(), name))
     }
 
-    /// The same placeholders for things that were never created.
-    pub fn never_there(&self) -> Self {
+    /// The same placeholders for resources that were never created.
+    pub fn unknown(&self) -> Self {
         let ids = self.ids.iter().map(|(name, id)| {
             let other = match *name {
                 "{lease}" => json!({"request": Uuid::new_v4(), "fence": 1}).to_string(),

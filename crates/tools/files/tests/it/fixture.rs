@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-pub struct Desk {
+pub struct Fixture {
     tenant: Tenant,
     outer: TempDir,
     executor: Arc<BuiltinExecutor>,
 }
 
-impl Desk {
+impl Fixture {
     /// The working folder is `work` in a temporary folder, next to a secret file.
     pub async fn new() -> Self {
         Self::on_a_disk(0).await

@@ -33,7 +33,7 @@ pub trait CallMethod: Send + Sync {
 
 /// One tool, called again and again with the same input.
 pub struct Calls {
-    pub door: Box<dyn CallMethod>,
+    pub method: Box<dyn CallMethod>,
     pub tool: String,
     pub input: Value,
 }
@@ -41,14 +41,15 @@ pub struct Calls {
 impl Calls {
     /// Makes one call. Returns the reason if it failed.
     pub async fn once(&self) -> Result<Option<String>, StoreError> {
-        Ok(failure(&self.door.answer(&self.tool, &self.input).await?).map(|reason| format!("{}: {reason}", self.tool)))
+        Ok(failure(&self.method.answer(&self.tool, &self.input).await?)
+            .map(|reason| format!("{}: {reason}", self.tool)))
     }
 }
 
 #[async_trait]
 impl Target for Calls {
     async fn call(&self, _number: u64) -> Result<(), String> {
-        let response = self.door.answer(&self.tool, &self.input).await.map_err(|error| error.to_string())?;
+        let response = self.method.answer(&self.tool, &self.input).await.map_err(|error| error.to_string())?;
         failure(&response).map_or(Ok(()), Err)
     }
 }
@@ -61,18 +62,18 @@ fn failure(response: &ToolResponse) -> Option<String> {
 }
 
 /// One round trip for each call.
-pub struct InvokeDoor {
+pub struct InvokeMethod {
     client: Client,
 }
 
-impl InvokeDoor {
+impl InvokeMethod {
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 }
 
 #[async_trait]
-impl CallMethod for InvokeDoor {
+impl CallMethod for InvokeMethod {
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
         let invocation =
             Invocation { input: input.clone(), workspace: Some(WORKSPACE.into()), ..Invocation::default() };
@@ -86,30 +87,30 @@ impl CallMethod for InvokeDoor {
 type Waiters = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
 
 /// A request record for each call, and one event stream for all responses.
-pub struct EventDoor {
+pub struct EventMethod {
     client: Client,
     /// The waiting callers, by the tag of their response.
     waiting: Waiters,
     follower: JoinHandle<()>,
 }
 
-impl EventDoor {
+impl EventMethod {
     /// Follows the events from now on.
     pub async fn open(client: Client) -> Result<Self, StoreError> {
         let waiting = Waiters::default();
         let events = client.events(None).await?;
-        Ok(Self { client, follower: tokio::spawn(hand_out(events, waiting.clone())), waiting })
+        Ok(Self { client, follower: tokio::spawn(deliver_responses(events, waiting.clone())), waiting })
     }
 }
 
-impl Drop for EventDoor {
+impl Drop for EventMethod {
     fn drop(&mut self) {
         self.follower.abort();
     }
 }
 
 #[async_trait]
-impl CallMethod for EventDoor {
+impl CallMethod for EventMethod {
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
@@ -151,7 +152,7 @@ fn locked(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<E
 }
 
 /// Hands each response to its waiter. When the stream ends permanently, all waiters get an error.
-async fn hand_out(mut events: EventStream, waiting: Waiters) {
+async fn deliver_responses(mut events: EventStream, waiting: Waiters) {
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,

@@ -5,9 +5,9 @@ use std::thread;
 
 use nix::libc;
 
-use super::deed;
+use super::attempt;
 use crate::attempt::{Attempt, AttemptResult, call};
-use crate::must::Must;
+use crate::expected::Expected;
 
 /// More than the jail allows of anything.
 const MANY: i64 = 5000;
@@ -16,27 +16,29 @@ const MIB: usize = 1024 * 1024;
 pub fn all() -> Vec<Attempt> {
     vec![
         // Standard input, output and error, the socket, and its own memory statistics.
-        deed("open descriptors", Must::AtMost(5), || Ok(open_descriptors())),
-        deed("more descriptors than it has", Must::AtMost(32), many_descriptors),
-        deed("a fork bomb", Must::Die, fork_bomb),
-        deed("a thread bomb", Must::Give(0), || Ok(thread_bomb())),
-        deed("a flood of signals to itself", Must::AtMost(64), signal_bomb),
-        deed("memory until there is none", Must::AtMost(600), || Ok(memory_bomb())),
-        deed("memory that is reserved and made writable later", Must::AtMost(600), reserved_memory_bomb),
-        deed("memory that cannot be written any more", Must::AtMost(600), unwritable_memory_bomb),
-        deed("memory for the tables of pages", Must::AtMost(450), page_table_bomb),
-        deed("a file in memory, executed", Must::Die, execute_from_memory),
-        deed("environment variables", Must::Give(0), || Ok(std::env::vars_os().count() as i64)),
-        deed("being the first of its processes", Must::AtMost(i64::from(i32::MAX)), || call(libc::SYS_getpid, [0; 6])),
-        deed("spinning with every signal blocked", Must::TimeOut, spin),
-        deed("sleeping forever", Must::TimeOut, sleep),
-        deed("flooding standard error", Must::TimeOut, flood),
-        deed("an exit that reports success", Must::End, || leave(0)),
-        deed("an exit that looks like a kill", Must::End, || leave(128 + libc::SIGKILL)),
-        deed("a jump to nowhere", Must::End, jump),
-        deed("endless recursion", Must::End, || Ok(dig(0))),
+        attempt("open descriptors", Expected::AtMost(5), || Ok(open_descriptors())),
+        attempt("more descriptors than it has", Expected::AtMost(32), many_descriptors),
+        attempt("a fork bomb", Expected::Killed, fork_bomb),
+        attempt("a thread bomb", Expected::Returns(0), || Ok(thread_bomb())),
+        attempt("a flood of signals to itself", Expected::AtMost(64), signal_bomb),
+        attempt("memory until there is none", Expected::AtMost(600), || Ok(memory_bomb())),
+        attempt("memory that is reserved and made writable later", Expected::AtMost(600), reserved_memory_bomb),
+        attempt("memory that cannot be written any more", Expected::AtMost(600), unwritable_memory_bomb),
+        attempt("memory for the tables of pages", Expected::AtMost(450), page_table_bomb),
+        attempt("a file in memory, executed", Expected::Killed, execute_from_memory),
+        attempt("environment variables", Expected::Returns(0), || Ok(std::env::vars_os().count() as i64)),
+        attempt("being the first of its processes", Expected::AtMost(i64::from(i32::MAX)), || {
+            call(libc::SYS_getpid, [0; 6])
+        }),
+        attempt("spinning with every signal blocked", Expected::TimesOut, spin),
+        attempt("sleeping forever", Expected::TimesOut, sleep),
+        attempt("flooding standard error", Expected::TimesOut, flood),
+        attempt("an exit that reports success", Expected::Exits, || leave(0)),
+        attempt("an exit that looks like a kill", Expected::Exits, || leave(128 + libc::SIGKILL)),
+        attempt("a jump to nowhere", Expected::Exits, jump),
+        attempt("endless recursion", Expected::Exits, || Ok(dig(0))),
         #[cfg(target_arch = "x86_64")]
-        deed("a 32-bit system call", Must::Die, old_call),
+        attempt("a 32-bit system call", Expected::Killed, old_call),
     ]
 }
 

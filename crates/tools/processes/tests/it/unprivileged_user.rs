@@ -29,8 +29,8 @@ async fn an_ordinary_user() {
         "{}",
         finished.stderr.text()
     );
-    escape::nothing_comes_of_anything(&cell).await;
-    network::nobody_hears_anything(&cell).await;
+    escape::no_attempt_succeeds(&cell).await;
+    network::no_server_is_reached(&cell).await;
     bounds::processes_are_counted(&cell).await;
     bounds::memory_is_counted(&cell).await;
     bounds::processor_time_is_counted(&cell).await;
@@ -52,7 +52,7 @@ async fn an_ordinary_users_jail_holds_as_well() {
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
         copy
     });
-    let mut user = part(&copies[0], "who::an_ordinary_user");
+    let mut user = part(&copies[0], "unprivileged_user::an_ordinary_user");
     user.uid(65534).gid(65534).current_dir("/").env(COPIED_HELPER, &copies[1]).env("HOME", "/nonexistent");
     let output = tokio::process::Command::from(user).output().await.unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

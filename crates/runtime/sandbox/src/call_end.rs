@@ -13,7 +13,7 @@ const MAX_DETAILS_BYTES: usize = 512 * 1024;
 
 /// Why a call ended: the first reason that occurred.
 #[derive(Debug)]
-pub enum Ending {
+pub enum CallEnd {
     /// The worker sent a result within all limits.
     Finished(CallResult),
     Timeout,
@@ -32,7 +32,7 @@ pub enum Ending {
     InputSize(u64),
 }
 
-impl Ending {
+impl CallEnd {
     /// For the log, without the call's data.
     pub fn name(&self) -> &'static str {
         match self {

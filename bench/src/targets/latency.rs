@@ -1,5 +1,5 @@
-//! Latency at rest, from sending the request to receiving the response's event, against two durable
-//! inserts in a row.
+//! Latency at low load, from sending the request to receiving the response's event, against two
+//! durable inserts in a row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::floors::PgBench;
 use crate::instance::{Answers, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
-use crate::run::{AT_REST_PER_SECOND, Run, micros, millis};
+use crate::run::{LOW_LOAD_PER_SECOND, Run, micros, millis};
 
-const SECTION: &str = "latency at rest";
+const SECTION: &str = "latency at low load";
 const TIMES_TWO_INSERTS: f64 = 4.0;
 const TAIL: f64 = 5.0;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let instance = run.idle_instance(&run.folder("at-rest"), &[]).await?;
+    let instance = run.idle_instance(&run.folder("low-load"), &[]).await?;
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
     let mut calls = Vec::new();
@@ -31,14 +31,14 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         }));
     }
     // The same on an instance whose runner takes calls from the queue only.
-    let queue = run.idle_instance(&run.folder("at-rest-queue"), &["--dispatch", "queue"]).await?;
+    let queue = run.idle_instance(&run.folder("low-load-queue"), &["--dispatch", "queue"]).await?;
     let tool = adding("bench-fresh", Isolation::Call).add(&queue.client()).await?;
     let input = |number| json!({"a": number, "b": 2});
     let queued_calls = Arc::new(ToolCalls { answers: Answers::follow(&queue).await?, tool, input });
-    run.at_rest(queued_calls.clone(), run.seconds(3)).await;
+    run.at_low_load(queued_calls.clone(), run.seconds(3)).await;
     let mut queued = Rounds::default();
     for calls in &calls {
-        run.at_rest(calls.clone(), run.seconds(3)).await;
+        run.at_low_load(calls.clone(), run.seconds(3)).await;
     }
     let floor = PgBench::prepare(&instance.database(), run.place()).await?;
     let (mut inserts, mut rare) = (Vec::new(), Vec::new());
@@ -46,11 +46,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let mut in_a_row = [Rounds::default(), Rounds::default()];
     for _ in 0..run.times(3).max(1) {
         inserts.push(micros(floor.insert(1, run.seconds(4)).await?.median));
-        rare.push(micros(floor.insert_at(AT_REST_PER_SECOND, run.seconds(8)).await?.median));
+        rare.push(micros(floor.insert_at(LOW_LOAD_PER_SECOND, run.seconds(8)).await?.median));
         for (calls, rounds) in calls.iter().zip([&mut fresh, &mut reuse]) {
-            rounds.add(&run.at_rest(calls.clone(), run.seconds(12)).await);
+            rounds.add(&run.at_low_load(calls.clone(), run.seconds(12)).await);
         }
-        queued.add(&run.at_rest(queued_calls.clone(), run.seconds(12)).await);
+        queued.add(&run.at_low_load(queued_calls.clone(), run.seconds(12)).await);
         for (calls, rounds) in calls.iter().zip(&mut in_a_row) {
             rounds.add(&run.closed(calls.clone(), 1, Duration::from_secs(1), run.seconds(4)).await);
         }
@@ -64,7 +64,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     );
     let two_rare = 2.0 * median(rare) / 1e3;
     run.push(
-        Row::new(SECTION, "floor: the same two, at rest (pgbench, 1 client, 20 a second), p50", two_rare, "ms")
+        Row::new(SECTION, "floor: the same two, at low load (pgbench, 1 client, 20 a second), p50", two_rare, "ms")
             .note("as seldom as the calls: processors and caches are idle as well"),
     );
     for (name, rounds, is_judged) in [("RCRT", &fresh, true), ("RCRT, with reuse", &reuse, false)] {
@@ -77,8 +77,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             tail = tail.target(format!("≤ {TAIL} × p50"), p99 <= TAIL * p50);
         }
         run.push(rounds.with_failures(middle));
-        let like = Row::new(SECTION, format!("{name}: p50, against inserts at rest"), p50, "ms");
-        run.push(like.ratio(two_rare, "two inserts at rest"));
+        let like = Row::new(SECTION, format!("{name}: p50, against inserts at low load"), p50, "ms");
+        run.push(like.ratio(two_rare, "two inserts at low load"));
         run.push(tail);
     }
     let row = Row::new(SECTION, "RCRT, dispatch: queue: p50", millis(queued.quantile(0.5)), "ms");

@@ -8,13 +8,13 @@ use rcrt_validate::Schema;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-pub struct Desk {
+pub struct Fixture {
     pub tenant: Tenant,
     pub settings: Settings,
     executor: BuiltinExecutor,
 }
 
-impl Desk {
+impl Fixture {
     pub async fn new() -> Self {
         let settings = Settings::default();
         let executor = BuiltinExecutor::new().with(rcrt_memory::tools(settings.clone()));

@@ -12,7 +12,7 @@ use crate::instance::{Answers, adding};
 use crate::peers::{self, Peer, Which};
 use crate::run::{Run, millis};
 
-const SECTION: &str = "a tool never seen before";
+const SECTION: &str = "first call of a tool";
 const TOOLS: usize = 40;
 const ABOVE_WARM_MS: f64 = 3.0;
 const FASTER_THAN_DENO: f64 = 8.0;
@@ -20,7 +20,7 @@ const FASTER_THAN_DENO: f64 = 8.0;
 const PAUSE: Duration = Duration::from_millis(60);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let instance = run.idle_instance(&run.folder("unseen"), &[]).await?;
+    let instance = run.idle_instance(&run.folder("first-call"), &[]).await?;
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
     let warm_tool = adding("bench-reuse", Isolation::Tool).add(&client).await?;
@@ -31,9 +31,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     let mut spawned = Histogram::new();
     for number in 0..run.times(TOOLS) {
-        let unseen = adding(&format!("bench-unseen-{number}"), Isolation::Call).add(&client).await?;
+        let tool = adding(&format!("bench-first-{number}"), Isolation::Call).add(&client).await?;
         warm.record(timed(&answers, &warm_tool).await?);
-        first.record(timed(&answers, &unseen).await?);
+        first.record(timed(&answers, &tool).await?);
         if let Ok(deno) = &deno {
             spawned.record(deno.timed().await?);
         }

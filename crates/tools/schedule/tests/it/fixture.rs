@@ -20,7 +20,7 @@ use crate::clock::MovedClock;
 /// The longest wait for an expected event, before the test fails.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-pub struct Book {
+pub struct Fixture {
     pub tenant: Tenant,
     pub clock: Arc<MovedClock>,
     pub settings: Settings,
@@ -45,7 +45,7 @@ impl Running {
     }
 }
 
-impl Book {
+impl Fixture {
     pub async fn at(time: &str) -> Self {
         Self { tenant: Box::pin(Tenant::new()).await, clock: MovedClock::at(time), settings: Settings::default() }
     }
