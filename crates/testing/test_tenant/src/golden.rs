@@ -8,7 +8,7 @@ use std::path::Path;
 /// instead.
 pub fn golden(manifest_dir: &str, name: &str, text: &str) {
     let path = Path::new(manifest_dir).join("tests/golden").join(name);
-    if std::env::var("GOLDEN").is_ok_and(|wish| wish == "renew") {
+    if std::env::var("GOLDEN").is_ok_and(|mode| mode == "renew") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         return;

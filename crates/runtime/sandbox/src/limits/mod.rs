@@ -39,7 +39,7 @@ pub struct ProcessLimits {
     process: Result<Process, String>,
     group: Group,
     /// Memory of the group before the first call, in bytes.
-    at_rest: u64,
+    baseline: u64,
     /// The process that the worker named: the process above, or its parent.
     named: Option<u32>,
 }
@@ -67,7 +67,7 @@ impl std::fmt::Display for EnforcedLimits {
 
 impl ProcessLimits {
     pub fn new(group: Group) -> Self {
-        Self { process: Err("the process is not open yet".into()), group, at_rest: 0, named: None }
+        Self { process: Err("the process is not open yet".into()), group, baseline: 0, named: None }
     }
 
     /// Opens the process. `process` runs tool code; `child` is the one that this program started:
@@ -100,7 +100,7 @@ impl ProcessLimits {
     /// Measures the process when it is ready for its first call: what it has now is its own
     /// baseline.
     pub fn measure(&mut self) -> EnforcedLimits {
-        self.at_rest = self.group.memory_used().unwrap_or(0);
+        self.baseline = self.group.memory_used().unwrap_or(0);
         match &mut self.process {
             Ok(process) => {
                 process.measure();
@@ -142,7 +142,7 @@ impl ProcessLimits {
     }
 
     fn group_bytes(&self, limits: &Limits) -> u64 {
-        self.at_rest + limits.memory_mb * MIB + ROOM
+        self.baseline + limits.memory_mb * MIB + ROOM
     }
 
     /// CPU time of the process since it started; `None` if unknown.

@@ -15,7 +15,7 @@ pub struct Process {
     descriptor: OwnedFd,
     clock: ClockId,
     /// Writable private memory before the first call, in bytes, as RLIMIT_DATA counts it.
-    at_rest: Result<u64, String>,
+    baseline: Result<u64, String>,
     /// Opened once, because it is read often during a call.
     status: Option<File>,
     /// The ceiling that was set last, in bytes.
@@ -35,7 +35,7 @@ impl Process {
         }
         let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get()))?;
         let hard = getrlimit(Resource::Data).maximum;
-        Ok(Self { pid, descriptor, clock, at_rest: Err("not measured".into()), status: None, ceiling: None, hard })
+        Ok(Self { pid, descriptor, clock, baseline: Err("not measured".into()), status: None, ceiling: None, hard })
     }
 
     /// Opens the only child of `parent`, which must be another process than this one. The baseline,
@@ -51,18 +51,18 @@ impl Process {
             return Err(io::Error::other(format!("process {child} is still the previous one")));
         }
         let mut next = Self::open(child, parent)?;
-        next.at_rest.clone_from(&self.at_rest);
+        next.baseline.clone_from(&self.baseline);
         next.status = File::open(format!("/proc/{child}/status")).ok();
         Ok(next)
     }
 
     /// Measures the process's baseline.
     pub fn measure(&mut self) {
-        self.at_rest = self.data_bytes();
+        self.baseline = self.data_bytes();
         self.status = File::open(format!("/proc/{}/status", self.pid)).ok();
         // Page tables and pages that are not writable any more count here, but not as data.
-        if let (Ok(at_rest), Some(held)) = (&mut self.at_rest, held_bytes(self.status.as_ref())) {
-            *at_rest = (*at_rest).max(held);
+        if let (Ok(baseline), Some(held)) = (&mut self.baseline, held_bytes(self.status.as_ref())) {
+            *baseline = (*baseline).max(held);
         }
     }
 
@@ -74,7 +74,7 @@ impl Process {
 
     /// Whether the ceiling can be set, or why not.
     pub fn ceiling(&self) -> Result<(), String> {
-        self.at_rest.as_ref().map(|_| ()).map_err(Clone::clone)
+        self.baseline.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
     /// Whether its CPU time can be read, or why not.
@@ -84,8 +84,8 @@ impl Process {
 
     /// Lets the process grow by this many bytes beyond its baseline, and no further.
     pub fn set_ceiling(&mut self, bytes: u64) -> io::Result<()> {
-        let Ok(at_rest) = &self.at_rest else { return Ok(()) };
-        let soft = at_rest + bytes;
+        let Ok(baseline) = &self.baseline else { return Ok(()) };
+        let soft = baseline + bytes;
         if self.ceiling == Some(soft) {
             return Ok(());
         }
@@ -98,8 +98,8 @@ impl Process {
 
     /// Whether it has grown by this many bytes since the baseline.
     pub fn has_grown_by(&self, bytes: u64) -> bool {
-        let grown = self.at_rest.as_ref().ok().and_then(|at_rest| Some((at_rest, self.data_bytes().ok()?)));
-        grown.is_some_and(|(at_rest, now)| now > at_rest + bytes)
+        let grown = self.baseline.as_ref().ok().and_then(|baseline| Some((baseline, self.data_bytes().ok()?)));
+        grown.is_some_and(|(baseline, now)| now > baseline + bytes)
     }
 
     /// CPU time of all its threads since it started; `None` if it has exited.

@@ -158,7 +158,7 @@ async fn each_profile_is_offered_the_tools_of_the_golden_list() {
         text.extend([line.trim_end(), "\n"]);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/profiles.txt");
-    if std::env::var("GOLDEN").is_ok_and(|wish| wish == "renew") {
+    if std::env::var("GOLDEN").is_ok_and(|mode| mode == "renew") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &text).unwrap();
     }
