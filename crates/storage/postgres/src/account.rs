@@ -6,8 +6,8 @@ use tokio::process::Command;
 
 use crate::PostgresError;
 
-/// The users that root switches to if user namespaces are not available. The first one that works
-/// is used.
+/// The users that root switches to. The first one that works is used. Postgres requires that its
+/// user is listed in passwd, and a container often has no ordinary user.
 const OTHERS: [&str; 2] = ["postgres", "nobody"];
 
 /// The user that Postgres runs as. Postgres refuses to run as root, so root has to switch without
@@ -16,8 +16,8 @@ const OTHERS: [&str; 2] = ["postgres", "nobody"];
 pub(crate) enum Account {
     /// The user of this process.
     Own,
-    /// Root, mapped to an ordinary user in a user namespace. The files stay owned by root.
-    Namespace,
+    /// Root, mapped to this user in a user namespace. The files stay owned by root.
+    Namespace { uid: u32, gid: u32 },
     /// Root without user namespaces: another user, who becomes the owner of the cluster. It keeps
     /// the capability `dac_override`, to reach folders below root's home.
     Other { uid: u32, gid: u32 },
@@ -28,16 +28,16 @@ impl Account {
         if !Uid::effective().is_root() {
             return Ok(Self::Own);
         }
-        let namespace = match Self::Namespace.works().await {
-            Ok(()) => return Ok(Self::Namespace),
-            Err(reason) => reason,
-        };
-        let mut user = "neither the user `postgres` nor `nobody` exists".to_owned();
-        for name in OTHERS {
-            let Ok(Some(found)) = User::from_name(name) else { continue };
-            let other = Self::Other { uid: found.uid.as_raw(), gid: found.gid.as_raw() };
-            match other.works().await {
-                Ok(()) => return Ok(other),
+        let missing = "neither the user `postgres` nor `nobody` exists";
+        let (mut namespace, mut user) = (missing.to_owned(), missing.to_owned());
+        for found in OTHERS.iter().filter_map(|name| User::from_name(name).ok()?) {
+            let (uid, gid) = (found.uid.as_raw(), found.gid.as_raw());
+            match (Self::Namespace { uid, gid }).works().await {
+                Ok(()) => return Ok(Self::Namespace { uid, gid }),
+                Err(reason) => namespace = reason,
+            }
+            match (Self::Other { uid, gid }).works().await {
+                Ok(()) => return Ok(Self::Other { uid, gid }),
                 Err(reason) => user = reason,
             }
         }
@@ -47,7 +47,7 @@ impl Account {
     /// The uid and gid that must own the cluster's files.
     pub(crate) fn owner(&self) -> (u32, u32) {
         match self {
-            Self::Own | Self::Namespace => (Uid::effective().as_raw(), nix::unistd::Gid::effective().as_raw()),
+            Self::Own | Self::Namespace { .. } => (Uid::effective().as_raw(), nix::unistd::Gid::effective().as_raw()),
             Self::Other { uid, gid } => (*uid, *gid),
         }
     }
@@ -64,8 +64,9 @@ impl Account {
         }
         match self {
             Self::Own => {}
-            Self::Namespace => {
-                words.extend(["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"].map(OsString::from));
+            Self::Namespace { uid, gid } => {
+                words.extend(["unshare".into(), "--user".into()]);
+                words.extend([format!("--map-user={uid}").into(), format!("--map-group={gid}").into(), "--".into()]);
             }
             Self::Other { uid, gid } => setpriv.extend([
                 format!("--reuid={uid}").into(),

@@ -18,6 +18,31 @@ async fn a_new_folder_gets_a_server_with_pgvector_and_the_database() {
     postgres.stop().await;
 }
 
+/// A container has root and the users of the system only.
+#[test]
+fn root_needs_no_ordinary_user() {
+    if !nix::unistd::Uid::effective().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let passwd = folder.path().join("passwd");
+    let nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin";
+    std::fs::write(&passwd, format!("root:x:0:0:root:/root:/bin/sh\n{nobody}\n")).unwrap();
+    let script = "mount --bind \"$1\" /etc/passwd && shift && exec \"$@\"";
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"])
+        .arg(&passwd)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "lifecycle::a_new_folder_gets_a_server_with_pgvector_and_the_database"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    if text.contains("unshare failed") {
+        return;
+    }
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[tokio::test]
 async fn the_cluster_is_utf8_with_checksums_and_has_no_tcp_port() {
     let folder = tempfile::tempdir().unwrap();

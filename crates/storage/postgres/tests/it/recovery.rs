@@ -133,7 +133,7 @@ fn leave_behind(program: &Path, cluster: &Path, sockets: &Path) -> Child {
     let owner = cluster.metadata().unwrap();
     let words: Vec<String> = match (nix::unistd::Uid::effective().is_root(), owner.uid()) {
         (false, _) => Vec::new(),
-        (true, 0) => ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"].map(String::from).into(),
+        (true, 0) => ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--"].map(String::from).into(),
         (true, uid) => vec![
             "setpriv".to_owned(),
             format!("--reuid={uid}"),
