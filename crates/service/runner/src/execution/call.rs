@@ -397,15 +397,17 @@ impl CallRunner {
             Some(Stopped::Cancelled) => Err(cancelled()),
             Some(Stopped::Deadline) => Err(late(deadline, "while the tool ran")),
             Some(Stopped::Drained) => result.map_err(|_| drained(pending.attempt.number)),
-            Some(Stopped::Overtime) => {
-                let message = format!("the tool ran longer than {} ms", tool.definition.limits.timeout_ms);
-                Err(ToolFailure::new(ErrorCode::Timeout, message))
-            }
+            Some(Stopped::Overtime) => Err(ran_too_long(&tool)),
             // The executor enforced the shortened time limit, and does not know that the deadline
             // shortened it.
             None if is_shortened && result.as_ref().is_err_and(|failure| failure.code == ErrorCode::Timeout) => {
                 Err(late(deadline, "while the tool ran"))
             }
+            // The check of the input shortened it.
+            None if allowed_ms < tool.definition.limits.timeout_ms => result.map_err(|failure| match failure.code {
+                ErrorCode::Timeout => ran_too_long(&tool),
+                _ => failure,
+            }),
             None => result,
         };
         let result = match result {
@@ -531,6 +533,12 @@ fn drained(attempt: u32) -> ToolFailure {
         "the runner was stopped while the tool ran (attempt {attempt}); its effects may or may not have happened"
     );
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
+}
+
+fn ran_too_long(tool: &Tool) -> ToolFailure {
+    let allowed = tool.definition.limits.timeout_ms;
+    ToolFailure::new(ErrorCode::Timeout, format!("the tool did not end within {allowed} ms"))
+        .with_details(json!(LimitReached { limit: LimitName::TimeoutMs, allowed }))
 }
 
 fn late(deadline: Option<Deadline>, when: &str) -> ToolFailure {

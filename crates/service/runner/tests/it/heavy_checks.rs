@@ -1,7 +1,7 @@
 //! Slow checks and matches, and what they must not delay. They are blocked by signals, never by
 //! time.
 
-use rcrt_breadcrumb::{ErrorCode, Event, NewBreadcrumb};
+use rcrt_breadcrumb::{ErrorCode, Event, NewBreadcrumb, ToolFailure};
 use rcrt_conformance::Busy;
 use serde_json::{Value, json};
 
@@ -44,6 +44,29 @@ async fn checks_count_toward_the_time_limit_of_their_call() {
     assert!(grown.error.unwrap().contains("before its output was checked"));
     busy.end().await;
     assert_eq!(fixture.answer(waits).await.output, Some(json!(2)));
+    runner.stop().await;
+}
+
+/// The check leaves the executor less than the tool's limit, which is what its author knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_after_a_slow_check_names_the_limit_of_the_tool() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("endless", json!({"limits": {"timeout_ms": 60_000}}))).await;
+    fake.does("endless", |call, _| async move {
+        let allowed = call.limits.timeout_ms;
+        assert!(allowed < 60_000, "the check shortened the limit");
+        Err(ToolFailure::new(ErrorCode::Timeout, format!("the tool did not end within {allowed} ms"))
+            .with_details(json!({"limit": "timeout_ms", "allowed": allowed})))
+    });
+    let runner = fixture.start(&fake);
+    let busy = Busy::of(fixture.owner).await;
+    let asked = fixture.ask("endless", large()).await;
+    Busy::wait_for(fixture.owner, 1).await;
+    busy.end().await;
+    let late = fixture.answer(asked).await;
+    assert_eq!(late.error_code, Some(ErrorCode::Timeout), "{late:?}");
+    assert_eq!(late.error.as_deref(), Some("the tool did not end within 60000 ms"));
+    assert_eq!(late.error_details, Some(json!({"limit": "timeout_ms", "allowed": 60_000})));
     runner.stop().await;
 }
 
