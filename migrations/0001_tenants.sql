@@ -106,6 +106,8 @@ CREATE TABLE agents (
     -- An unknown profile would allow what another version denies.
     profile text NOT NULL DEFAULT 'main'
         CHECK (profile IN ('main', 'subagent', 'scheduled', 'a2asynthesis')),
+    -- The only tools that a caller can call: {names, sources, tags}. NULL: every tool.
+    tools json CHECK (json_typeof(tools) = 'object'),
     -- SHA-256 of the key. The key has 256 random bits, so it needs no slow hash.
     key_hash bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -140,6 +142,9 @@ CREATE TABLE audit (
     tool_id uuid,
     PRIMARY KEY (owner_id, id)
 );
+-- Reading secrets writes most entries. The others are found among them.
+CREATE INDEX audit_by_action ON audit (owner_id, action COLLATE "C", id);
+CREATE INDEX audit_by_subject ON audit (owner_id, subject, id);
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON audit
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);

@@ -46,6 +46,22 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- default of 4 MB for a tenth of a second.
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
+-- Whether the record is a request of the transaction's agent, or the response to one. Not in SQL,
+-- because `requester_of` is created later.
+CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN CASE schema_name
+        WHEN 'tool.request.v1' THEN created_by::text = current_setting('rcrt.agent', true)
+        WHEN 'tool.response.v1' THEN requester_of(record)::text = current_setting('rcrt.agent', true)
+        ELSE false
+    END;
+END
+$$;
+REVOKE ALL ON FUNCTION is_own_call(uuid, text, uuid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION is_own_call(uuid, text, uuid) TO rcrt_app;
+
 -- Grants are checked by a function, and only for what is not open anyway, so that the plans of the
 -- queue do not contain them.
 ALTER TABLE breadcrumbs ENABLE ROW LEVEL SECURITY;
@@ -53,6 +69,8 @@ CREATE POLICY tenant ON breadcrumbs
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
         AND CASE
             WHEN current_setting('rcrt.agent', true) = '*' THEN true
+            WHEN current_setting('rcrt.own_calls', true) = 'on'
+                THEN is_own_call(id, schema_name, created_by)
             WHEN coalesce(current_setting('rcrt.guest', true), '') = '' THEN visibility <> 'private'
                 OR created_by::text = current_setting('rcrt.agent', true) OR grant_allows(id)
             ELSE (visibility = 'public' AND sensitivity <> 'secret' AND 'read_context' = ANY (
@@ -167,8 +185,10 @@ CREATE TABLE breadcrumb_versions (
     visibility text,
     sensitivity text,
     created_by uuid,
+    replaced_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (owner_id, breadcrumb_id, version)
 );
+CREATE INDEX breadcrumb_versions_age ON breadcrumb_versions USING brin (replaced_at);
 
 -- Each version is visible by its own visibility and sensitivity: opening a record opens none of
 -- its past. The record's creator and holders of a grant see all versions.

@@ -13,6 +13,9 @@ CREATE TABLE calls (
     request_id text NOT NULL,
     workspace text,
     agent_id uuid,
+    session text,
+    -- The request whose call wrote this request.
+    parent uuid,
     -- Of the writer and of the calls that led to the request, when it was written. `main` denies
     -- nothing and is left out.
     profiles text[] NOT NULL DEFAULT '{}',
@@ -28,14 +31,21 @@ CREATE TABLE calls (
     run_after timestamptz,
     cancel_requested boolean NOT NULL DEFAULT false,
     queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Of the last attempt; a claim's time is in its fence.
+    started_at timestamptz,
     response uuid,
     finished_at timestamptz,
+    -- Why a finished call failed.
+    error_code text,
+    -- Attempts that ended without a response: an array of objects.
+    past_attempts jsonb,
 
     PRIMARY KEY (owner_id, request),
     CHECK ((state IN ('claimed', 'running')) = (lease_until IS NOT NULL)),
     CHECK ((state IN ('claimed', 'running')) = (runner_id IS NOT NULL)),
     CHECK ((state = 'finished') = (response IS NOT NULL)),
     CHECK ((state = 'finished') = (finished_at IS NOT NULL)),
+    CHECK (error_code IS NULL OR state = 'finished'),
     CHECK (state <> 'running' OR attempt >= 1)
 -- A call's row is written up to four times within moments: its page has room for that, and
 -- autovacuum comes before a fifth of a large table is dead.
@@ -48,10 +58,106 @@ CREATE INDEX calls_with_deadline ON calls (owner_id, deadline_at)
     WHERE runner_id IS NULL AND response IS NULL AND deadline_at IS NOT NULL;
 CREATE INDEX calls_leased ON calls (owner_id) WHERE runner_id IS NOT NULL;
 CREATE UNIQUE INDEX calls_response ON calls (owner_id, response) WHERE response IS NOT NULL;
+-- For lists of calls. Lists of all calls use the primary key: the ids of requests grow with time. A
+-- successful call that no other call asked for is in neither index.
+CREATE INDEX calls_failed ON calls (owner_id, request) WHERE error_code IS NOT NULL;
+CREATE INDEX calls_with_parent ON calls (owner_id, parent) WHERE parent IS NOT NULL;
 ALTER TABLE calls ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON calls
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON calls TO rcrt_app;
+
+-- The live runners. The write of a tool waits until each has applied its event. Unlogged: after a
+-- crash, every runner reports again within a second.
+CREATE UNLOGGED TABLE runners (
+    owner_id uuid NOT NULL,
+    runner_id uuid NOT NULL,
+    -- The end of the runner's lease.
+    live_until timestamptz NOT NULL,
+    -- The runner uses every change of a tool up to this event.
+    applied bigint NOT NULL,
+    host text NOT NULL,
+    working_folder text,
+    PRIMARY KEY (owner_id, runner_id)
+);
+ALTER TABLE runners ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON runners
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON runners TO rcrt_app;
+
+-- Finished calls that are not counted in `call_stats` yet. Written with the response and deleted
+-- when it is counted, within about a second, so it needs no index.
+CREATE TABLE call_outcomes (
+    owner_id uuid NOT NULL,
+    tool text NOT NULL,
+    error_code text,
+    finished_at timestamptz NOT NULL,
+    -- From the write of the request to that of the response, in microseconds.
+    total_us bigint NOT NULL,
+    -- The tool alone; NULL if it did not run.
+    run_us bigint
+) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_threshold = -1);
+ALTER TABLE call_outcomes ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON call_outcomes
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, DELETE ON call_outcomes TO rcrt_app;
+
+-- Finished calls by minute (for hours) and by hour (for a month). A row for each duration that
+-- occurred, rounded to a bucket.
+CREATE TABLE call_stats (
+    owner_id uuid NOT NULL,
+    -- The length of the interval in seconds.
+    width integer NOT NULL CHECK (width IN (60, 3600)),
+    start timestamptz NOT NULL,
+    tool text NOT NULL,
+    -- Empty for success.
+    error_code text NOT NULL,
+    bucket smallint NOT NULL,
+    -- How many calls took so long in total, and how many tools ran so long.
+    totals bigint NOT NULL,
+    runs bigint NOT NULL,
+    PRIMARY KEY (owner_id, width, start, tool, error_code, bucket)
+) WITH (fillfactor = 70);
+ALTER TABLE call_stats ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON call_stats
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON call_stats TO rcrt_app;
+
+-- The bucket of a duration: four for each factor of two, from 1 microsecond. `calls/stats.rs` has
+-- the inverse.
+CREATE FUNCTION duration_bucket(us bigint) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN us < 1 THEN 0 ELSE least(floor(4 * ln(us::float8) / ln(2::float8)) + 1, 200) END::smallint;
+
+-- For housekeeping.
+CREATE FUNCTION tenants_with_call_outcomes() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT owner_id FROM call_outcomes
+$$;
+
+CREATE FUNCTION tenants_with_call_stats() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT t.id FROM tenants t WHERE EXISTS (SELECT FROM call_stats s WHERE s.owner_id = t.id)
+$$;
+
+-- For metrics: the unfinished calls of all tenants, by tool.
+CREATE FUNCTION unfinished_calls()
+RETURNS TABLE (owner_id uuid, tool text, queued bigint, claimed bigint, running bigint, oldest_ms double precision)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT c.owner_id, c.tool, count(*) FILTER (WHERE c.state = 'queued'),
+        count(*) FILTER (WHERE c.state = 'claimed'), count(*) FILTER (WHERE c.state = 'running'),
+        (extract(epoch FROM clock_timestamp() - min(c.queued_at) FILTER (WHERE c.state = 'queued')) * 1000)::float8
+    FROM (SELECT * FROM calls WHERE runner_id IS NULL AND response IS NULL
+        UNION ALL SELECT * FROM calls WHERE runner_id IS NOT NULL) c
+    GROUP BY c.owner_id, c.tool
+$$;
+
+REVOKE ALL ON FUNCTION tenants_with_call_outcomes(), tenants_with_call_stats(), unfinished_calls() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_with_call_outcomes(), tenants_with_call_stats(), unfinished_calls() TO rcrt_app;
 
 -- Claims waiting calls, the oldest first. Claimers skip each other's rows. A call whose request
 -- has expired or whose deadline has passed is left for the sweep that answers it.
@@ -64,6 +170,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON calls TO rcrt_app;
 CREATE FUNCTION claim_calls(tenant uuid, except_tools text[], most bigint, runner uuid, lease_ms double precision)
 RETURNS TABLE (
     fence bigint, next_attempt integer, queued_at timestamptz, ready_at timestamptz, profiles text[],
+    allowed_tools json,
     left_ms double precision, id uuid, owner_id uuid, title text, description text, semantic_version text, context json,
     tags text[], schema_name text, llm_hints json, visibility text, sensitivity text, version bigint, checksum text,
     size_bytes bigint, ttl timestamptz, ttl_type text, ttl_config json, created_at timestamptz, updated_at timestamptz,
@@ -92,9 +199,10 @@ BEGIN
             lease_until = clock_timestamp() + lease_ms * interval '1 millisecond'
         FROM next WHERE c.owner_id = tenant AND c.request = next.request
         RETURNING c.request, c.fence, c.attempt + 1 AS next_attempt, c.queued_at,
-            GREATEST(c.queued_at, c.run_after) AS ready_at, c.profiles,
+            GREATEST(c.queued_at, c.run_after) AS ready_at, c.profiles, c.agent_id,
             (extract(epoch FROM c.deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms)
-    SELECT t.fence, t.next_attempt, t.queued_at, t.ready_at, t.profiles, t.left_ms, b.id, b.owner_id, b.title,
+    SELECT t.fence, t.next_attempt, t.queued_at, t.ready_at, t.profiles,
+        (SELECT a.tools FROM agents a WHERE a.id = t.agent_id AND a.owner_id = tenant), t.left_ms, b.id, b.owner_id, b.title,
         b.description, b.semantic_version, b.context, b.tags, b.schema_name, b.llm_hints, b.visibility, b.sensitivity,
         b.version, b.checksum, b.size_bytes, b.ttl, b.ttl_type, b.ttl_config, b.created_at, b.updated_at, b.created_by,
         b.updated_by

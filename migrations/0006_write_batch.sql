@@ -42,7 +42,12 @@ CREATE TYPE new_record AS (
     -- The record that answers the request, and is among the records too.
     answer uuid,
     -- Of that record: the request. It has the request's key and is written if the request is.
-    answered uuid
+    answered uuid,
+    -- Of a request again: its conversation, and the request whose call wrote it.
+    session text,
+    parent uuid,
+    -- How long the tool ran, if the request is written with its response.
+    run_us bigint
 );
 
 -- A start of a call, or its end, which one of the records answers.
@@ -52,7 +57,10 @@ CREATE TYPE call_step AS (
     -- Of a start: the tool's number of attempts. Of an end: 0 if an unstarted call counts as
     -- attempted, NULL if the tool had no part in the response.
     attempts integer,
-    response uuid
+    response uuid,
+    -- Of an end: why the call failed, and how long the tool ran.
+    error_code text,
+    run_us bigint
 );
 
 -- Neither a key nor a call may occur twice. Returns a row for each record and each start that was
@@ -81,7 +89,10 @@ BEGIN
                 attempt = c.attempt
                     + CASE WHEN s.attempts IS NOT NULL AND c.state = 'claimed' THEN 1 ELSE 0 END,
                 max_attempts = CASE WHEN s.attempts > 0 THEN s.attempts ELSE c.max_attempts END,
+                started_at = CASE WHEN s.response IS NULL THEN coalesce(c.started_at, clock_timestamp())
+                    ELSE c.started_at END,
                 response = s.response,
+                error_code = s.error_code,
                 finished_at = CASE WHEN s.response IS NOT NULL THEN clock_timestamp() END,
                 runner_id = CASE WHEN s.response IS NULL THEN c.runner_id END,
                 lease_until = CASE WHEN s.response IS NULL THEN c.lease_until END
@@ -89,7 +100,12 @@ BEGIN
             -- No condition on runner_id, which a lease implies: calls_leased would be chosen.
             WHERE c.owner_id = tenant AND c.request = s.request AND c.fence = s.fence
                 AND c.lease_until > clock_timestamp()
-            RETURNING c.request)
+            RETURNING c.request, c.tool, c.queued_at, c.finished_at, c.error_code, s.run_us),
+        counted AS (
+            INSERT INTO call_outcomes (owner_id, tool, error_code, finished_at, total_us, run_us)
+            SELECT tenant, d.tool, d.error_code, d.finished_at,
+                (extract(epoch FROM d.finished_at - d.queued_at) * 1000000)::bigint, d.run_us
+            FROM done d WHERE d.finished_at IS NOT NULL)
         SELECT coalesce(array_agg(done.request), '{}') INTO stepped FROM done;
         RETURN QUERY SELECT s.request, NULL::bigint, NULL::timestamptz, NULL::bigint
             FROM unnest(steps) s WHERE s.response IS NULL AND s.request = ANY (stepped);
@@ -141,10 +157,14 @@ BEGIN
         tag AS (
             INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id)
             SELECT DISTINCT tenant, t, f.id FROM fresh f, unnest(f.tags) t),
+        audited AS (
+            INSERT INTO audit (owner_id, agent_id, action, subject, subject_name)
+            SELECT tenant, f.agent, 'tool.created', f.id, coalesce(f.context::json ->> 'name', f.title)
+            FROM fresh f WHERE f.schema_name IN ('tool.code.v1', 'tool.v1')),
         call AS (
             INSERT INTO calls (owner_id, request, tool, request_id, workspace, agent_id, queued_at,
                 profiles, deadline_at, state, attempt, max_attempts, fence, runner_id, lease_until,
-                response, finished_at)
+                response, finished_at, session, parent, started_at)
             SELECT tenant, f.id, f.tool, f.request_id, f.workspace, f.agent, f.at, f.profiles,
                 f.at + f.deadline_ms * interval '1 millisecond',
                 CASE WHEN f.answer IS NOT NULL THEN 'finished' WHEN f.runner IS NULL THEN 'queued'
@@ -156,8 +176,12 @@ BEGIN
                 CASE WHEN f.answer IS NULL THEN f.runner END,
                 CASE WHEN f.answer IS NULL AND f.runner IS NOT NULL
                     THEN f.at + f.lease_ms * interval '1 millisecond' END,
-                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END
-            FROM fresh f WHERE f.tool IS NOT NULL)
+                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END, f.session, f.parent,
+                CASE WHEN f.answer IS NULL AND f.max_attempts IS NOT NULL THEN f.at END
+            FROM fresh f WHERE f.tool IS NOT NULL),
+        counted AS (
+            INSERT INTO call_outcomes (owner_id, tool, finished_at, total_us, run_us)
+            SELECT tenant, f.tool, f.at, f.run_us, f.run_us FROM fresh f WHERE f.answer IS NOT NULL)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT tenant, event_number(f.place), 'breadcrumb.created', f.id, 1, f.at, f.size_bytes
         FROM fresh f

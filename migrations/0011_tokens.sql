@@ -1,5 +1,28 @@
--- Tokens that were revoked, and one-time tickets that were used. Both are kept until they would
--- have expired.
+-- Tokens that were issued or used, tokens that were revoked, and one-time tickets that were used.
+-- All are kept until they expire.
+
+-- Never the token itself. A token that was not issued over HTTP is listed from its first use.
+CREATE TABLE tokens (
+    owner_id uuid NOT NULL,
+    id uuid NOT NULL,
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    -- No foreign key: a server with open auth gives tokens to agents that are in no table.
+    agent_id uuid NOT NULL,
+    roles text[] NOT NULL,
+    profile text NOT NULL,
+    issued_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    -- A server writes it at most once a minute for each token.
+    last_used_at timestamptz,
+    PRIMARY KEY (owner_id, id)
+);
+CREATE INDEX tokens_newest ON tokens (owner_id, number);
+CREATE INDEX tokens_of_agent ON tokens (owner_id, agent_id, number);
+CREATE INDEX tokens_expired ON tokens (expires_at);
+ALTER TABLE tokens ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON tokens
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON tokens TO rcrt_app;
 
 CREATE TABLE revoked_tokens (
     owner_id uuid NOT NULL,
@@ -44,6 +67,7 @@ CREATE FUNCTION tenants_with_expired_tokens() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT owner_id FROM revoked_tokens WHERE until < now()
+    UNION SELECT owner_id FROM tokens WHERE expires_at < now()
     UNION SELECT owner_id FROM used_tickets WHERE until < now() - interval '5 minutes'
 $$;
 

@@ -47,12 +47,48 @@ AS $$
     SELECT DISTINCT owner_id FROM idempotency_keys WHERE created_at < before
 $$;
 
+-- Tenants with responses, or with requests of finished calls, from before this time.
+CREATE FUNCTION tenants_with_old_calls(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND EXISTS (
+        SELECT FROM breadcrumbs b WHERE b.owner_id = t.id
+            AND b.schema_name IN ('tool.request.v1', 'tool.response.v1') AND b.updated_at < before)
+$$;
+
+CREATE FUNCTION tenants_with_old_versions(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT v.owner_id FROM breadcrumb_versions v WHERE v.replaced_at < before
+        AND EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
+$$;
+
+-- What is stored, for `rcrt doctor`: `entries` and the bytes on disk; of records, the bytes of
+-- their contexts.
+CREATE FUNCTION stored_sizes() RETURNS TABLE (kind text, entries bigint, bytes bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT k.kind, count(b.id), coalesce(sum(b.size_bytes), 0)::bigint
+    FROM (VALUES ('requests', 1), ('responses', 2), ('other records', 3)) k (kind, place)
+    LEFT JOIN breadcrumbs b ON k.kind = CASE b.schema_name
+        WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.response.v1' THEN 'responses' ELSE 'other records' END
+    GROUP BY k.kind
+    UNION ALL SELECT 'old versions', (SELECT count(*) FROM breadcrumb_versions),
+        pg_total_relation_size('breadcrumb_versions')
+    UNION ALL SELECT 'events', (SELECT count(*) FROM events), pg_total_relation_size('events')
+    UNION ALL SELECT 'egress log', (SELECT count(*) FROM egress_log), pg_total_relation_size('egress_log')
+$$;
+REVOKE ALL ON FUNCTION stored_sizes() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION stored_sizes() TO rcrt_app;
+
 REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
-    tenants_with_old_idempotency_keys(timestamptz) FROM PUBLIC;
+    tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
+    tenants_with_old_versions(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
-    tenants_with_old_idempotency_keys(timestamptz) TO rcrt_app;
+    tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
+    tenants_with_old_versions(timestamptz) TO rcrt_app;
 
 -- A deleted tenant is gone for callers at once: its agents are deleted with it and its name is
 -- free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported within

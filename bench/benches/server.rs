@@ -12,7 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rcrt_breadcrumb::{
-    AgentInfo, AgentStatus, Breadcrumbs, Identity, Profile, Role, StoreError, Tenancy, TenancyDecorator, ToolRequest,
+    AgentInfo, AgentStatus, Breadcrumbs, Identity, Profile, Role, StoreError, Tenancy, TenancyDecorator, TokenRecord,
+    ToolRequest,
 };
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
@@ -30,6 +31,7 @@ fn agent() -> AgentInfo {
         name: "bench".into(),
         roles: Role::ALL.to_vec(),
         profile: Profile::Main,
+        tools: None,
         created_at: chrono::DateTime::UNIX_EPOCH,
     }
 }
@@ -47,6 +49,10 @@ impl TenancyDecorator for OneTenant {
 
     async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
         Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
+    }
+
+    async fn record_tokens(&self, _: Vec<TokenRecord>) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {

@@ -1,4 +1,4 @@
-// Gives back what it was given: the smallest tool, for trying a setup out.
+// Returns its input: the smallest tool, for testing a setup.
 
 interface Input {
   message: unknown;

@@ -1,6 +1,7 @@
-"""Writes src/rcrt/types.py from the OpenAPI document: a TypedDict for each shape on the wire.
+"""Writes src/rcrt/types.py from the OpenAPI document: a TypedDict for each shape on the wire. And,
+for both clients, what the body of each response must have, so that they recognize another server.
 
-`python generate.py` writes it, `python generate.py --check` says whether it is current.
+`python generate.py` writes the files, `python generate.py --check` says whether they are current.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ import json
 import keyword
 import sys
 import textwrap
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parent / "openapi.json"
 TARGET = HERE / "src" / "rcrt" / "types.py"
+ANSWERS = HERE / "src" / "rcrt" / "_answers.py"
+TYPESCRIPT_ANSWERS = HERE.parent / "typescript" / "src" / "answers.ts"
 # In this document, `object` without properties is any JSON object.
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 # Fields that are wider on the wire than the document can express.
@@ -95,20 +99,26 @@ def written() -> str:
     schemas: dict[str, Any] = json.loads(SOURCE.read_text(encoding="utf-8"))["components"]["schemas"]
     classes: list[list[str]] = []
     aliases: list[list[str]] = []
-    inherited: list[list[str]] = []
+    inherited: dict[str, tuple[list[str], list[str]]] = {}
     for name, schema in sorted(schemas.items()):
         parts = schema.get("allOf", [])
         bases = [type_of(part) for part in parts if "$ref" in part]
         own = [part for part in parts if "properties" in part]
         if bases and len(own) <= 1:
-            inherited.append(shape(name, {**(own[0] if own else {}), "description": schema.get("description")}, bases))
+            body = {**(own[0] if own else {}), "description": schema.get("description")}
+            inherited[name] = (bases, shape(name, body, bases))
         elif schema.get("type") == "object" and "properties" in schema:
             classes.append(shape(name, schema, []))
         else:
             # A string, so that the order does not matter.
             aliases.append([f'{name} = {forward(type_of(schema), schemas)}', *words(schema.get("description"), "")])
-    blocks = ["\n".join(block) for block in aliases] + ["\n" + "\n".join(block) + "\n" for block in classes + inherited]
+    blocks = ["\n".join(block) for block in aliases] + ["\n" + "\n".join(block) + "\n" for block in classes + after_their_bases(inherited)]
     return HEAD + "\n" + "\n".join(blocks)
+
+
+def after_their_bases(inherited: dict[str, tuple[list[str], list[str]]]) -> list[list[str]]:
+    order = TopologicalSorter({name: [base for base in bases if base in inherited] for name, (bases, _) in inherited.items()})
+    return [inherited[name][1] for name in order.static_order()]
 
 
 def forward(text: str, schemas: dict[str, Any]) -> str:
@@ -118,10 +128,39 @@ def forward(text: str, schemas: dict[str, Any]) -> str:
     return f'"{text}"' if text in schemas else text
 
 
+def answers() -> dict[str, list[str] | None]:
+    """The required fields of each JSON response, by method, path and status; ``None`` for a list."""
+    document: dict[str, Any] = json.loads(SOURCE.read_text(encoding="utf-8"))
+    schemas = document["components"]["schemas"]
+    found: dict[str, list[str] | None] = {}
+    for path, item in sorted(document["paths"].items()):
+        for method, operation in sorted(item.items()):
+            for status, response in sorted(operation["responses"].items()):
+                schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+                while "$ref" in schema:
+                    schema = schemas[schema["$ref"].rsplit("/", 1)[1]]
+                if schema.get("type") == "array":
+                    found[f"{method.upper()} {path} {status}"] = None
+                elif schema.get("required"):
+                    found[f"{method.upper()} {path} {status}"] = sorted(schema["required"])
+    return found
+
+
+def python_answers() -> str:
+    lines = [f"    {json.dumps(name)}: {json.dumps(fields) if fields else None}," for name, fields in answers().items()]
+    about = '"""The required fields of each response; None for a list. Written by generate.py."""'
+    return "\n".join([about, "", "ANSWERS: dict[str, list[str] | None] = {", *lines, "}", ""])
+
+
+def typescript_answers() -> str:
+    lines = [f"  {json.dumps(name)}: {json.dumps(fields)}," for name, fields in answers().items()]
+    about = "/** The required fields of each response; `null` for a list. Written by sdk/python/generate.py. */"
+    return "\n".join([about, "export const ANSWERS: Record<string, string[] | null> = {", *lines, "};", ""])
+
+
 if __name__ == "__main__":
-    text = written()
-    if "--check" in sys.argv:
-        if TARGET.read_text(encoding="utf-8") != text:
-            sys.exit("generate: src/rcrt/types.py does not match openapi.json; run python generate.py")
-    else:
-        TARGET.write_text(text, encoding="utf-8")
+    for target, text in ((TARGET, written()), (ANSWERS, python_answers()), (TYPESCRIPT_ANSWERS, typescript_answers())):
+        if "--check" not in sys.argv:
+            target.write_text(text, encoding="utf-8")
+        elif target.read_text(encoding="utf-8") != text:
+            sys.exit(f"generate: {target.name} does not match openapi.json; run python generate.py")

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
-    CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Lease, LeaseState, LeaseStatus,
-    NewBreadcrumb, NewSecret, Profiles, Records, Release, Rights, Search, SearchMode, SearchResults, SecretChanges,
-    SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
-    schema_names,
+    AuditLog, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    CallHistory, CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Lease, LeaseState,
+    LeaseStatus, NewBreadcrumb, NewSecret, Profiles, Records, Release, ReportReply, Rights, RunnerReport, Runners,
+    Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
+    StoreError, SubscribeOptions, SubscriptionStream, schema_names,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -173,6 +173,7 @@ impl CallQueue for MemoryStore {
                 lease: Lease { request: request.id, fence: 1 },
                 attempt: 1,
                 profiles: Profiles::default(),
+                allowed_tools: None,
                 time_left_ms: None,
                 queued_at: request.created_at,
                 ready_at: None,
@@ -242,6 +243,17 @@ impl Secrets for MemoryStore {
         none()
     }
 }
+
+impl AuditLog for MemoryStore {}
+
+#[async_trait]
+impl Runners for MemoryStore {
+    async fn report_runner(&self, _: &RunnerReport) -> Result<ReportReply, StoreError> {
+        Ok(ReportReply { runners: Vec::new(), secrets_revision: String::new() })
+    }
+}
+
+impl CallHistory for MemoryStore {}
 
 impl EgressLog for MemoryStore {}
 

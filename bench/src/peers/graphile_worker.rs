@@ -41,7 +41,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
 /// Returns when the worker exits.
 async fn listen(mut pipes: Pipes, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = pipes.stdout.next_line().await {
-        waiting.hear(&line);
+        waiting.on_line(&line);
     }
     waiting.close();
 }

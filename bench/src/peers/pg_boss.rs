@@ -47,7 +47,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
 
 async fn listen(mut listener: PgListener, waiting: Arc<Waiting>) {
     while let Ok(notification) = listener.recv().await {
-        waiting.hear(notification.payload());
+        waiting.on_line(notification.payload());
     }
     waiting.close();
 }
@@ -55,7 +55,7 @@ async fn listen(mut listener: PgListener, waiting: Arc<Waiting>) {
 /// Reports jobs that could not be sent.
 async fn read_failures(mut lines: super::child::Said, waiting: Arc<Waiting>) {
     while let Ok(Some(line)) = lines.next_line().await {
-        waiting.hear(&line);
+        waiting.on_line(&line);
     }
 }
 

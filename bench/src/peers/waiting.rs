@@ -46,7 +46,7 @@ impl Waiting {
     }
 
     /// Delivers `{"call": …, "sum": …}` or `{"call": …, "failed": …}`. Other lines are ignored.
-    pub fn hear(&self, text: &str) {
+    pub fn on_line(&self, text: &str) {
         let Ok(said) = serde_json::from_str::<Said>(text) else { return };
         if let Some(sender) = self.calls().remove(&said.call) {
             let answer = said.sum.ok_or_else(|| said.failed.unwrap_or_else(|| "no sum".into()));
@@ -90,9 +90,9 @@ mod tests {
         let waiting = Arc::new(Waiting::default());
         let (first, second) = (waiting.begin(), waiting.begin());
         let (a, b) = (first.number, second.number);
-        waiting.hear("Worker connected");
-        waiting.hear(&format!(r#"{{"call":{b},"failed":"no"}}"#));
-        waiting.hear(&format!(r#"{{"call":{a},"sum":3}}"#));
+        waiting.on_line("Worker connected");
+        waiting.on_line(&format!(r#"{{"call":{b},"failed":"no"}}"#));
+        waiting.on_line(&format!(r#"{{"call":{a},"sum":3}}"#));
         assert_eq!(first.answer().await, Ok(3.0));
         assert_eq!(second.answer().await, Err("no".into()));
         assert!(waiting.calls().is_empty());

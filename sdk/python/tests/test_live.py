@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from contextlib import aclosing
 from pathlib import Path
 
 import httpx
 import pytest
-from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError
-from rcrt.types import AclChange, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
+from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError, is_large_result, models
+from rcrt.types import AclChange, AllowedTools, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
 from world import OwnServer, curator, url, word
 
 
@@ -210,6 +211,53 @@ async def test_an_expiring_token_is_renewed_also_during_a_stream() -> None:
         await rcrt.delete_agent(agent["id"])
 
 
+async def test_a_large_result_has_its_parts() -> None:
+    message = "\n".join(f"line {n}" for n in range(5000))
+    async with curator() as rcrt:
+        output = await rcrt.call("echo", {"message": message}, session=word(), max_result_chars=1000)
+        assert is_large_result(output) and (output["kind"], output["truncated"]) == ("json", False)
+        assert "get_from_working_memory" in output["text"]
+        found = [part["echo"] async for part in rcrt.parts(output)]
+        assert len(found) == output["parts"] > 1 and "".join(found) == message
+
+        cut = await rcrt.call("echo", {"message": message}, max_result_chars=1000)
+        assert is_large_result(cut) and cut["truncated"] and cut["parts"] == 0 and len(cut["text"]) <= 1000
+        assert await rcrt.call("echo", {"message": message}, max_result_chars=100_000) == {"echo": message}
+
+
+async def test_a_models_call_gets_the_message_of_its_format_also_for_a_failure() -> None:
+    def openai(name: str, given: str) -> models.OpenAiCall:
+        return {"id": "c1", "type": "function", "function": {"name": name, "arguments": given}}
+
+    def anthropic(expression: str) -> models.AnthropicCall:
+        return {"type": "tool_use", "id": "t1", "name": "calculator", "input": {"expression": expression}}
+
+    async with curator() as rcrt:
+        good = await rcrt.call_for("openai", openai("calculator", '{"expression": "6 * 7"}'))
+        assert (good["role"], good["tool_call_id"]) == ("tool", "c1")
+        assert json.loads(good["content"]) == {"result": 42, "expression": "6 * 7"}
+        for name, given, says in (
+            ("calculator", "{", "InvalidArguments: the arguments are not valid JSON"),
+            ("calculator", '{"expression": 5}', "InvalidArguments: "),
+            ("calculater", "{}", "ToolNotFound: "),
+        ):
+            assert (await rcrt.call_for("openai", openai(name, given)))["content"].startswith(says)
+        call: models.OpenAiItemCall = {"call_id": "c2", "name": "calculator", "arguments": '{"expression": "1"}'}
+        item = await rcrt.call_for("openai", call)
+        assert (item["type"], item["call_id"]) == ("function_call_output", "c2")
+
+        assert (await rcrt.call_for("anthropic", anthropic("6 * 7")))["is_error"] is False
+        failed = await rcrt.call_for("anthropic", anthropic("1/0"))
+        assert (failed["type"], failed["tool_use_id"], failed["is_error"]) == ("tool_result", "t1", True)
+        assert failed["content"].startswith("ExecutionFailed: ")
+
+        mcp = await rcrt.call_for("mcp", {"name": "calculator", "arguments": {"expression": "6 * 7"}}, session=word())
+        assert (mcp["isError"], mcp.get("structuredContent")) == (False, {"result": 42, "expression": "6 * 7"})
+        assert (await rcrt.call_for("mcp", {"name": "calculator"}))["isError"] is True
+        with pytest.raises(ProblemError):
+            await rcrt.call_for("anthropic", {**anthropic("1"), "id": ""})
+
+
 async def test_secrets_and_agents() -> None:
     async with curator() as rcrt:
         made = await rcrt.create_secret({"name": word().upper(), "value": "one-long-value", "hosts": ["api.example.com"]})
@@ -230,6 +278,31 @@ async def test_secrets_and_agents() -> None:
             assert raised.value.code == "forbidden"
         assert (await rcrt.get_agent(agent["id"]))["name"] == agent["name"]
         assert agent["id"] in [one["id"] for one in await rcrt.list_agents()]
+        await rcrt.delete_agent(agent["id"])
+
+
+async def test_a_caller_calls_the_tools_on_its_list_and_its_tokens_and_changes_are_listed() -> None:
+    async with curator() as rcrt:
+        allowed: AllowedTools = {"names": ["calculator"], "sources": [], "tags": []}
+        agent = await rcrt.create_agent({"name": word(), "roles": ["caller"], "tools": allowed})
+        async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])) as caller:
+            assert [tool["name"] for tool in (await caller.tools())["tools"]] == ["calculator"]
+            assert (await caller.call("calculator", {"expression": "6 * 7"}))["result"] == 42
+            with pytest.raises(ToolError) as raised:
+                await caller.call("echo", {"message": "hi"})
+            assert raised.value.code == "PermissionDenied"
+            own = (await caller.list_tokens())["tokens"]
+            assert len(own) == 1 and own[0]["current"] and own[0].get("last_used_at")
+        rotated = await rcrt.rotate_agent_key(agent["id"])
+        async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])) as old:
+            with pytest.raises(ProblemError) as refused:
+                await old.tools()
+            assert refused.value.code == "unauthorized"
+        async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], rotated["agent_key"])) as new:
+            await new.tools()
+        assert len((await rcrt.list_tokens(agent_id=agent["id"]))["tokens"]) == 2
+        log = await rcrt.audit_log(action="agent", subject=agent["id"])
+        assert [entry["action"] for entry in log["entries"]] == ["agent.key_rotated", "agent.created"]
         await rcrt.delete_agent(agent["id"])
 
 

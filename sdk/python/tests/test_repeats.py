@@ -11,6 +11,7 @@ from rcrt.types import NewBreadcrumb
 from world import CUT, Answer, Scripted, problem, scripted
 
 RECORD: NewBreadcrumb = {"title": "a", "context": {}, "tags": []}
+CHANGED = {**RECORD, "id": "x", "owner_id": "o", "version": 4, "checksum": "c", "created_at": "", "updated_at": ""}
 CREATED = Answer(201, {"id": "x", "version": 1, "replayed": True})
 
 
@@ -41,7 +42,7 @@ async def test_a_change_whose_response_is_lost_is_not_retried() -> None:
 
 
 async def test_a_rate_limited_request_is_retried_after_the_servers_pause() -> None:
-    async with scripted(problem(429, "rate_limited", retry_after="1"), Answer(body={"version": 4})) as server:
+    async with scripted(problem(429, "rate_limited", retry_after="1"), Answer(body=CHANGED)) as server:
         async with client(server) as rcrt:
             begun = time.monotonic()
             assert (await rcrt.update_breadcrumb("x", 3, {"title": "b"}))["version"] == 4
@@ -74,7 +75,7 @@ async def test_a_response_that_is_not_a_problem_document_has_a_clear_error() -> 
             await rcrt.list_breadcrumbs()
         assert raised.value.code == "foreign"
     async with scripted(Answer(200, "<html>")) as server, client(server) as rcrt:
-        with pytest.raises(RcrtError, match="cannot be parsed"):
+        with pytest.raises(RcrtError, match="it is not JSON"):
             await rcrt.list_breadcrumbs()
 
 
@@ -107,14 +108,14 @@ async def test_cancelling_stops_the_pause_between_two_attempts() -> None:
 async def test_a_path_segment_cannot_be_empty_or_dots() -> None:
     async with scripted() as server, client(server) as rcrt:
         for id in ("", ".", ".."):
-            with pytest.raises(ValueError):
+            with pytest.raises(RcrtError, match="must not be empty"):
                 await rcrt.get_breadcrumb(id)
         assert server.requests == []
 
 
 async def test_a_token_is_fetched_once_for_many_and_renewed_when_the_server_refuses_it() -> None:
     def given(token: str) -> Answer:
-        return Answer(200, {"token": token, "expires_in": 3600})
+        return Answer(200, {"token": token, "expires_in": 3600, "owner_id": "o", "agent_id": "a"})
 
     refused = problem(401, "unauthorized")
     answers = [given("one"), Answer(200, []), refused, given("two"), Answer(200, []), refused, given("three"), refused]

@@ -22,7 +22,7 @@ def event(id: int) -> str:
 
 
 def stream(text: str, open: bool = False) -> Answer:
-    return Answer(200, text, {"x": "y"}, open=open)
+    return Answer(200, text, {"content-type": "text/event-stream"}, open=open)
 
 
 async def take(server: Scripted, count: int, **options: Any) -> list[EventItem]:

@@ -122,8 +122,9 @@ class Scripted:
             writer.transport.abort()
             return
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
-        writer.write(f"HTTP/1.1 {answer.status} X\r\ncontent-type: application/json\r\nconnection: close\r\n".encode())
-        writer.write("".join(f"{name}: {value}\r\n" for name, value in answer.headers.items()).encode())
+        writer.write(f"HTTP/1.1 {answer.status} X\r\nconnection: close\r\n".encode())
+        sent = {"content-type": "application/json", **answer.headers}
+        writer.write("".join(f"{name}: {value}\r\n" for name, value in sent.items()).encode())
         writer.write(b"\r\n" + text.encode())
         await writer.drain()
         if not answer.open:

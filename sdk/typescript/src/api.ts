@@ -153,19 +153,44 @@ export interface paths {
         /**
          * Register an agent
          * @description Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
-         *     roles, and if given the name, of an existing one. A removed role is removed from the agent's
-         *     tokens at once. An added role is in tokens that are issued later.
+         *     roles, and if given the name and the allow list, of an existing one. A removed role is removed
+         *     from the agent's tokens at once. An added role is in tokens that are issued later. A curator
+         *     cannot remove its own role, so that a tenant keeps a curator.
          *
          *     Roles: curator.
          */
         post: operations["register_agent"];
         /**
          * Delete an agent
-         * @description Its key and its tokens become invalid.
+         * @description Its key and its tokens become invalid. An agent cannot delete itself, so that a tenant keeps a
+         *     curator.
          *
          *     Roles: curator.
          */
         delete: operations["delete_agent"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/rotate-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give an agent a new key
+         * @description The old key is invalid from now on. The agent's tokens stay valid until they expire or are
+         *     revoked. The new key is shown only once.
+         *
+         *     Roles: curator.
+         */
+        post: operations["rotate_agent_key"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -289,6 +314,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit log
+         * @description Changes of agents, tokens, grants, secrets and tools, and uses of secrets. An entry is written
+         *     in the transaction of the change. The actions are `agent.created`, `agent.changed`,
+         *     `agent.key_rotated`, `agent.deleted`; `token.revoked`, `tokens.revoked`; `acl.granted`,
+         *     `acl.revoked`; `secret.created`, `secret.decrypted` and so on; `tool.created`, `tool.changed`,
+         *     `tool.deleted`, `tool.expired`, `tool.imported`; `webhook.created`, `webhook.deleted`,
+         *     `webhook_secret.set`.
+         *
+         *     Roles: curator.
+         */
+        get: operations["audit_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit/egress": {
         parameters: {
             query?: never;
@@ -331,9 +383,9 @@ export interface paths {
          * Revoke tokens
          * @description At once on this server, within seconds on others. Event streams that were opened with such a
          *     token close. An agent can revoke its own tokens, a curator those of any agent of the tenant. The
-         *     agent's key stays valid; to invalidate it, delete the agent.
+         *     agent's key stays valid; `POST /agents/{id}/rotate-key` replaces it.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         post: operations["revoke_tokens"];
         delete?: never;
@@ -363,6 +415,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tokens
+         * @description The tokens that have not expired: of the whole tenant for a curator, else the agent's own. A
+         *     token that was not issued over HTTP, such as the one in the server's data folder, appears with
+         *     its first use. The time of the last use is exact to the minute.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        get: operations["list_tokens"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/breadcrumbs": {
         parameters: {
             query?: never;
@@ -375,7 +451,7 @@ export interface paths {
          * @description Latest change first. Without a `limit`, as many as one page holds, because RCRT's clients expect
          *     all. `offset` gets the next page.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["list_breadcrumbs"];
         put?: never;
@@ -386,7 +462,7 @@ export interface paths {
          *     `Idempotency-Replayed: true`) for 24 hours. The header `traceparent` (W3C Trace Context) is
          *     copied into the context of a request that has none of its own.
          *
-         *     Roles: curator, emitter, runner.
+         *     Roles: curator, emitter, runner, caller.
          */
         post: operations["create_breadcrumb"];
         delete?: never;
@@ -406,9 +482,9 @@ export interface paths {
          * Read a record
          * @description The short view, without owner, audit and TTL fields. If the record expires by the number of its
          *     reads (`ttl_type` usage or hybrid), this counts as one, as the full view does. Lists, searches,
-         *     events and the history do not count.
+         *     events, the history and `HEAD` do not count.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["get_breadcrumb"];
         put?: never;
@@ -442,7 +518,7 @@ export interface paths {
         };
         /**
          * Read a record with all fields
-         * @description Roles: curator, emitter, subscriber, runner.
+         * @description Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["get_full_breadcrumb"];
         put?: never;
@@ -464,7 +540,7 @@ export interface paths {
          * Read all versions of a record
          * @description Newest first, including the current one.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["get_history"];
         put?: never;
@@ -490,9 +566,33 @@ export interface paths {
          *     says how the search was done. `Search-Fallback` says why only text was searched if the model did
          *     not respond in time.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["search_breadcrumbs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List calls
+         * @description The newest first. An agent sees the calls whose requests it can read; a curator sees all of the
+         *     tenant. One page examines at most 20,000 calls (2,000 with `text`), so a page of a rare tool can
+         *     be short or empty and still have a `next`.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        get: operations["list_calls"];
         put?: never;
         post?: never;
         delete?: never;
@@ -509,8 +609,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the state of a request
-         * @description Roles: curator, emitter, subscriber, runner.
+         * Read a call
+         * @description Its state, request, response, attempts, stages and the calls that it asked for. For a call by
+         *     its `requestId`, list calls with `request_id`.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["get_call"];
         put?: never;
@@ -535,7 +638,7 @@ export interface paths {
          * @description A queued one gets the response `Cancelled` at once. The runner of a running one is notified.
          *     Cancelling a finished one changes nothing.
          *
-         *     Roles: curator, emitter, runner.
+         *     Roles: curator, emitter, runner, caller.
          */
         post: operations["cancel_call"];
         delete?: never;
@@ -646,6 +749,29 @@ export interface paths {
          *     Roles: curator, runner.
          */
         post: operations["start_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/calls/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count finished calls
+         * @description Counts, failures by code and percentiles of durations, for all tools and for each. The cost does
+         *     not depend on the number of calls. Counts are exact; percentiles are within 10 %.
+         *
+         *     Roles: curator.
+         */
+        get: operations["call_stats"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -783,7 +909,7 @@ export interface paths {
          * Get the number of the newest event
          * @description 0 if there is none. A stream that starts after this number misses nothing from then on.
          *
-         *     Roles: curator, subscriber, runner.
+         *     Roles: curator, subscriber, runner, caller.
          */
         get: operations["latest_event"];
         put?: never;
@@ -815,7 +941,7 @@ export interface paths {
          *     before the next event; from the number `first` on nothing is missing. The stream closes when the
          *     token expires or is revoked, and when the agent's roles change.
          *
-         *     Roles: curator, subscriber, runner.
+         *     Roles: curator, subscriber, runner, caller.
          */
         get: operations["stream_events"];
         put?: never;
@@ -841,7 +967,7 @@ export interface paths {
          *     useless after its first use. The stream has the rights of the token of this request, and closes
          *     when that token expires.
          *
-         *     Roles: curator, subscriber, runner.
+         *     Roles: curator, subscriber, runner, caller.
          */
         post: operations["stream_ticket"];
         delete?: never;
@@ -970,6 +1096,29 @@ export interface paths {
         get: operations["openapi"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runners": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report a runner
+         * @description Says that a runner is live and up to which event it uses the changes of tools. The write of a
+         *     tool waits up to a second for every live runner.
+         *
+         *     Roles: curator, runner.
+         */
+        post: operations["report_runner"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1110,7 +1259,7 @@ export interface paths {
         };
         /**
          * List the agent's selectors
-         * @description Roles: curator, subscriber, runner.
+         * @description Roles: curator, subscriber, runner, caller.
          */
         get: operations["list_selectors"];
         put?: never;
@@ -1119,7 +1268,7 @@ export interface paths {
          * @description From now on the agent's event streams, including open ones, have only events that match one of
          *     its selectors. An agent without selectors gets every event that it can see.
          *
-         *     Roles: curator, subscriber, runner.
+         *     Roles: curator, subscriber, runner, caller.
          */
         post: operations["create_selector"];
         delete?: never;
@@ -1138,13 +1287,13 @@ export interface paths {
         get?: never;
         /**
          * Replace a selector
-         * @description Roles: curator, subscriber, runner.
+         * @description Roles: curator, subscriber, runner, caller.
          */
         put: operations["update_selector"];
         post?: never;
         /**
          * Delete a selector
-         * @description Roles: curator, subscriber, runner.
+         * @description Roles: curator, subscriber, runner, caller.
          */
         delete: operations["delete_selector"];
         options?: never;
@@ -1243,13 +1392,13 @@ export interface paths {
         };
         /**
          * List the offered tools
-         * @description All tools of the caller's profile, by name. The format `rcrt` also has the tools with missing
-         *     requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are lists for a
-         *     model (or the result of `tools/list`). A name that the format does not allow is replaced by
-         *     another one, which can be invoked too. A tool whose input is never an object is left out. The
-         *     lists are empty until the first runner of a tenant has loaded its tools.
+         * @description All tools of the caller's profile and allow list, by name. The format `rcrt` also has the tools
+         *     with missing requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are
+         *     lists for a model (or the result of `tools/list`). A name that the format does not allow is
+         *     replaced by another one, which can be invoked too. A tool whose input is never an object is left
+         *     out. The lists are empty until the first runner of a tenant has loaded its tools.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["list_tools"];
         put?: never;
@@ -1272,7 +1421,7 @@ export interface paths {
          * @description In the format `rcrt`, a tool that cannot be called yet has `missing_requirements` and no
          *     `parameters`. The name is the tool's own or its name in a format.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["get_tool"];
         put?: never;
@@ -1301,7 +1450,14 @@ export interface paths {
          *     then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
          *     `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
          *
-         *     Roles: curator, emitter, runner.
+         *     With `?format=openai`, `anthropic` or `mcp` the body is a model's call of the tool (one of the
+         *     `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
+         *     `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
+         *     (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
+         *     `tools/call`). Arguments that are not valid JSON are such a failure: no request is written. The
+         *     other fields of the usual body are then parameters of the query.
+         *
+         *     Roles: curator, emitter, runner, caller.
          */
         post: operations["invoke_tool"];
         delete?: never;
@@ -1380,6 +1536,7 @@ export interface components {
             /** @description Which tools the agent can call. Set when the agent is created; it cannot be changed. */
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
+            tools?: components["schemas"]["AllowedTools"] | null;
         };
         /** @description Creates an agent with a chosen id, or changes it if it exists. */
         AgentRegistration: {
@@ -1391,6 +1548,15 @@ export interface components {
             profile?: components["schemas"]["Profile"] | null;
             /** @description Replaces all roles of the agent. */
             roles: components["schemas"]["Role"][];
+            tools?: components["schemas"]["AllowedTools"] | null;
+        };
+        /** @description A tool is allowed if its name, its source or one of its record's tags is listed. */
+        AllowedTools: {
+            names?: string[];
+            /** @description `native`, `sandbox`, `rest`, `mcp:<server>`, or `mcp` for every MCP server. */
+            sources?: string[];
+            /** @description Tags of the tool's record. Every agent that can change the record can set them. */
+            tags?: string[];
         };
         /**
          * @description The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its
@@ -1423,6 +1589,47 @@ export interface components {
              * @default null
              */
             title: string | null;
+        };
+        /** @description One entry of a tenant's audit log. It was written in the transaction of the action. */
+        AuditEntry: {
+            /** @description For example `agent.changed`, `acl.granted`, `secret.decrypted`, `tool.created`. */
+            action: string;
+            /**
+             * Format: uuid
+             * @description The agent that did it. `null`: the operator, or the store itself.
+             */
+            agent_id?: string | null;
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @description Later entries have larger ids.
+             */
+            id: number;
+            /** @description What changed, or the reason that the caller gave. */
+            reason?: string | null;
+            /**
+             * Format: uuid
+             * @description The id of what was changed or used: an agent, a token, a secret, a record.
+             */
+            subject: string;
+            /** @description Its name at that time. For a token, the id of its agent. */
+            subject_name: string;
+            /**
+             * Format: uuid
+             * @description The tool for which it was done, or whose use of a secret was granted or revoked.
+             */
+            tool_id?: string | null;
+        };
+        /** @description A page of the audit log. */
+        AuditPage: {
+            /** @description The newest first. */
+            entries: components["schemas"]["AuditEntry"][];
+            /**
+             * Format: int64
+             * @description The value of `before` for the next page; absent on the last one.
+             */
+            next?: number | null;
         };
         /** @description A complete record (the *full* view). */
         Breadcrumb: {
@@ -1591,8 +1798,133 @@ export interface components {
             state: components["schemas"]["CallState"];
             tool: string;
         };
+        /** @description One attempt to run a call. */
+        CallAttempt: {
+            /**
+             * Format: int32
+             * @description From 1.
+             */
+            attempt: number;
+            /** Format: date-time */
+            ended_at?: string | null;
+            /**
+             * @description `success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while it
+             *     runs.
+             */
+            outcome?: string | null;
+            /** Format: uuid */
+            runner_id?: string | null;
+            /** Format: date-time */
+            started_at?: string | null;
+        };
+        /** @description One call, with everything that is stored about it. */
+        CallDetails: components["schemas"]["CallSummary"] & {
+            /** @description The attempts that were started, oldest first. */
+            attempts: components["schemas"]["CallAttempt"][];
+            /** @description The calls that this call's tool asked for, newest first, at most 100. */
+            children: components["schemas"]["CallSummary"][];
+            request_record?: components["schemas"]["Breadcrumb"] | null;
+            response_record?: components["schemas"]["Breadcrumb"] | null;
+            /**
+             * Format: uuid
+             * @description The runner that has the call or finished it.
+             */
+            runner_id?: string | null;
+            /** @description What the last attempt spent its time on, in order. */
+            stages: components["schemas"]["CallStage"][];
+            /** @description The trace of the call, 32 hex digits. */
+            trace_id?: string | null;
+        };
+        /** @description The calls that finished in one interval. */
+        CallInterval: {
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: date-time */
+            start: string;
+        };
+        /** @description A page of calls. */
+        CallPage: {
+            /**
+             * @description The newest first. A page can have fewer calls than the limit, or none, and still have a
+             *     `next`: one page examines a bounded number of calls.
+             */
+            calls: components["schemas"]["CallSummary"][];
+            /**
+             * Format: uuid
+             * @description The value of `before` for the next page; absent on the last one.
+             */
+            next?: string | null;
+        };
+        /** @description A part of a call's time. */
+        CallStage: {
+            /** Format: double */
+            duration_ms?: number | null;
+            /**
+             * Format: date-time
+             * @description Absent while the stage lasts.
+             */
+            ended_at?: string | null;
+            /** @description `queue`, `claim`, `load`, `run` or `write`. */
+            name: string;
+            /** Format: date-time */
+            started_at: string;
+        };
         /** @enum {string} */
         CallState: "queued" | "claimed" | "running" | "finished";
+        /** @description Counts and durations of the calls that finished in a window. */
+        CallStats: {
+            all: components["schemas"]["ToolStats"];
+            /**
+             * Format: int32
+             * @description The length of an interval: 60 for windows up to three hours, otherwise 3600.
+             */
+            interval_seconds: number;
+            /** @description The intervals in which calls finished, oldest first. */
+            intervals: components["schemas"]["CallInterval"][];
+            /**
+             * Format: date-time
+             * @description The beginning of the window: that of its first interval.
+             */
+            since: string;
+            /** @description By tool, the most calls first. Calls of tools that do not exist are `(unknown)`. */
+            tools: components["schemas"]["ToolStats"][];
+            /** Format: date-time */
+            until: string;
+        };
+        /** @description A call in a list. */
+        CallSummary: components["schemas"]["Call"] & {
+            /**
+             * Format: uuid
+             * @description The agent that asked for the call.
+             */
+            agent_id?: string | null;
+            /**
+             * Format: date-time
+             * @description When a runner last claimed the call.
+             */
+            claimed_at?: string | null;
+            /** Format: date-time */
+            deadline_at?: string | null;
+            error_code?: components["schemas"]["ErrorCode"] | null;
+            /** Format: date-time */
+            finished_at?: string | null;
+            /**
+             * Format: uuid
+             * @description The request whose call wrote this call's request.
+             */
+            parent?: string | null;
+            /** @description The caller's own id, or the id of the request's record. */
+            request_id: string;
+            session?: string | null;
+            /**
+             * Format: date-time
+             * @description When the last attempt was started. Absent for a call that only computes and ended at once.
+             */
+            started_at?: string | null;
+            status?: components["schemas"]["ResponseStatus"] | null;
+        };
         /** @description All tools of a tenant, sorted by name, without duplicate names. */
         Catalog: {
             tools: components["schemas"]["Registration"][];
@@ -1606,6 +1938,7 @@ export interface components {
             ok: boolean;
         };
         Claim: {
+            allowed_tools?: components["schemas"]["AllowedTools"] | null;
             /**
              * Format: int32
              * @description The number of this attempt, from 1.
@@ -1832,6 +2165,11 @@ export interface components {
              * @description Seconds until then, for callers whose clock differs from the server's.
              */
             expires_in: number;
+            /**
+             * Format: uuid
+             * @description The token's id, by which it can be revoked: its claim `jti`.
+             */
+            id: string;
             /** Format: uuid */
             owner_id: string;
             profile: components["schemas"]["Profile"];
@@ -1978,6 +2316,46 @@ export interface components {
              */
             workspace?: string | null;
         };
+        /**
+         * @description The `output` of a response whose result is larger than the caller accepts. `metadata` of the
+         *     response then has `large_result`. The parts are in the working memory of the request's session:
+         *     the tool `get_from_working_memory` returns each by its key. Without a session the result is cut,
+         *     and there are no parts.
+         */
+        LargeResult: {
+            /** @description The size of the whole result: of its text, or of its JSON without spaces. */
+            characters: number;
+            /** @description Until when the parts are stored (RFC 3339). */
+            expires_at?: string | null;
+            /**
+             * @description The key of the whole result, for the tools `result_search`, `result_slice` and
+             *     `result_jsonpath`.
+             */
+            key?: string | null;
+            /** @description What the whole result is. */
+            kind: components["schemas"]["LargeResultKind"];
+            /** @description With the number of a part, from 1 to `parts`, at its end: the key of that part. */
+            part_prefix?: string | null;
+            /** @description The number of parts; 0 if the result is cut. */
+            parts: number;
+            /**
+             * @description What a model reads in place of the result: a markdown table of the parts and how to read
+             *     them, or the start of a result that is cut. At most as long as the caller accepts.
+             */
+            text: string;
+            /** @description The result is cut; its rest is lost. */
+            truncated: boolean;
+            /**
+             * @description Always `large_result`.
+             * @example large_result
+             */
+            type: string;
+        };
+        /**
+         * @description How the parts form the whole result.
+         * @enum {string}
+         */
+        LargeResultKind: "text" | "json";
         /** @description The number of the newest event. */
         Latest: {
             number: components["schemas"]["EventNumber"];
@@ -2002,6 +2380,17 @@ export interface components {
         };
         /** @enum {string} */
         LeaseStatus: "held" | "cancel_requested" | "lost";
+        ListedToken: components["schemas"]["TokenInfo"] & {
+            /** @description Whether it is the token of this request. */
+            current: boolean;
+        };
+        /** @description A runner of the tenant whose lease has not ended. */
+        LiveRunner: {
+            host: string;
+            /** Format: uuid */
+            runner_id: string;
+            working_folder?: string | null;
+        };
         /** @enum {string} */
         MatchOp: "eq" | "ne" | "gt" | "gte" | "lt" | "lte" | "contains" | "contains_any" | "exists";
         NewAgent: {
@@ -2010,6 +2399,7 @@ export interface components {
             /** @description `main` when absent. */
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
+            tools?: components["schemas"]["AllowedTools"] | null;
         };
         /** @description A new agent with its key. The key is shown only once; the store has only a hash of it. */
         NewAgentKey: components["schemas"]["AgentInfo"] & {
@@ -2085,6 +2475,15 @@ export interface components {
              *     delivery checks that it leads to the public internet.
              */
             url: string;
+        };
+        /** @description Percentiles in milliseconds. All are 0 if there is no call. */
+        Percentiles: {
+            /** Format: double */
+            p50: number;
+            /** Format: double */
+            p95: number;
+            /** Format: double */
+            p99: number;
         };
         /**
          * @description An RFC 9457 problem document. `code` is the stable name of the problem. The members after it
@@ -2177,6 +2576,8 @@ export interface components {
             /** @description JSON Schema 2020-12 of the input. `true` accepts everything. */
             parameters: Record<string, unknown>;
             source: components["schemas"]["ToolSource"];
+            /** @description The tags of the record that defines the tool. */
+            tags?: string[];
             /**
              * Format: uuid
              * @description The record that defines the tool.
@@ -2202,6 +2603,13 @@ export interface components {
         ReleaseRequest: {
             lease: components["schemas"]["Lease"];
             release: components["schemas"]["Release"];
+        };
+        /** @description The reply to a [`RunnerReport`]. */
+        ReportReply: {
+            /** @description All live runners of the tenant, with the one that reports. */
+            runners: components["schemas"]["LiveRunner"][];
+            /** @description Changes with every change of a secret or a grant. */
+            secrets_revision: string;
         };
         /** @description The delivery is queued again. */
         Requeued: {
@@ -2237,15 +2645,16 @@ export interface components {
         RevokeTokens: {
             /**
              * Format: uuid
-             * @description The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of
-             *     other agents.
+             * @description The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller.
+             *     Only curators can revoke tokens of other agents.
              */
             agent_id?: string | null;
             /** @description `true`: all tokens of the agent that were issued before now. */
             all?: boolean;
             /**
              * Format: uuid
-             * @description The id of the token, its claim `jti`.
+             * @description The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim
+             *     `jti`.
              */
             jti?: string | null;
             /** @description The token itself. */
@@ -2255,7 +2664,24 @@ export interface components {
          * @description Which HTTP routes an agent can use. An agent can have several roles.
          * @enum {string}
          */
-        Role: "curator" | "emitter" | "subscriber" | "runner";
+        Role: "curator" | "emitter" | "subscriber" | "runner" | "caller";
+        /** @description That a runner is live, and how far it has followed the tenant's tools. */
+        RunnerReport: {
+            /** @description The runner uses every change of a tool up to this event. */
+            applied: components["schemas"]["EventNumber"];
+            /** @description The name of its machine. */
+            host: string;
+            /**
+             * Format: int64
+             * @description How long the runner counts as live without another report, in milliseconds: 1,000 to
+             *     600,000. 0 when it stops.
+             */
+            lease_ms: number;
+            /** Format: uuid */
+            runner_id: string;
+            /** @description The folder that its file tools use. */
+            working_folder?: string | null;
+        };
         /** @description The changes to a secret. Absent fields keep their values, and grants remain. */
         SecretChanges: {
             /** @description Replaces all hosts. `[]` binds the secret to none. */
@@ -2397,6 +2823,46 @@ export interface components {
             /** Format: int64 */
             records: number;
         };
+        /** @description A token that has not expired. */
+        TokenInfo: {
+            /** Format: uuid */
+            agent_id: string;
+            /** @description Absent if the agent is not registered. */
+            agent_name?: string | null;
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * Format: uuid
+             * @description The claim `jti`, by which the token can be revoked.
+             */
+            id: string;
+            /** Format: date-time */
+            issued_at: string;
+            /**
+             * Format: date-time
+             * @description The last use, to the minute; absent if it was never used.
+             */
+            last_used_at?: string | null;
+            /**
+             * Format: int64
+             * @description Grows with each token that is recorded; the order of the list.
+             */
+            number: number;
+            profile: components["schemas"]["Profile"];
+            /** @description It was revoked, or its agent was deleted. */
+            revoked: boolean;
+            roles: components["schemas"]["Role"][];
+        };
+        /** @description A page of tokens. */
+        TokenPage: {
+            /**
+             * Format: int64
+             * @description The value of `before` for the next page; absent on the last one.
+             */
+            next?: number | null;
+            /** @description The newest first. */
+            tokens: components["schemas"]["ListedToken"][];
+        };
         TokenRequest: {
             /**
              * Format: uuid
@@ -2472,6 +2938,10 @@ export interface components {
              *     `tool_version`), and what executors add.
              */
             metadata?: Record<string, unknown>;
+            /**
+             * @description What the tool returned: any JSON. If that is larger than the caller accepts, a
+             *     [`LargeResult`](crate::LargeResult), and `metadata` has `large_result`.
+             */
             output?: Record<string, unknown>;
             request_id: string;
             status: components["schemas"]["ResponseStatus"];
@@ -2480,6 +2950,31 @@ export interface components {
         };
         /** @description What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor. */
         ToolSource: string;
+        /** @description The finished calls of one tool, or of all. */
+        ToolStats: {
+            /**
+             * Format: int64
+             * @description Exact, as are all counts.
+             */
+            calls: number;
+            /**
+             * @description From the write of the request to that of the response. Percentiles are within 10 % of the
+             *     exact value.
+             */
+            duration_ms: components["schemas"]["Percentiles"];
+            /** Format: int64 */
+            failed: number;
+            /** @description Failed calls by error code. */
+            failures: {
+                [key: string]: number;
+            };
+            /** Format: double */
+            per_second: number;
+            /** @description The tool alone. */
+            run_ms: components["schemas"]["Percentiles"];
+            /** @description Absent for all tools together. */
+            tool?: string | null;
+        };
         /**
          * @description When a record expires: never; at the time `ttl`; `ttl_config.duration` after the write; after
          *     its last permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first
@@ -2505,6 +3000,8 @@ export interface components {
             missing_requirements: string[];
             name: string;
             source: components["schemas"]["ToolSource"];
+            /** @description The tags of the record that defines the tool. */
+            tags?: string[];
             /** Format: uuid */
             tool_id: string;
         };
@@ -2877,6 +3374,37 @@ export interface operations {
             };
         };
     };
+    rotate_agent_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Give an agent a new key */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewAgentKey"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     set_webhook_secret: {
         parameters: {
             query?: never;
@@ -3074,6 +3602,52 @@ export interface operations {
             };
         };
     };
+    audit_log: {
+        parameters: {
+            query?: {
+                /** @description An action, such as `secret.decrypted`, or a group, such as `secret` */
+                action?: string;
+                /** @description The agent that did it */
+                agent_id?: string;
+                /** @description The `next` of the previous page */
+                before?: number;
+                /** @description 100 when absent */
+                limit?: number;
+                /** @description At this time or later (RFC 3339) */
+                since?: string;
+                /** @description The id of what was changed or used */
+                subject?: string;
+                /** @description The tool for which it was done */
+                tool_id?: string;
+                /** @description Before this time (RFC 3339) */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the audit log */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     egress_log: {
         parameters: {
             query?: {
@@ -3221,6 +3795,42 @@ export interface operations {
             };
         };
     };
+    list_tokens: {
+        parameters: {
+            query?: {
+                /** @description Only tokens of this agent */
+                agent_id?: string;
+                /** @description The `next` of the previous page */
+                before?: number;
+                /** @description 100 when absent */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenPage"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_breadcrumbs: {
         parameters: {
             query?: {
@@ -3293,6 +3903,8 @@ export interface operations {
                     "Idempotency-Replayed"?: string;
                     /** @description The record's path */
                     Location?: string;
+                    /** @description How many live runners do not use this tool yet; absent when all do */
+                    "Runners-Behind"?: number | null;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3360,6 +3972,8 @@ export interface operations {
             /** @description Delete a record */
             200: {
                 headers: {
+                    /** @description How many live runners do not use this tool yet; absent when all do */
+                    "Runners-Behind"?: number | null;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3400,6 +4014,8 @@ export interface operations {
                 headers: {
                     /** @description The record's new version */
                     ETag?: string;
+                    /** @description How many live runners do not use this tool yet; absent when all do */
+                    "Runners-Behind"?: number | null;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3535,6 +4151,62 @@ export interface operations {
             };
         };
     };
+    list_calls: {
+        parameters: {
+            query?: {
+                /** @description The agent that asked for the call */
+                agent_id?: string;
+                /** @description The `next` of the previous page */
+                before?: string;
+                /** @description Why the call failed, such as `Timeout` */
+                error_code?: components["schemas"]["ErrorCode"];
+                /** @description 50 when absent */
+                limit?: number;
+                /** @description The request whose call asked for the calls */
+                parent?: string;
+                /** @description The request's `requestId`, or the id of its record */
+                request_id?: string;
+                /** @description The request's `session` */
+                session?: string;
+                /** @description Written at this time or later (RFC 3339) */
+                since?: string;
+                /** @description `queued`, `claimed`, `running` or `finished` */
+                state?: components["schemas"]["CallState"];
+                /** @description `success` or `error`: finished calls */
+                status?: components["schemas"]["ResponseStatus"];
+                /** @description Words in the request or the response */
+                text?: string;
+                /** @description The tool's name */
+                tool?: string;
+                /** @description Written before this time (RFC 3339) */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List calls */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallPage"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_call: {
         parameters: {
             query?: never;
@@ -3547,13 +4219,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Read the state of a request */
+            /** @description Read a call */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Call"];
+                    "application/json": components["schemas"]["CallDetails"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -3751,6 +4423,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    call_stats: {
+        parameters: {
+            query?: {
+                /** @description Only this tool */
+                tool?: string;
+                /** @description The time up to now, such as `15m`, `24h` or `7d`: 1 minute to 31 days; `1h` when absent */
+                window?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Count finished calls */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallStats"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -4245,6 +4951,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, unknown>;
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    report_runner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunnerReport"];
+            };
+        };
+        responses: {
+            /** @description Report a runner */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportReply"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -4879,7 +5618,22 @@ export interface operations {
     };
     invoke_tool: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The same */
+                deadline_ms?: number;
+                /** @description rcrt when absent */
+                format?: "rcrt" | "openai" | "anthropic" | "mcp";
+                /** @description The same */
+                max_result_chars?: number;
+                /** @description The same */
+                model?: string;
+                /** @description The same */
+                requestId?: string;
+                /** @description The same */
+                session?: string;
+                /** @description With a model's format: as in the usual body */
+                workspace?: string;
+            };
             header?: {
                 /** @description 1 to 255 characters, of your choice */
                 "Idempotency-Key"?: string | null;

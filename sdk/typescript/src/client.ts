@@ -3,9 +3,11 @@
  * `schemaName`.
  */
 import type { Credentials } from "./credentials.js";
-import { ProblemError, ToolError } from "./errors.js";
+import { foreign, ProblemError, ToolError } from "./errors.js";
 import { follow, type EventItem, type FollowOptions } from "./events.js";
-import { invoke, type InvokeOptions } from "./invoke.js";
+import { invoke, invokeFor, type InvokeOptions } from "./invoke.js";
+import type * as models from "./models.js";
+import { parts } from "./parts.js";
 import { backoff, pause } from "./pause.js";
 import type * as shapes from "./shapes.js";
 import { etag, Transport, type RequestOptions } from "./transport.js";
@@ -216,7 +218,9 @@ export class Rcrt {
   /** The tools that the agent's profile allows, and those with a missing requirement. */
   async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
     const { profile, ...rest } = options;
-    return (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
+    const catalog = (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
+    if (!Array.isArray(catalog?.tools)) throw foreign(this.#transport.base, "it has no tools", catalog);
+    return catalog;
   }
 
   /** The same in the format of a model's API. */
@@ -229,10 +233,15 @@ export class Rcrt {
   }
 
   async tool(name: string, options: RequestOptions = {}): Promise<shapes.CatalogEntry> {
-    return (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
+    const entry = (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
+    if (typeof entry?.name !== "string") throw foreign(this.#transport.base, "it is not a tool", entry);
+    return entry;
   }
 
-  /** Calls a tool and returns its output, or throws {@link ToolError}. */
+  /**
+   * Calls a tool and returns its output, or throws {@link ToolError}. If the output is larger than
+   * the caller accepts, it is a {@link shapes.LargeResult} (see `isLargeResult` and `parts`).
+   */
   async call(tool: string, input: unknown = {}, options: InvokeOptions = {}): Promise<unknown> {
     const response = await this.invoke(tool, input, options);
     if (response.status !== "success") throw new ToolError(response);
@@ -247,10 +256,31 @@ export class Rcrt {
     return await invoke(this.#transport, tool, input, options);
   }
 
+  /**
+   * Calls a tool as a model asked for it: one of a message's `tool_calls` (OpenAI), a `tool_use`
+   * block (Anthropic), or the params of `tools/call` (MCP). Returns the message that the model
+   * expects, also if the tool failed or the model's arguments are invalid.
+   */
+  async callFor(format: "openai", call: models.OpenAiCall, options?: InvokeOptions): Promise<models.OpenAiMessage>;
+  async callFor(format: "openai", call: models.OpenAiItemCall, options?: InvokeOptions): Promise<models.OpenAiItem>;
+  async callFor(format: "anthropic", call: models.AnthropicCall, options?: InvokeOptions): Promise<models.AnthropicBlock>;
+  async callFor(format: "mcp", call: models.McpCall, options?: InvokeOptions): Promise<models.McpResult>;
+  async callFor(format: models.ModelFormat, call: models.ModelCall, options: InvokeOptions = {}): Promise<unknown> {
+    return await invokeFor(this.#transport, format, call, options);
+  }
+
+  /**
+   * The parts of a large result, in order. Those of a text are strings that form the text; those of
+   * JSON are documents, each with a part of the whole one and everything that encloses it.
+   */
+  parts(large: shapes.LargeResult, options: InvokeOptions = {}): AsyncGenerator<unknown, void, void> {
+    return parts(this.#transport, large, options);
+  }
+
   // Calls
 
   /** The state of a request. */
-  async getCall(requestId: string, options: RequestOptions = {}): Promise<shapes.Call> {
+  async getCall(requestId: string, options: RequestOptions = {}): Promise<shapes.CallDetails> {
     const path = { request_id: requestId };
     return await this.#transport.json("get", "/calls/{request_id}", { ...options, path, again: true });
   }
@@ -268,6 +298,11 @@ export class Rcrt {
    */
   async claimCalls(wanted: shapes.ClaimRequest, options: RequestOptions = {}): Promise<shapes.Claim[]> {
     return await this.#transport.json("post", "/calls/claim", { ...options, body: wanted });
+  }
+
+  /** Reports that a runner is live. Returns all live runners of the tenant. */
+  async reportRunner(report: shapes.RunnerReport, options: RequestOptions = {}): Promise<shapes.ReportReply> {
+    return await this.#transport.json("post", "/runners", { ...options, body: report, again: true });
   }
 
   async startCall(lease: shapes.Lease, maxAttempts: number, options: RequestOptions = {}): Promise<void> {
@@ -345,6 +380,11 @@ export class Rcrt {
 
   async getAgent(id: string, options: RequestOptions = {}): Promise<shapes.AgentInfo> {
     return await this.#transport.json("get", "/agents/{id}", { ...options, path: { id }, again: true });
+  }
+
+  /** The old key is invalid from now on; tokens stay valid. The new key is shown only this once. */
+  async rotateAgentKey(id: string, options: RequestOptions = {}): Promise<shapes.NewAgentKey> {
+    return await this.#transport.json("post", "/agents/{id}/rotate-key", { ...options, path: { id } });
   }
 
   async deleteAgent(id: string, options: RequestOptions = {}): Promise<void> {
@@ -431,10 +471,36 @@ export class Rcrt {
   }
 
   /**
+   * Tokens that have not expired, newest first: of all agents for a curator, else the agent's own.
+   * `before` is the `next` of the page before.
+   */
+  async listTokens(query: shapes.TokenQuery = {}, options: RequestOptions = {}): Promise<shapes.TokenPage> {
+    return await this.#transport.json("get", "/auth/tokens", { ...options, query: { ...query }, again: true });
+  }
+
+  /**
    * A one-time ticket for an `EventSource`, which cannot send headers: `/events/stream?ticket=…`.
    */
   async streamTicket(options: RequestOptions = {}): Promise<shapes.StreamTicket> {
     return await this.#transport.json("post", "/events/ticket", options);
+  }
+
+  /** Calls, newest first. `before` is the `next` of the page before; a page can be empty and have one. */
+  async calls(query: shapes.CallQuery = {}, options: RequestOptions = {}): Promise<shapes.CallPage> {
+    return await this.#transport.json("get", "/calls", { ...options, query: { ...query }, again: true });
+  }
+
+  /** Counts and durations of the calls that finished in a window such as `15m` or `7d`; for curators. */
+  async callStats(query: { tool?: string; window?: string } = {}, options: RequestOptions = {}): Promise<shapes.CallStats> {
+    return await this.#transport.json("get", "/calls/stats", { ...options, query: { ...query }, again: true });
+  }
+
+  /**
+   * Changes of agents, tokens, grants, secrets and tools, and uses of secrets, newest first; for
+   * curators. `before` is the `next` of the page before.
+   */
+  async auditLog(query: shapes.AuditQuery = {}, options: RequestOptions = {}): Promise<shapes.AuditPage> {
+    return await this.#transport.json("get", "/audit", { ...options, query: { ...query }, again: true });
   }
 
   /**

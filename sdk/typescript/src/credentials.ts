@@ -1,4 +1,5 @@
 /** The client's credentials, and its current token. */
+import { RcrtError } from "./errors.js";
 import type { GivenToken, Profile, Role, TokenRequest } from "./shapes.js";
 
 export type Credentials =
@@ -36,7 +37,11 @@ export class Tokens {
       if (typeof credentials.token === "string") return credentials.token.trim();
       const refused = this.#refused;
       this.#refused = undefined;
-      return await credentials.token({ refused });
+      try {
+        return (await credentials.token({ refused })).trim();
+      } catch (error) {
+        throw new RcrtError(`no token: ${error instanceof Error ? error.message : String(error)}`, "no_token", false, { cause: error });
+      }
     }
     if (this.#held !== undefined && performance.now() < this.#held.renewAt) return this.#held.token;
     this.#fetching ??= this.#renewed(credentials).finally(() => (this.#fetching = undefined));

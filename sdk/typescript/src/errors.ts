@@ -6,12 +6,19 @@ import type { Accepted, ToolResponse } from "./shapes.js";
 export type Problem = components["schemas"]["Problem"];
 export type Violation = components["schemas"]["Violation"];
 
-/** Everything that this client throws, apart from an abort (which is the signal's own reason). */
+/**
+ * Everything that this client throws, apart from an abort (which is the signal's own reason).
+ * `cause` is what it came from: an error, a problem document, or a tool's response.
+ */
 export class RcrtError extends Error {
   override name = "RcrtError";
   constructor(
     message: string,
-    /** A stable name: a problem's code, a tool's error code, `unreachable` or `still_running`. */
+    /**
+     * A stable name: a problem's code, a tool's error code, or one of the client: `invalid_url`,
+     * `invalid_argument`, `no_token`, `unreachable`, `foreign` (the answer is not from an RCRT
+     * server), `still_running`, `no_parts`.
+     */
     readonly code: string,
     /** Whether a retry can help. */
     readonly retryable: boolean,
@@ -33,7 +40,7 @@ export class ProblemError extends RcrtError {
     /** The id of the request in the server's log. */
     readonly requestId: string | undefined,
   ) {
-    super(`${problem.title}: ${problem.detail}`, problem.code, status === 429 || status === 502 || status === 503 || status === 504);
+    super(`${problem.title}: ${problem.detail}`, problem.code, status === 429 || status === 502 || status === 503 || status === 504, { cause: problem });
   }
 
   /** The invalid fields of the input. */
@@ -56,7 +63,7 @@ export class Unreachable extends RcrtError {
 export class ToolError extends RcrtError {
   override name = "ToolError";
   constructor(readonly response: ToolResponse) {
-    super(`${response.tool}: ${response.error ?? "failed"}`, response.error_code ?? "ExecutionFailed", response.is_retryable ?? false);
+    super(`${response.tool}: ${response.error ?? "failed"}`, response.error_code ?? "ExecutionFailed", response.is_retryable ?? false, { cause: response });
   }
 
   /** Details for programs, from the tool. */
@@ -75,8 +82,18 @@ export class StillRunning extends RcrtError {
     /** The same key with the same call continues to wait. */
     readonly idempotencyKey: string,
   ) {
-    super(`${tool} got no response in time; request ${accepted.request} continues`, "still_running", true);
+    super(`${tool} got no response in time; request ${accepted.request} continues`, "still_running", true, { cause: accepted });
   }
+}
+
+/** A mistake in the arguments of a method. */
+export function invalidArgument(message: string, cause: unknown = message): RcrtError {
+  return new RcrtError(message, "invalid_argument", false, { cause });
+}
+
+/** A successful answer that no RCRT server gives. */
+export function foreign(base: string, why: string, cause: unknown = why): RcrtError {
+  return new RcrtError(`the answer of ${base} is not from an RCRT server (${why}); is the address right?`, "foreign", false, { cause });
 }
 
 /** The problem in a response that is not a success. It can come from a proxy, in another format. */
@@ -88,7 +105,7 @@ export async function problemOf(answer: Response): Promise<ProblemError> {
     if (typeof read.code !== "string") throw new Error("not a problem document");
     problem = { type: "about:blank", title: answer.statusText, status: answer.status, detail: "", ...read, code: read.code };
   } catch {
-    const detail = `the answer was ${answer.status} from something that is no RCRT server; is the address right?`;
+    const detail = `the answer is ${answer.status}, and not from an RCRT server; is the address right?`;
     problem = { type: "about:blank", title: answer.statusText || "Refused", status: answer.status, detail, code: "foreign" };
   }
   return new ProblemError(problem, answer.status, retryAfter(answer.headers), answer.headers.get("x-request-id") ?? undefined);

@@ -1,7 +1,7 @@
 /**
  * A subscription across connections: each event once, in order, also across restarts of the server.
  */
-import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
 import { backoff, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
@@ -128,7 +128,7 @@ function passing(error: RcrtError): boolean {
 }
 
 function number(text: string): bigint {
-  if (!/^\d+$/.test(text)) throw new TypeError(`after must be the number of an event, 0 or more; it is ${JSON.stringify(text)}`);
+  if (!/^\d+$/.test(text)) throw invalidArgument(`after must be the number of an event, 0 or more; it is ${JSON.stringify(text)}`);
   return BigInt(text);
 }
 
@@ -186,7 +186,12 @@ async function open(transport: Transport, options: FollowOptions, last: bigint |
   for (let renewed = false; ; renewed = true) {
     const token = await transport.tokens.token();
     const answer = await transport.open("get", url, sending, token, signal);
-    if (answer.ok) return answer;
+    if (answer.ok) {
+      const kind = answer.headers.get("content-type") ?? "none";
+      if (kind.startsWith("text/event-stream")) return answer;
+      await answer.body?.cancel();
+      throw foreign(transport.base, `its type is ${kind}, not an event stream`);
+    }
     if (answer.status === 401 && !renewed && transport.tokens.refused(token)) {
       await answer.body?.cancel();
       continue;

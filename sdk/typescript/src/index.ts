@@ -9,5 +9,7 @@ export type { Credentials } from "./credentials.js";
 export { ProblemError, RcrtError, StillRunning, ToolError, Unreachable, type Problem, type Violation } from "./errors.js";
 export { type BreadcrumbEvent, type EventItem, type FollowOptions, type Missed } from "./events.js";
 export type { InvokeOptions } from "./invoke.js";
+export type * from "./models.js";
+export { isLargeResult } from "./parts.js";
 export type * from "./shapes.js";
 export { etag, type RequestOptions } from "./transport.js";

@@ -2,7 +2,8 @@
  * A call of a tool, from the request to the response, however long it takes and however often the
  * connection breaks.
  */
-import { StillRunning } from "./errors.js";
+import { foreign, invalidArgument, StillRunning } from "./errors.js";
+import type { ModelCall, ModelFormat, OpenAiCall } from "./models.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, Invocation, ToolResponse } from "./shapes.js";
 import type { RequestOptions, Transport } from "./transport.js";
@@ -34,8 +35,33 @@ const WAIT_MS = 300_000;
 /** The longest that the server waits in one round trip. */
 const ROUND_MS = 60_000;
 
+/** The body of a call, and the query beside it. */
+interface Asked {
+  body: unknown;
+  query?: Record<string, string | number | undefined>;
+}
+
 /** The response, which can be a failure. {@link StillRunning} when the time is over. */
 export async function invoke(transport: Transport, tool: string, input: unknown, options: InvokeOptions): Promise<ToolResponse> {
+  const answer = await ask(transport, tool, { body: { input, ...fields(options) } satisfies Invocation }, options);
+  return await transport.read<ToolResponse>("post", "/tools/{name}/invoke", answer);
+}
+
+/** Calls a tool as a model asked for it, and returns the message for the model. */
+export async function invokeFor(transport: Transport, format: ModelFormat, call: ModelCall, options: InvokeOptions): Promise<unknown> {
+  const given: Partial<OpenAiCall & { name: string }> = typeof call === "object" && call !== null ? (call as object) : {};
+  const name = format === "openai" ? (given.function?.name ?? given.name) : given.name;
+  if (typeof name !== "string" || name === "") throw invalidArgument(`the tool call has no name; is it a call in the format ${format}?`, call);
+  const answer = await ask(transport, name, { body: call, query: { format, ...fields(options) } }, options);
+  const message = (await transport.parse(answer)) as Record<string, unknown> | null;
+  const type = typeof message === "object" && message !== null ? (message["type"] ?? message["role"] ?? (Array.isArray(message["content"]) && "result")) : "";
+  if (!["tool", "function_call_output", "tool_result", "result"].includes(String(type))) throw foreign(transport.base, "it is not a message for a model", message);
+  return message;
+}
+
+/** The final answer of the server. */
+async function ask(transport: Transport, tool: string, asked: Asked, options: InvokeOptions): Promise<Response> {
+  if (typeof tool !== "string" || tool.trim() === "") throw invalidArgument(`the tool's name must not be empty; it is ${JSON.stringify(tool)}`);
   const key = options.idempotencyKey ?? crypto.randomUUID();
   const ends = performance.now() + (options.waitMs ?? WAIT_MS);
   let accepted: Accepted | undefined;
@@ -48,19 +74,19 @@ export async function invoke(transport: Transport, tool: string, input: unknown,
       const { answer } = await transport.exchange("post", "/tools/{name}/invoke", {
         path: { name: tool },
         headers: { prefer: `wait=${wait}`, "idempotency-key": key, traceparent: options.traceparent },
-        body: invocation(input, options),
+        ...asked,
         again: true,
         timeoutMs: wait * 1000 + ROUND_MS,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
-      if (answer.status !== 202) return (await answer.json()) as ToolResponse;
-      accepted = (await answer.json()) as Accepted;
+      if (answer.status !== 202) return answer;
+      accepted = await transport.read<Accepted>("post", "/tools/{name}/invoke", answer);
       if (performance.now() + 1000 > ends) throw new StillRunning(tool, accepted, key);
       // A stopping server responds early. The next server knows the request.
       if (performance.now() - begun < wait * 500) await pause(backoff(early++), options.signal);
     }
   } catch (error) {
-    if (options.cancelOnAbort === true && options.signal?.aborted === true) await cancel(transport, tool, input, options, key, accepted);
+    if (options.cancelOnAbort === true && options.signal?.aborted === true) await cancel(transport, tool, asked, key, accepted);
     throw error;
   }
 }
@@ -69,8 +95,7 @@ export async function invoke(transport: Transport, tool: string, input: unknown,
 async function cancel(
   transport: Transport,
   tool: string,
-  input: unknown,
-  options: InvokeOptions,
+  asked: Asked,
   key: string,
   accepted: Accepted | undefined,
 ): Promise<void> {
@@ -78,8 +103,7 @@ async function cancel(
     let id = accepted?.request;
     if (id === undefined) {
       const headers = { prefer: "respond-async", "idempotency-key": key };
-      const body = invocation(input, options);
-      const { answer } = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, body, again: true });
+      const { answer } = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, ...asked, again: true });
       id = ((await answer.json()) as Partial<Accepted>).request;
     }
     if (id !== undefined) await transport.exchange("post", "/calls/{request_id}/cancel", { path: { request_id: id }, again: true });
@@ -88,13 +112,14 @@ async function cancel(
   }
 }
 
-function invocation(input: unknown, options: InvokeOptions): Invocation {
-  const body: Invocation = { input };
-  if (options.workspace !== undefined) body.workspace = options.workspace;
-  if (options.session !== undefined) body.session = options.session;
-  if (options.model !== undefined) body.model = options.model;
-  if (options.maxResultChars !== undefined) body.max_result_chars = options.maxResultChars;
-  if (options.deadlineMs !== undefined) body.deadline_ms = options.deadlineMs;
-  if (options.requestId !== undefined) body.requestId = options.requestId;
-  return body;
+/** The fields of a call beside its input. */
+function fields(options: InvokeOptions) {
+  return {
+    ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
+    ...(options.session === undefined ? {} : { session: options.session }),
+    ...(options.model === undefined ? {} : { model: options.model }),
+    ...(options.maxResultChars === undefined ? {} : { max_result_chars: options.maxResultChars }),
+    ...(options.deadlineMs === undefined ? {} : { deadline_ms: options.deadlineMs }),
+    ...(options.requestId === undefined ? {} : { requestId: options.requestId }),
+  };
 }

@@ -20,7 +20,10 @@ export type CatalogEntry = Schemas["CatalogEntry"];
 export type Claim = Schemas["Claim"];
 export type ClaimRequest = Schemas["ClaimRequest"];
 export type LeaseState = Schemas["LeaseState"];
+export type ReportReply = Schemas["ReportReply"];
+export type RunnerReport = Schemas["RunnerReport"];
 export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknown };
+export type LargeResult = Schemas["LargeResult"];
 export type Lease = Schemas["Lease"];
 export type Release = Schemas["Release"];
 /** The output can be any JSON. */
@@ -55,6 +58,58 @@ export type WebhookInfo = Schemas["WebhookInfo"];
 export type RevokeTokens = Partial<Schemas["RevokeTokens"]>;
 export type RevokedTokens = Schemas["RevokedTokens"];
 export type StreamTicket = Schemas["StreamTicket"];
+export type TokenInfo = Schemas["TokenInfo"];
+export type TokenPage = Schemas["TokenPage"];
+
+/** A filter of tokens. */
+export interface TokenQuery {
+  agent_id?: string;
+  before?: number;
+  limit?: number;
+}
+
+export type AuditEntry = Schemas["AuditEntry"];
+export type AuditPage = Schemas["AuditPage"];
+
+/** A filter of the audit log. All conditions must match. */
+export interface AuditQuery {
+  /** An action such as `secret.decrypted`, or a group such as `secret`. */
+  action?: string;
+  agent_id?: string;
+  subject?: string;
+  tool_id?: string;
+  /** Times in RFC 3339 format. */
+  since?: string;
+  until?: string;
+  before?: number;
+  limit?: number;
+}
+
+export type CallDetails = Schemas["CallDetails"];
+export type CallSummary = Schemas["CallSummary"];
+export type CallPage = Schemas["CallPage"];
+export type CallStats = Schemas["CallStats"];
+
+/** Which calls to list; all conditions must match. */
+export interface CallQuery {
+  state?: "queued" | "claimed" | "running" | "finished";
+  tool?: string;
+  agent_id?: string;
+  session?: string;
+  status?: "success" | "error";
+  error_code?: string;
+  /** The request whose call asked for the calls. */
+  parent?: string;
+  /** The request's `requestId`, or the id of its record. */
+  request_id?: string;
+  /** Words in the request or the response. */
+  text?: string;
+  since?: string;
+  until?: string;
+  before?: string;
+  limit?: number;
+}
+
 export type EgressEntry = Schemas["EgressEntry"];
 export type EgressPage = Schemas["EgressPage"];
 

@@ -2,7 +2,8 @@
 import type { paths } from "./api.js";
 import type { Credentials } from "./credentials.js";
 import { Tokens } from "./credentials.js";
-import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { ANSWERS } from "./answers.js";
+import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
 import { backoff, linked, pause } from "./pause.js";
 import type { GivenToken } from "./shapes.js";
 
@@ -72,30 +73,44 @@ export class Transport {
   readonly #fetch: typeof fetch;
 
   constructor(url: string | URL, credentials: Credentials, fetching: typeof fetch = fetch) {
-    const base = new URL(url);
-    if (base.protocol !== "http:" && base.protocol !== "https:") {
-      throw new TypeError(`${base} is not a server URL; it must start with http:// or https://`);
-    }
+    const base = serverUrl(url);
     this.base = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
     // Browsers require that fetch is called on the window.
     this.#fetch = (input, init) => fetching(input, init);
     this.tokens = new Tokens(credentials, async (body) => {
-      const { answer } = await this.exchange("post", "/auth/token", { body, anonymous: true, again: true });
-      return (await answer.json()) as GivenToken;
+      return (await this.json("post", "/auth/token", { body, anonymous: true, again: true })) as GivenToken;
     });
   }
 
   /** The body of a successful response. */
   async json<M extends Method, P extends PathsOf<M>>(method: M, path: P, sending: Sending = {}): Promise<AnswerOf<M, P>> {
     const { answer } = await this.exchange(method, path, sending);
-    return await this.#read<AnswerOf<M, P>>(answer);
+    return await this.read<AnswerOf<M, P>>(method, path, answer);
   }
 
-  async #read<T>(answer: Response): Promise<T> {
+  /** The body of a successful response, if it can be from this route. */
+  async read<T>(method: Method, path: keyof paths, answer: Response): Promise<T> {
+    const body = await this.parse(answer);
+    const route = `${method.toUpperCase()} ${path}`;
+    const fields = [answer.status, 200, 201].map((status) => ANSWERS[`${route} ${status}`]).find((found) => found !== undefined);
+    if (fields === undefined) return body as T;
+    if (fields === null) {
+      if (!Array.isArray(body)) throw foreign(this.base, "it is not a list", body);
+      return body as T;
+    }
+    const object = (typeof body === "object" ? body : null) ?? {};
+    const missing = fields.filter((field) => !(field in object));
+    // Some fields can be missing in the answer of an older server.
+    if (missing.length * 2 > fields.length) throw foreign(this.base, `it lacks ${missing.join(", ")}`, body);
+    return body as T;
+  }
+
+  async parse(answer: Response): Promise<unknown> {
+    const text = await answer.text();
     try {
-      return (await answer.json()) as T;
+      return JSON.parse(text);
     } catch (error) {
-      throw new RcrtError("the server's response cannot be parsed", "foreign", false, { cause: error });
+      throw foreign(this.base, `it is not JSON: ${JSON.stringify(text.slice(0, 40))}`, error);
     }
   }
 
@@ -142,9 +157,10 @@ export class Transport {
         answer = await this.#whole(method, url, sending, token);
       } catch (error) {
         sending.signal?.throwIfAborted();
+        if (error instanceof RcrtError) throw error;
         const code = ((error as { cause?: { code?: string } }).cause ?? {}).code ?? "";
         const why = code === "" ? (error instanceof Error ? error.message : String(error)) : code;
-        return { error: new Unreachable(`no answer from ${this.base}: ${why}`, { cause: error }), maybeDone: !NOT_SENT.has(code) };
+        return { error: new Unreachable(`no answer from ${this.base}: ${why}; is the server running?`, { cause: error }), maybeDone: !NOT_SENT.has(code) };
       }
       if (answer.ok) return { answer };
       // A token can expire early, or the server's key can change, so try one new token.
@@ -178,17 +194,7 @@ export class Transport {
     token: string | undefined,
     signal: AbortSignal,
   ): Promise<Response> {
-    const headers = new Headers();
-    for (const [name, value] of Object.entries(sending.headers ?? {})) {
-      if (value !== undefined) headers.set(name, value);
-    }
-    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
-    const init: RequestInit = { method: method.toUpperCase(), headers, signal, redirect: "error", credentials: "omit" };
-    if (sending.body !== undefined) {
-      headers.set("content-type", "application/json");
-      init.body = JSON.stringify(sending.body);
-    }
-    return await this.#fetch(url, init);
+    return await this.#fetch(url, { ...written(method, sending, token), signal });
   }
 
   url(path: keyof paths, sending: Pick<Sending, "path" | "query">): string {
@@ -196,7 +202,7 @@ export class Transport {
       const value = sending.path?.[name];
       // An empty segment would be another path, and so would these two.
       if (value === undefined || value === "" || value === "." || value === "..") {
-        throw new TypeError(`${name} must not be empty, . or ..; it is ${JSON.stringify(value)}`);
+        throw invalidArgument(`${name} must not be empty, . or ..; it is ${JSON.stringify(value)}`);
       }
       return encodeURIComponent(value);
     });
@@ -207,4 +213,42 @@ export class Transport {
     }
     return `${this.base}${filled}${query.size > 0 ? `?${query}` : ""}`;
   }
+}
+
+function serverUrl(url: string | URL): URL {
+  let read: URL | undefined;
+  let cause: unknown = url;
+  try {
+    read = new URL(url);
+  } catch (error) {
+    cause = error;
+  }
+  if (read?.protocol === "http:" || read?.protocol === "https:") return read;
+  const message = `${JSON.stringify(String(url))} is not a server URL; write it with its scheme, such as http://127.0.0.1:8081`;
+  throw new RcrtError(message, "invalid_url", false, { cause });
+}
+
+/** The request as `fetch` takes it. */
+function written(method: Method, sending: Sending, token: string | undefined): RequestInit {
+  const headers = new Headers();
+  const set = (name: string, value: string) => {
+    try {
+      headers.set(name, value);
+    } catch (error) {
+      throw invalidArgument(`the value of ${name} cannot be sent as a header`, error);
+    }
+  };
+  for (const [name, value] of Object.entries(sending.headers ?? {})) {
+    if (value !== undefined) set(name, value);
+  }
+  if (token !== undefined) set("authorization", `Bearer ${token}`);
+  const init: RequestInit = { method: method.toUpperCase(), headers, redirect: "error", credentials: "omit" };
+  if (sending.body === undefined) return init;
+  set("content-type", "application/json");
+  try {
+    init.body = JSON.stringify(sending.body);
+  } catch (error) {
+    throw invalidArgument(`the body is not JSON: ${error instanceof Error ? error.message : String(error)}`, error);
+  }
+  return init;
 }

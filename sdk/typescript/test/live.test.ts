@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
+import { isLargeResult, ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
 import { curator, OwnServer, url, word } from "./world.js";
 
 test("a record is created, changed and deleted", async () => {
@@ -203,6 +203,48 @@ test("an expiring token is renewed, also during a stream", async () => {
   await curator().deleteAgent(agent.id);
 });
 
+test("a large result has its parts", async () => {
+  const client = curator();
+  const message = Array.from({ length: 5000 }, (_, n) => `line ${n}`).join("\n");
+  const output = await client.call("echo", { message }, { session: word(), maxResultChars: 1000 });
+  assert.ok(isLargeResult(output));
+  assert.deepEqual([output.kind, output.truncated], ["json", false]);
+  assert.match(output.text, /get_from_working_memory/);
+  const found: string[] = [];
+  for await (const part of client.parts(output)) found.push((part as { echo: string }).echo);
+  assert.ok(found.length === output.parts && output.parts > 1);
+  assert.equal(found.join(""), message);
+
+  const cut = await client.call("echo", { message }, { maxResultChars: 1000 });
+  assert.ok(isLargeResult(cut) && cut.truncated && cut.parts === 0 && cut.text.length <= 1000);
+  assert.deepEqual(await client.call("echo", { message }, { maxResultChars: 100_000 }), { echo: message });
+});
+
+test("a model's call gets the message of its format, also for a failure", async () => {
+  const client = curator();
+  const [tool] = (await client.toolsFor("openai")) as { function: { name: string } }[];
+  assert.ok(tool?.function.name);
+  const openai = (name: string, given: string) => ({ id: "c1", type: "function" as const, function: { name, arguments: given } });
+  const good = await client.callFor("openai", openai("calculator", '{"expression": "6 * 7"}'));
+  assert.deepEqual({ ...good, content: JSON.parse(good.content) }, { role: "tool", tool_call_id: "c1", content: { result: 42, expression: "6 * 7" } });
+  assert.match((await client.callFor("openai", openai("calculator", "{"))).content, /^InvalidArguments: the arguments are not valid JSON/);
+  assert.match((await client.callFor("openai", openai("calculator", '{"expression": 5}'))).content, /^InvalidArguments: .*expression/);
+  assert.match((await client.callFor("openai", openai("calculater", "{}"))).content, /^ToolNotFound: .*calculator/);
+  const item = await client.callFor("openai", { type: "function_call", call_id: "c2", name: "calculator", arguments: '{"expression": "1"}' });
+  assert.deepEqual([item.type, item.call_id], ["function_call_output", "c2"]);
+
+  const anthropic = (expression: string) => ({ type: "tool_use" as const, id: "t1", name: "calculator", input: { expression } });
+  assert.deepEqual((await client.callFor("anthropic", anthropic("6 * 7"))).is_error, false);
+  const failed = await client.callFor("anthropic", anthropic("1/0"));
+  assert.deepEqual([failed.type, failed.tool_use_id, failed.is_error], ["tool_result", "t1", true]);
+  assert.match(failed.content, /^ExecutionFailed: /);
+
+  const mcp = await client.callFor("mcp", { name: "calculator", arguments: { expression: "6 * 7" } }, { session: word() });
+  assert.deepEqual([mcp.isError, mcp.structuredContent, mcp.content[0]?.type], [false, { result: 42, expression: "6 * 7" }, "text"]);
+  assert.equal((await client.callFor("mcp", { name: "calculator" })).isError, true);
+  await assert.rejects(client.callFor("anthropic", { ...anthropic("1"), id: "" }), { code: "invalid" });
+});
+
 test("secrets and agents", async () => {
   const client = curator();
   const secret = await client.createSecret({ name: word().toUpperCase(), value: "one-long-value", hosts: ["api.example.com"] });
@@ -222,6 +264,25 @@ test("secrets and agents", async () => {
   assert.ok((await client.listAgents()).some((one) => one.id === agent.id));
   await client.deleteAgent(agent.id);
   await assert.rejects(new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key }).listBreadcrumbs(), { code: "unauthorized" });
+});
+
+test("a caller calls the tools on its list; its tokens and changes are listed", async () => {
+  const client = curator();
+  const agent = await client.createAgent({ name: word(), roles: ["caller"], tools: { names: ["calculator"], sources: [], tags: [] } });
+  const as = (agentKey: string): Rcrt => new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey });
+  const caller = as(agent.agent_key);
+  assert.deepEqual((await caller.tools()).tools.map((tool) => tool.name), ["calculator"]);
+  assert.equal(((await caller.call("calculator", { expression: "6 * 7" })) as { result: number }).result, 42);
+  await assert.rejects(caller.call("echo", { message: "hi" }), { code: "PermissionDenied" });
+  const own = await caller.listTokens();
+  assert.ok(own.tokens.length === 1 && own.tokens[0]?.current && own.tokens[0].last_used_at);
+  const rotated = await client.rotateAgentKey(agent.id);
+  await assert.rejects(as(agent.agent_key).tools(), { code: "unauthorized" });
+  await as(rotated.agent_key).tools();
+  assert.equal((await client.listTokens({ agent_id: agent.id })).tokens.length, 2);
+  const log = await client.auditLog({ action: "agent", subject: agent.id });
+  assert.deepEqual(log.entries.map((entry) => entry.action), ["agent.key_rotated", "agent.created"]);
+  await client.deleteAgent(agent.id);
 });
 
 test("a selector filters an agent's stream", async () => {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumb, NewBreadcrumb, Profiles};
+use crate::{AllowedTools, Breadcrumb, NewBreadcrumb, Profiles};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -76,6 +76,9 @@ pub struct Claim {
     /// was written.
     #[serde(default)]
     pub profiles: Profiles,
+    /// The allow list of the request's author, as of the claim. Absent: every tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Box<AllowedTools>>,
     /// Milliseconds from the claim until the request's deadline, by the database's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left_ms: Option<u64>,
@@ -142,14 +145,24 @@ impl Claim {
     pub fn at_write(request: Breadcrumb, profiles: Profiles, time_left_ms: Option<u64>) -> Self {
         let at = request.created_at;
         let lease = Lease::claimed_at_write(request.id, at);
-        Self { lease, attempt: 1, request, profiles, time_left_ms, queued_at: at, ready_at: Some(at) }
+        Self {
+            lease,
+            attempt: 1,
+            request,
+            profiles,
+            allowed_tools: None,
+            time_left_ms,
+            queued_at: at,
+            ready_at: Some(at),
+        }
     }
 
     /// The same, if the request was written at this time.
     #[must_use]
     pub fn written_at(mut self, at: DateTime<Utc>) -> Self {
         (self.request.created_at, self.request.updated_at) = (at, at);
-        Self::at_write(self.request, self.profiles, self.time_left_ms)
+        let allowed_tools = self.allowed_tools;
+        Self { allowed_tools, ..Self::at_write(self.request, self.profiles, self.time_left_ms) }
     }
 }
 

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount, TenantQuotas, TenantUsage, Webhooks,
+    AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount,
+    TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, UnfinishedCalls, Webhooks,
 };
 
 /// Which HTTP routes an agent can use. An agent can have several roles.
@@ -23,17 +24,32 @@ pub enum Role {
     Emitter,
     /// Reads records and follows events.
     Subscriber,
-    /// Claims calls, writes their responses and decrypts the secrets that tools need. RCRT has only
-    /// the other three roles.
+    /// Claims calls, writes their responses and decrypts the secrets that tools need.
     Runner,
+    /// Calls the tools on its agent's allow list, and reads its own requests and their responses.
+    /// RCRT has only the first three roles.
+    Caller,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner];
+    pub const ALL: [Self; 5] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner, Self::Caller];
+    /// The names of all roles, for messages.
+    pub const NAMES: &str = "curator, emitter, subscriber, runner, caller";
 
     /// Whether agents with this role also see records that are private to other agents.
     pub fn sees_all(self) -> bool {
         matches!(self, Self::Curator | Self::Runner)
+    }
+
+    /// Whether an agent with these roles can call tools, but write nothing except requests.
+    pub fn write_only_requests(roles: &[Self]) -> bool {
+        let writes_more = |role| matches!(role, Self::Curator | Self::Emitter | Self::Runner);
+        roles.contains(&Self::Caller) && !roles.iter().any(|role| writes_more(*role))
+    }
+
+    /// Whether an agent with these roles reads only its own requests and their responses.
+    pub fn read_only_own_calls(roles: &[Self]) -> bool {
+        !roles.is_empty() && roles.iter().all(|role| *role == Self::Caller)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -42,6 +58,7 @@ impl Role {
             Self::Emitter => "emitter",
             Self::Subscriber => "subscriber",
             Self::Runner => "runner",
+            Self::Caller => "caller",
         }
     }
 }
@@ -50,9 +67,10 @@ impl std::str::FromStr for Role {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is not a valid role; expected one of curator, emitter, subscriber, runner")
-        })
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is not a valid role; expected one of {}", Self::NAMES))
     }
 }
 
@@ -87,6 +105,9 @@ pub struct AgentInfo {
     /// Which tools the agent can call. Set when the agent is created; it cannot be changed.
     #[serde(default)]
     pub profile: Profile,
+    /// The only tools that the agent can call. Absent: every offered tool that its profile allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<AllowedTools>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -101,6 +122,10 @@ pub struct NewAgent {
     /// `main` when absent.
     #[serde(default)]
     pub profile: Profile,
+    /// The only tools that the agent can call, for an agent with the role `caller` and without
+    /// `curator`, `emitter` and `runner`. Every offered tool when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<AllowedTools>,
 }
 
 /// Creates an agent with a chosen id, or changes it if it exists.
@@ -116,6 +141,10 @@ pub struct AgentRegistration {
     /// For a new agent `main` when absent. The profile of an existing agent cannot be changed.
     #[serde(default)]
     pub profile: Option<Profile>,
+    /// As for a new agent. When absent, an existing agent keeps its list; `null` allows every tool.
+    #[serde(default, skip_serializing_if = "AllowedToolsChange::is_none")]
+    #[schema(value_type = Option<AllowedTools>)]
+    pub tools: AllowedToolsChange,
 }
 
 /// A new agent with its key. The key is shown only once; the store has only a hash of it.
@@ -191,6 +220,11 @@ pub trait Tenancy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The unfinished calls of all tenants, by tool, for metrics.
+    async fn unfinished_calls(&self) -> Result<Vec<UnfinishedCalls>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Deletes the tenant. Its agents are refused from now on, and its rows are deleted in the
     /// background. [`StoreError::Invalid`] on `id` for the last tenant, and for a tenant with an
     /// active runner.
@@ -202,16 +236,27 @@ pub trait Tenancy: Send + Sync + 'static {
     async fn put_agent(
         &self,
         owner_id: Uuid,
+        by: Option<Uuid>,
         agent_id: Uuid,
         agent: AgentRegistration,
     ) -> Result<(AgentInfo, Option<String>), StoreError>;
 
-    /// [`StoreError::Invalid`] on `name` if the tenant already has an agent with that name.
-    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError>;
+    /// [`StoreError::Invalid`] on `name` if the tenant already has an agent with that name. `by`,
+    /// here and in the next methods, is the agent that does it, for the audit log; `None`: the
+    /// operator.
+    async fn create_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent: NewAgent) -> Result<NewAgentKey, StoreError>;
+
+    /// Gives the agent a new key. The old one is invalid from now on; its tokens stay valid.
+    async fn rotate_agent_key(
+        &self,
+        owner_id: Uuid,
+        by: Option<Uuid>,
+        agent_id: Uuid,
+    ) -> Result<NewAgentKey, StoreError>;
 
     async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>, StoreError>;
 
-    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError>;
+    async fn delete_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<(), StoreError>;
 
     /// The agent, if it exists and is not deleted. The tokens of a deleted agent are invalid.
     async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError>;
@@ -226,6 +271,12 @@ pub trait Tenancy: Send + Sync + 'static {
     /// Revokes tokens of an agent of the tenant. `by` is the agent that does it. The agent need not
     /// exist. [`StoreError::Invalid`] on `jti` if too many of its tokens are revoked individually.
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError>;
+
+    /// Records that tokens were issued or used, so that they are listed.
+    async fn record_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError>;
+
+    /// The tokens of a tenant that were recorded and have not expired, newest first.
+    async fn tokens(&self, owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>, StoreError>;
 
     /// The agents, as (tenant, agent), with tokens revoked within the last seconds, in all tenants.
     async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;

@@ -9,32 +9,42 @@
 //! (calls and leases).
 
 mod acl;
+mod allowed_tools;
 mod annotations;
+mod audit;
 mod breadcrumb;
+mod breadcrumb_query;
 mod call;
+mod call_history;
 pub mod catalog;
 mod egress_log;
 mod embedder;
 mod event;
+mod exact_numbers;
 mod fetch;
 mod fuel;
 mod hex;
 mod host;
 mod hygiene;
 mod identity;
+mod large_result;
 pub mod limits;
 mod matcher;
+mod near_miss;
 mod nearest;
+mod new_breadcrumb;
 mod only_object;
 mod permissions;
 pub mod profile;
 mod public_address;
 mod quotas;
+mod runner_report;
 mod search;
 mod secret;
 mod secret_unavailable;
 mod selector;
 mod store;
+mod token;
 mod tool_definition;
 mod tool_filter;
 mod tool_request;
@@ -47,18 +57,23 @@ mod violations;
 mod webhook;
 
 pub use acl::{AclChange, AclEntry, Action};
+pub use allowed_tools::{AllowedTools, AllowedToolsChange};
 pub use annotations::Annotations;
-pub use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
-    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, Visibility,
-};
+pub use audit::{AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES};
+pub use breadcrumb::{Breadcrumb, BreadcrumbListItem, BreadcrumbVersion, BreadcrumbView, Sensitivity, Visibility};
+pub use breadcrumb_query::{BreadcrumbQuery, DEFAULT_PAGE, MAX_PAGE};
 pub use call::{
     AnsweredTerms, Call, CallState, Claim, ClaimRequest, ClaimTerms, Lease, LeaseState, LeaseStatus, Release,
 };
-pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
+pub use call_history::{
+    CallAttempt, CallDetails, CallInterval, CallPage, CallQuery, CallStage, CallStats, CallStatsQuery, CallSummary,
+    MAX_CALLS, MAX_STATS_SECONDS, Percentiles, ToolStats, UnfinishedCalls,
+};
+pub use catalog::{Catalog, CatalogEntry, ModelCall, Registration, ToolFormat, Waiting};
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
+pub use exact_numbers::check_numbers;
 pub use fetch::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 pub use fuel::{Fuel, OutOfFuel};
 pub use hex::hex;
@@ -68,13 +83,17 @@ pub use identity::{
     AgentInfo, AgentRegistration, AgentStatus, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo,
     TokenRevocation, WhichTokens,
 };
+pub use large_result::{LargeResult, LargeResultKind, LargeResultMarker, model_text};
 pub use limits::{LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
 pub use matcher::Matcher;
+pub use near_miss::intended_field;
 pub use nearest::nearest_names;
+pub use new_breadcrumb::{BreadcrumbChanges, Created, MAX_TAGS, NewBreadcrumb};
 pub use permissions::{AccessList, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
+pub use runner_report::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerReport};
 pub use search::{MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode, SearchResults};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
@@ -83,9 +102,10 @@ pub use secret::{
 pub use secret_unavailable::SecretUnavailable;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
 pub use store::{
-    Breadcrumbs, BreadcrumbsDecorator, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors,
-    StoreError, TenancyDecorator,
+    AuditLog, Breadcrumbs, BreadcrumbsDecorator, CallHistory, CallQueue, ChangeCheck, EgressLog, Events, Records,
+    Rights, Runners, Secrets, Selectors, StoreError, TenancyDecorator,
 };
+pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,
     ToolCode, ToolDefinition,

@@ -9,7 +9,7 @@ pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> 
         .filter(|name| name.len().abs_diff(wanted.len()) <= most)
         .filter_map(|name| {
             let name_letters: Vec<char> = name.to_lowercase().chars().collect();
-            let distance = distance(&wanted, &name_letters);
+            let distance = edits(&wanted, &name_letters);
             (distance <= most).then_some((distance, name))
         })
         .collect();
@@ -18,7 +18,7 @@ pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> 
 }
 
 /// The number of insertions, deletions and replacements between two names.
-fn distance(left: &[char], right: &[char]) -> usize {
+pub(crate) fn edits(left: &[char], right: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.iter().enumerate() {
         let mut diagonal = row[0];

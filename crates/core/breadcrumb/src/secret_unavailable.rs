@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use crate::{SecretInfo, schema_names};
+use crate::{SecretInfo, ToolDefinition, ToolSource, schema_names};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretUnavailable {
@@ -51,14 +51,18 @@ impl SecretUnavailable {
         }
     }
 
-    /// The command with which a curator fixes it. `tool` is the record's id or the tool's name.
-    pub fn fix_command(self, name: &str, tool: &str) -> String {
+    /// The command with which a curator fixes it. `tool` is the record's id or the tool's name. A
+    /// tool without the network, such as one that computes an HMAC, can use only a readable secret.
+    pub fn fix_command(self, name: &str, tool: &str, definition: &ToolDefinition) -> String {
+        let is_code = definition.implementation.source() == ToolSource::Sandbox;
+        let is_offline = is_code && !definition.permissions.net.is_granted();
+        let access = if is_offline { "--readable" } else { "--host HOST" };
         match self {
-            Self::Missing => format!("rcrt secret set {name} --host HOST && rcrt secret grant {name} {tool}"),
+            Self::Missing => format!("rcrt secret set {name} {access} && rcrt secret grant {name} {tool}"),
             Self::NotGranted => format!("rcrt secret grant {name} {tool}"),
             // These records say why the newer version does not work.
             Self::NewerOnly => format!("rcrt crumb list --schema {}", schema_names::TOOL_ERROR),
-            Self::Unbound => format!("rcrt secret set {name} --keep-value --host HOST"),
+            Self::Unbound => format!("rcrt secret set {name} --keep-value {access}"),
         }
     }
 }

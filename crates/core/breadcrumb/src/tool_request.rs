@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{Breadcrumb, NewBreadcrumb, Violations, schema_names::TOOL_REQUEST};
+use crate::{Breadcrumb, NewBreadcrumb, Violations, intended_field, schema_names::TOOL_REQUEST};
 
 /// A request as a runner reads it from its record.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,10 +40,29 @@ pub const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
 /// The bounds of `max_result_chars`.
 pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
+/// The fields of a request that its author writes.
+const FIELDS: [&str; 8] =
+    ["tool", "input", "requestId", "session", "model", "max_result_chars", "deadline_ms", "traceparent"];
+/// The fields that the runtime writes into requests of its own.
+const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
+
 impl ToolRequest {
-    /// Checks a request's context.
+    /// Checks a request's context. It can have other fields, but none that is probably a misspelled
+    /// one of these: the tool would run without its input, or the author would wait for another id.
     pub fn check(context: &Map<String, Value>) -> Result<(), Violations> {
         let mut found = Violations::default();
+        for key in
+            context.keys().filter(|key| !FIELDS.contains(&key.as_str()) && !RUNTIME_FIELDS.contains(&key.as_str()))
+        {
+            if let Some(meant) = intended_field(key, FIELDS) {
+                found.add(format!("context.{key}"), format!("is not a field of a request; did you mean {meant}?"));
+            } else if key == "workspace" {
+                found.add(
+                    "context.workspace",
+                    "is not a field of a request; add the tag workspace:<name> to the record",
+                );
+            }
+        }
         match context.get("tool") {
             Some(Value::String(tool)) => found.text("context.tool", tool, 200),
             Some(_) => found.add("context.tool", "must be a string: the name of the tool to call"),
@@ -62,6 +81,11 @@ impl ToolRequest {
                 Some(_) => found.add(format!("context.{key}"), "must be a string"),
             }
         }
+        match context.get("parent") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(id)) if id.parse::<Uuid>().is_ok() => {}
+            Some(_) => found.add("context.parent", "must be the id of a request's record, a UUID"),
+        }
         for (key, bounds) in [("deadline_ms", 1..=MAX_DEADLINE_MS), ("max_result_chars", RESULT_CHARS)] {
             match context.get(key) {
                 None | Some(Value::Null) => {}
@@ -73,6 +97,16 @@ impl ToolRequest {
             }
         }
         found.into_result()
+    }
+
+    /// Whether a record of another schema is probably meant as a request. It would never be answered.
+    pub(crate) fn is_meant_by(record: &NewBreadcrumb) -> bool {
+        let names_a_tool = record.context.get("tool").is_some_and(Value::is_string);
+        names_a_tool
+            && match &record.schema_name {
+                Some(name) => intended_field(name, [TOOL_REQUEST]).is_some(),
+                None => record.tags.iter().any(|tag| tag == "tool:request"),
+            }
     }
 
     pub fn from_breadcrumb(record: &Breadcrumb) -> Result<Self, Violations> {

@@ -120,6 +120,8 @@ pub struct ToolResponse {
     pub request_id: String,
     pub tool: String,
     pub status: ResponseStatus,
+    /// What the tool returned: any JSON. If that is larger than the caller accepts, a
+    /// [`LargeResult`](crate::LargeResult), and `metadata` has `large_result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub output: Option<Value>,

@@ -5,6 +5,7 @@
 //!
 //! Begin with `schema.rs`, then `cost.rs` and `budget.rs` (the bounds).
 
+mod alternatives;
 mod budget;
 mod by_hash;
 mod cost;

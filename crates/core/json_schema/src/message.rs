@@ -6,6 +6,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
+use crate::alternatives::Alternatives;
 use crate::path::Path;
 
 /// The most characters of one message.
@@ -44,9 +45,14 @@ pub(crate) fn of_schema(error: &ValidationError<'_>) -> Violations {
 }
 
 /// Adds the violations of one error: one, or one for each additional property.
-pub(crate) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Violation>) {
+pub(crate) fn add(root: &str, error: &ValidationError<'_>, alternatives: &Alternatives, found: &mut Vec<Violation>) {
     let place = path(root, error.instance_path());
     match error.kind() {
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            let names = alternatives.at(error.schema_path().as_str());
+            let message = names.map_or_else(|| words(error), |names| format!("must have only one of {names}"));
+            found.push(Violation::new(place.into_string(), shorten(&message)));
+        }
         ValidationErrorKind::Required { property: Value::String(name) } => {
             let mut place = place;
             place.push(name);

@@ -4,6 +4,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
+use crate::alternatives::Alternatives;
 use crate::budget::{Budget, Part};
 use crate::by_hash::{OneOf, Unique};
 use crate::cost::{self, Cost};
@@ -36,6 +37,7 @@ const GROWTH: u64 = 8;
 pub struct Schema {
     validator: Validator,
     cost: Cost,
+    alternatives: Alternatives,
     /// The share of its owner's budget.
     _part: Option<Part>,
 }
@@ -85,7 +87,7 @@ impl Schema {
                 Err(error) => Err(Violations::one("", format!("cannot start a thread to compile the schema: {error}"))),
             }
         });
-        Ok(Self { validator: compiled?, cost, _part: part })
+        Ok(Self { validator: compiled?, cost, alternatives: Alternatives::of(schema), _part: part })
     }
 
     /// Checks a value. Each violation has its place in the value: `items[0].name`, empty for the
@@ -117,11 +119,11 @@ impl Schema {
         }
         if steps > MAX_STEPS_FOR_ALL_VIOLATIONS {
             if let Err(error) = self.validator.validate(value) {
-                message::add(root, &error, &mut found);
+                message::add(root, &error, &self.alternatives, &mut found);
             }
         } else {
             for error in self.validator.iter_errors(value).take(MAX_VIOLATIONS) {
-                message::add(root, &error, &mut found);
+                message::add(root, &error, &self.alternatives, &mut found);
             }
         }
         found.truncate(MAX_VIOLATIONS);

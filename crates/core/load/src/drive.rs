@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -11,13 +12,21 @@ use tokio_util::sync::CancellationToken;
 use crate::measured::Measured;
 use crate::plan::{Pace, Plan};
 use crate::record::Record;
-use crate::target::Target;
 use crate::{closed, open};
 
 /// How long to wait for calls that are in flight when the window closes.
 pub const DRAIN: Duration = Duration::from_secs(30);
 /// The same after the run was stopped.
 const STOPPED_DRAIN: Duration = Duration::from_secs(2);
+
+/// What is put under load. One `call` is one operation from the caller's point of view: it returns
+/// when the caller has its result.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// Makes call `number` of this run, counted from 0. The error is a short sentence. Equal
+    /// sentences are counted together.
+    async fn call(&self, number: u64) -> Result<(), String>;
+}
 
 /// Puts `target` under the plan's load. Calls are numbered from 0, including the warm-up. When
 /// `stop` is cancelled, no further call is sent, and the results so far are returned. Must run in a

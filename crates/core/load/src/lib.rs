@@ -21,9 +21,8 @@ pub mod plot;
 mod record;
 pub mod report;
 mod table;
-mod target;
 
-pub use drive::{DRAIN, drive};
+pub use drive::{DRAIN, Target, drive};
 pub use due::Due;
 pub use histogram::Histogram;
 pub use measured::Measured;
@@ -31,4 +30,3 @@ pub use plan::{Pace, Plan, PlanError};
 pub use record::Record;
 pub use report::{Machine, Ratio, Report, Row};
 pub use table::Table;
-pub use target::Target;

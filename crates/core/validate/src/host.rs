@@ -22,6 +22,8 @@ const PRIVATE_SUFFIXES: &[&str] = &[
     "test",
 ];
 
+const UNLESS_ALLOWED: &str = "unless the operator allows it with --allow-private-host";
+
 /// `Ok` for `api.example.com`, `api.example.com:8443`, `*.example.com` (every subdomain, at any
 /// depth, but not `example.com` itself) and public addresses. Otherwise a message that says what is
 /// wrong.
@@ -33,7 +35,9 @@ pub(crate) fn check(entry: &str) -> Result<(), String> {
         Host::Name(name) => public_name(&name),
         Host::Address(address) => match special_purpose(address) {
             None => Ok(()),
-            Some(purpose) => Err(format!("is the address {address} ({purpose}): tools reach public hosts only")),
+            Some(purpose) => {
+                Err(format!("is the address {address} ({purpose}): tools reach public hosts only, {UNLESS_ALLOWED}"))
+            }
         },
     }
 }
@@ -41,10 +45,12 @@ pub(crate) fn check(entry: &str) -> Result<(), String> {
 fn public_name(name: &str) -> Result<(), String> {
     let last = name.rsplit('.').next().unwrap_or_default();
     if PRIVATE_SUFFIXES.contains(&last) {
-        return Err(format!("is a private or local name (.{last}): tools reach public hosts only"));
+        return Err(format!("is a private or local name (.{last}): tools reach public hosts only, {UNLESS_ALLOWED}"));
     }
     if !name.contains('.') {
-        return Err("has a single label, which only a local network resolves: use the full public name".into());
+        return Err(format!(
+            "has a single label, which only a local network resolves: use the full public name, {UNLESS_ALLOWED}"
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use rcrt_breadcrumb::{NewBreadcrumb, ToolDefinition, Violation, Violations, schema_names};
+use rcrt_breadcrumb::{NewBreadcrumb, ToolDefinition, Violation, Violations, check_numbers, schema_names};
 use serde_json::{Map, Value};
 
 use crate::guide;
@@ -41,6 +41,7 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
     let fail = |violations| SeedError { path: path.to_owned(), violations };
     let mut document: Value = serde_json::from_str(json.trim_start_matches('\u{feff}'))
         .map_err(|error| fail(Violations::one("", format!("is not valid JSON: {error}"))))?;
+    check_numbers(json.as_bytes()).map_err(|violation| fail(Violations(vec![violation])))?;
     if !document.is_object() {
         return Err(fail(Violations::one("", "must be a JSON object: the body of POST /breadcrumbs")));
     }
@@ -48,7 +49,7 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
         put_source(&mut document, source).map_err(|violation| fail(Violations(vec![violation])))?;
     }
     let record: NewBreadcrumb =
-        serde_json::from_value(document).map_err(|error| fail(Violations::one("", error.to_string())))?;
+        serde_json::from_value(document).map_err(|error| fail(Violations(vec![missing_field(&error.to_string())])))?;
     let mut found = Violations::default();
     if record.schema_name.is_none() {
         found.add("schema_name", "is required in a seed: it identifies the kind of the record, also on later runs");
@@ -64,8 +65,12 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
     let tool = match definition(&record) {
         Some(Ok(tool)) => Some(tool),
         Some(Err(more)) => {
-            let in_context =
-                |violation: Violation| Violation::new(format!("context.{}", violation.field), violation.message);
+            let in_context = |violation: Violation| {
+                if violation.field == "code" && source.is_none() {
+                    return Violation::new("context.code", no_source(path));
+                }
+                Violation::new(format!("context.{}", violation.field), violation.message)
+            };
             found.0.extend(more.0.into_iter().map(in_context));
             None
         }
@@ -73,6 +78,20 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
     };
     found.into_result().map_err(fail)?;
     Ok(Seed { path: path.to_owned(), record, tool })
+}
+
+/// The problem of a definition without code: most often, its file is missing.
+fn no_source(path: &str) -> String {
+    let stem = path.strip_suffix(".json").unwrap_or(path);
+    format!("is missing, and so is the source file {stem}.ts: write the source there, or to context.code.source")
+}
+
+/// Names the field that serde does not find.
+fn missing_field(error: &str) -> Violation {
+    match error.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
+        Some((field, _)) => Violation::new(field, "is required"),
+        None => Violation::new("", error),
+    }
 }
 
 /// The tool that a record defines. `None` if the record is not a tool.

@@ -25,7 +25,9 @@ pub(super) enum AddressScope {
 pub(super) enum DialError {
     #[error("{host} is, or resolves to, an address that the operator denies")]
     Denied { host: String },
-    #[error("{host} is, or resolves to, a non-public address ({purpose})")]
+    #[error(
+        "{host} is, or resolves to, a non-public address ({purpose}); the operator can allow it with --allow-private-host"
+    )]
     NonPublic { host: String, purpose: Purpose },
     #[error("{host} is, or resolves to, an address of the runner's own machine")]
     Own { host: String },

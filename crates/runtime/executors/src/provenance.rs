@@ -6,6 +6,7 @@ use rcrt_breadcrumb::{NewBreadcrumb, Profiles};
 use rcrt_egress::trace;
 use serde_json::Value;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::{ToolCall, TriggerChain};
 
@@ -15,6 +16,8 @@ pub(crate) struct Provenance {
     profiles: Profiles,
     session: Option<String>,
     deadline: Option<Instant>,
+    /// The call's request.
+    request: Uuid,
 }
 
 impl Provenance {
@@ -24,6 +27,7 @@ impl Provenance {
             profiles: call.profiles.clone(),
             session: call.request.session.clone(),
             deadline: call.deadline,
+            request: call.request.id,
         }
     }
 
@@ -58,11 +62,12 @@ impl Provenance {
 
     /// Marks a request. The error says why the call cannot write one. The tool can restrict its
     /// request further: more profiles, an earlier deadline, another session. It cannot widen its
-    /// rights or set the trace.
+    /// rights, or set the trace or the parent.
     pub fn mark_request(&self, request: &mut NewBreadcrumb) -> Result<(), String> {
         self.chain.mark_request(&mut request.tags)?;
         self.close(&mut request.tags, &[]);
         let context = &mut request.context;
+        context.insert("parent".into(), self.request.to_string().into());
         if let Some(session) = &self.session
             && context.get("session").is_none_or(Value::is_null)
         {

@@ -13,7 +13,12 @@ use crate::excerpt::{at_most, one_line};
 /// The names of a result's entries. The name of a page is its address, and colons separate the
 /// parts.
 pub(crate) fn chunk_name(base: &str, number: usize) -> String {
-    if is_page(base) { format!("{base}:chunk:{number}") } else { format!("{base}-chunk{number}") }
+    format!("{}{number}", chunk_prefix(base))
+}
+
+/// The name of each chunk, without its number.
+pub(crate) fn chunk_prefix(base: &str) -> String {
+    if is_page(base) { format!("{base}:chunk:") } else { format!("{base}-chunk") }
 }
 
 pub(crate) fn index_name(base: &str) -> String {
@@ -86,17 +91,17 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
 fn with_keys(base: &str, sections: &[Section]) -> Vec<Value> {
     let with_key = |section: &Section| {
         let key = chunk_name(base, section.chunk);
-        let mut told = json!({"title": section.title, "chunk": section.chunk, "key": key});
+        let mut described = json!({"title": section.title, "chunk": section.chunk, "key": key});
         if let Some(start) = section.start {
-            told["start"] = start.into();
+            described["start"] = start.into();
         }
         if let Some(path) = &section.path {
-            told["path"] = path.as_str().into();
+            described["path"] = path.as_str().into();
         }
         if !section.sections.is_empty() {
-            told["sections"] = with_keys(base, &section.sections).into();
+            described["sections"] = with_keys(base, &section.sections).into();
         }
-        told
+        described
     };
     sections.iter().map(with_key).collect()
 }

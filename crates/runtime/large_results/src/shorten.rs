@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{StoreError, ToolRequest};
+use chrono::{SecondsFormat, Utc};
+use rcrt_breadcrumb::{LargeResult, LargeResultKind, LargeResultMarker, StoreError, ToolRequest};
 use serde_json::{Map, Value, json};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use super::excerpt::{text_of, truncate};
-use super::index::{chunk_name, index, index_name, table};
-use super::parts::{Split, split};
+use super::index::{chunk_name, chunk_prefix, index, index_name, table};
+use super::parts::{Layout, Split, split};
 use super::threshold::{MAX_RESULT_BYTES, Settings, chunk_chars};
 use crate::{EntryKey, EntryRole, Namespace, NewEntry, WorkingMemory};
 
@@ -23,6 +24,7 @@ const QUICK_BYTES: usize = 16 * 1024;
 /// What the caller gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shortened {
+    /// The whole result, or a [`LargeResult`].
     pub output: Value,
     /// Goes into the response's metadata: `large_result` if the output is not the whole result.
     pub metadata: Map<String, Value>,
@@ -40,30 +42,41 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
     let chunk = chunk_chars(most);
     let is_session = namespace.is_some();
     // Counting and splitting a large result takes long, so it runs on a separate thread.
+    let kind = if output.is_string() { LargeResultKind::Text } else { LargeResultKind::Json };
     let measured = spawn_blocking(move || measure(output, most, is_session.then_some(chunk))).await;
-    let (output, characters, split) = match measured {
+    let (text, characters, split) = match measured {
         Ok(Measured::Small(output)) => return Shortened { output, metadata: Map::new() },
         Ok(Measured::Large { cut, characters, split }) => (cut, characters, split),
         Err(error) => {
             tracing::error!(%error, "a large result cannot be split");
-            let output = "[the result was too large, and could not be split]".into();
-            return Shortened { output, metadata: Map::new() };
+            return cut_result("[the result was too large, and could not be split]".into(), kind, 0);
         }
     };
     if let (Some(namespace), Some(split)) = (namespace, split) {
         let kept = ResultWriter::of(&namespace, request, settings, memory.clone());
         match kept.write(&split).await {
-            Ok(()) => {
-                let base = kept.base.path();
-                let output = table(&request.tool, &base, &split, characters, most, settings.keep).into();
-                let told = json!({"key": base, "chunks": split.parts.len(), "characters": characters});
-                return Shortened { output, metadata: Map::from_iter([("large_result".into(), told)]) };
-            }
+            Ok(()) => return kept.index(&split, characters, most),
             Err(error) => tracing::warn!(%error, "the chunks of a large result cannot be stored; it is truncated"),
         }
     }
-    let omitted = json!({"characters": characters, "truncated": true});
-    Shortened { output: output.into(), metadata: Map::from_iter([("large_result".into(), omitted)]) }
+    cut_result(text, kind, characters)
+}
+
+/// A result without the rest of its text.
+fn cut_result(text: String, kind: LargeResultKind, characters: usize) -> Shortened {
+    let described = json!({"characters": characters, "truncated": true});
+    let output = LargeResult {
+        marker: LargeResultMarker::LargeResult,
+        text,
+        kind,
+        characters,
+        truncated: true,
+        parts: 0,
+        key: None,
+        part_prefix: None,
+        expires_at: None,
+    };
+    Shortened { output: json!(output), metadata: Map::from_iter([("large_result".into(), described)]) }
 }
 
 /// Whether its JSON has at most this many bytes, even if every character needs an escape. Stops as
@@ -126,6 +139,29 @@ impl ResultWriter {
         let id = request.id.simple().to_string();
         let base = EntryKey::of(namespace, &format!("tool-{}-{}", request.tool, &id[20..]));
         Self { memory, base, tool: request.tool.clone(), keep: settings.keep, saved_by: request.agent_id }
+    }
+
+    /// What the caller gets for a result that was written.
+    fn index(&self, split: &Split, characters: usize, most: usize) -> Shortened {
+        let base = self.base.path();
+        let described = json!({"key": base, "chunks": split.parts.len(), "characters": characters});
+        let expires_at =
+            chrono::Duration::from_std(self.keep).ok().and_then(|keep| Utc::now().checked_add_signed(keep));
+        let output = LargeResult {
+            marker: LargeResultMarker::LargeResult,
+            text: table(&self.tool, &base, split, characters, most, self.keep),
+            kind: match split.layout {
+                Layout::Text { .. } => LargeResultKind::Text,
+                Layout::Json { .. } => LargeResultKind::Json,
+            },
+            characters,
+            truncated: false,
+            parts: split.parts.len(),
+            part_prefix: Some(chunk_prefix(&base)),
+            key: Some(base),
+            expires_at: expires_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        };
+        Shortened { output: json!(output), metadata: Map::from_iter([("large_result".into(), described)]) }
     }
 
     /// Writes the chunks, then the index, so that an index exists only when all chunks do.

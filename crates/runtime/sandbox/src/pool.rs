@@ -37,7 +37,7 @@ pub struct Pool {
     /// The protections of the first worker.
     protections: OnceLock<Vec<Protection>>,
     /// Logs once that a later worker has other protections than the first.
-    told: Once,
+    warned: Once,
     /// The limits of the first worker. A worker that cannot have the same does not run tools.
     enforced: OnceLock<EnforcedLimits>,
     /// One permit for each running call; waiting calls get one in order.
@@ -126,7 +126,7 @@ impl Pool {
             cgroups,
             findings,
             protections: OnceLock::new(),
-            told: Once::new(),
+            warned: Once::new(),
             enforced: OnceLock::new(),
             state: Mutex::default(),
             spare_taken: Notify::new(),
@@ -166,7 +166,7 @@ impl Pool {
         let first = self.protections.get_or_init(|| protections.to_vec());
         let lost = level::lost(first, protections);
         if !lost.is_empty() {
-            self.told.call_once(|| {
+            self.warned.call_once(|| {
                 tracing::error!(
                     ?lost,
                     level = %self.options.level,

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret,
-    server, token, tool, up,
+    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, restore,
+    runner, secret, server, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -35,14 +35,16 @@ pub enum Command {
     Runner(runner::Runner),
     Bootstrap(bootstrap::Bootstrap),
     Call(call::Call),
+    Calls(calls::Calls),
     #[command(subcommand)]
     Tool(tool::Tool),
     #[command(subcommand)]
     Crumb(crumb::Crumb),
     #[command(subcommand)]
     Secret(secret::Secret),
-    Token(token::Token),
     #[command(subcommand)]
+    Agent(agent::Agent),
+    Token(token::Token),
     Audit(audit::Audit),
     Backup(backup::Backup),
     Restore(restore::Restore),

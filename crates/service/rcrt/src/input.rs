@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Read};
 
 use anyhow::Context;
+use rcrt_breadcrumb::check_numbers;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::Value;
 
@@ -22,9 +23,14 @@ pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
     } else {
         argument.to_owned()
     };
-    serde_json::from_str(&text).map_err(|error| {
-        Failure::Usage(format!("{what} is not JSON: {error}; expected JSON, `-` for stdin or `@file`")).into()
-    })
+    let value = serde_json::from_str(&text).map_err(|error| {
+        Failure::Usage(format!("{what} is not JSON: {error}; expected JSON, `-` for stdin or `@file`"))
+    })?;
+    check_numbers(text.as_bytes()).map_err(|found| {
+        let place = if found.field.is_empty() { what.to_owned() } else { format!("{what}: {}", found.field) };
+        Failure::Usage(format!("{place} {}", found.message))
+    })?;
+    Ok(value)
 }
 
 /// Reads a secret from stdin: on a terminal with a prompt and without echo, else all input without

@@ -40,6 +40,14 @@ impl Output {
         self.line(&serde_json::to_string(value)?)
     }
 
+    /// Prints a line for people on stderr; programs do not get it.
+    #[allow(clippy::print_stderr)]
+    pub fn note(self, text: &str) {
+        if !self.is_json() {
+            eprintln!("{text}");
+        }
+    }
+
     /// Prints a line on stdout. Exits quietly if the reader has closed the pipe (`| head`).
     #[allow(clippy::unused_self)]
     pub fn line(self, text: &str) -> anyhow::Result<()> {

@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names,
-};
-use serde_json::Value;
+use rcrt_breadcrumb::{Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names};
+use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
@@ -21,6 +19,12 @@ pub struct PendingCall {
     pub request: Uuid,
     tag: String,
     after: EventNumber,
+}
+
+/// The response of a call.
+pub struct Answer {
+    pub record: Uuid,
+    pub context: Map<String, Value>,
 }
 
 /// Writes the request. The position in the event stream is read before, so the event of the
@@ -53,16 +57,13 @@ pub async fn response(
     store: &dyn Breadcrumbs,
     asked: &PendingCall,
     watching: &dyn CallObserver,
-) -> Result<Breadcrumb, StoreError> {
+) -> Result<Answer, StoreError> {
     let mut after = asked.after;
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = after;
         let error = match follow(store, asked, &mut after, watching).await {
-            Ok(response) => match store.get(response).await {
-                Ok(record) => return Ok(record),
-                Err(error) => error,
-            },
+            Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         if !error.is_retryable() {
@@ -75,13 +76,14 @@ pub async fn response(
     }
 }
 
-/// Reads events until the one of the response. Returns the response's id.
+/// Reads events until the one of the response. Its event has the response itself, so no further
+/// request is needed: a server that is stopping accepts none.
 async fn follow(
     store: &dyn Breadcrumbs,
     asked: &PendingCall,
     after: &mut EventNumber,
     watching: &dyn CallObserver,
-) -> Result<Uuid, StoreError> {
+) -> Result<Answer, StoreError> {
     let mut events = store.events(Some(*after)).await?;
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -100,7 +102,9 @@ async fn follow(
                 let metadata = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
                 match event.schema_name.as_deref() {
                     Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
-                        Some(request) if *request == asked.request.to_string() => return Ok(event.breadcrumb_id),
+                        Some(request) if *request == asked.request.to_string() => {
+                            return Ok(Answer { record: event.breadcrumb_id, context: event.context });
+                        }
                         Some(_) => {}
                         // The event of a secret response has no context.
                         None => look.reset_immediately(),
@@ -113,8 +117,8 @@ async fn follow(
                 }
             }
             _ = look.tick() => {
-                if let Some(response) = store.call(asked.request).await?.response {
-                    return Ok(response);
+                if let Some(record) = store.call(asked.request).await?.response {
+                    return Ok(Answer { record, context: store.get(record).await?.context });
                 }
             }
         }

@@ -8,19 +8,18 @@ const MIN_SHOWN: Duration = Duration::from_secs(1);
 
 /// Prints plain lines, for terminals and files.
 pub struct ConsoleProgress {
-    quiet: bool,
     step: Mutex<Option<(String, Instant)>>,
 }
 
 impl ConsoleProgress {
     pub fn new() -> Self {
-        Self { quiet: false, step: Mutex::new(None) }
+        Self { step: Mutex::new(None) }
     }
 
     /// Starts a step and finishes the previous one.
     pub fn step(&self, what: &str) {
         self.done();
-        self.say(what);
+        say(what);
         if let Ok(mut step) = self.step.lock() {
             *step = Some((what.to_owned(), Instant::now()));
         }
@@ -31,14 +30,13 @@ impl ConsoleProgress {
         let Some((what, since)) = self.step.lock().ok().and_then(|mut step| step.take()) else { return };
         let took = since.elapsed();
         if took >= MIN_SHOWN {
-            self.say(&format!("{what}: done in {:.1} s", took.as_secs_f64()));
+            say(&format!("{what}: done in {:.1} s", took.as_secs_f64()));
         }
     }
+}
 
-    #[allow(clippy::print_stderr)]
-    pub fn say(&self, text: &str) {
-        if !self.quiet {
-            eprintln!("rcrt: {text}");
-        }
-    }
+/// Prints a line on stderr.
+#[allow(clippy::print_stderr)]
+pub fn say(text: &str) {
+    eprintln!("rcrt: {text}");
 }

@@ -46,8 +46,9 @@ pub struct RunnerOptions {
     /// How often the list of tools is compared with the store's, regardless of events. Default: 60
     /// s.
     pub reconcile: Duration,
-    /// How often tools are checked again: whether those that wait for a secret, a program or a
-    /// setting can be offered, and whether those that are offered still can be. Default: 30 s.
+    /// How often all tools are checked again: whether those that wait for a secret, a program or a
+    /// setting can be offered, and whether those that are offered still can be. A change of secrets
+    /// or grants is noticed within half a second anyway. Default: 30 s.
     pub readiness: Duration,
     /// The pause between a response of a `continuous` tool and its next request. Default: 1 s. It
     /// doubles with each failure in a row, up to 5 min.
@@ -55,6 +56,10 @@ pub struct RunnerOptions {
     /// Agents whose tools are system tools (those that `rcrt bootstrap` writes as). Different
     /// validation rules apply to them.
     pub system_authors: HashSet<Uuid>,
+    /// The name of this machine and the folder of the file tools, for the warning at the start of
+    /// runners whose files differ. Default: none.
+    pub host: String,
+    pub working_folder: Option<String>,
     /// Non-public hosts that tools can name in `permissions.net`; the same as the egress gate has.
     /// Default: none.
     pub allowed_private: Vec<PrivateHost>,
@@ -85,6 +90,8 @@ impl Default for RunnerOptions {
             readiness: Duration::from_secs(30),
             continuous_pause: Duration::from_secs(1),
             system_authors: HashSet::new(),
+            host: String::new(),
+            working_folder: None,
             allowed_private: Vec::new(),
             large_results: rcrt_large_results::Settings::default(),
             rcrt_compat: false,

@@ -21,6 +21,7 @@ use crate::dispatch::leases::Leases;
 use crate::dispatch::local::LocalRegistration;
 use crate::dispatch::peer_runners::PeerRunners;
 use crate::dispatch::queue_hints::QueueHints;
+use crate::dispatch::reporter::Reporter;
 use crate::dispatch::slot_pool::SlotPool;
 use crate::dispatch::slots::Slots;
 use crate::execution::call::CallRunner;
@@ -91,6 +92,7 @@ impl Runner {
         let end = CancellationToken::new();
         // Stops what starts new work; also cancelled when a part of the runner fails.
         let stop = shutdown.child_token();
+        telemetry::show_runner(self.options.runner_id);
         let parts = Parts::new(&self, &stop);
         let mut tasks = JoinSet::new();
         let outcome = parts.run(&mut tasks, &stop, &end).await;
@@ -116,6 +118,7 @@ struct Parts {
     leases: Arc<Leases>,
     hints: Arc<QueueHints>,
     peers: Arc<PeerRunners>,
+    reporter: Arc<Reporter>,
     call_runner: Arc<CallRunner>,
     local: Option<LocalRegistration>,
 }
@@ -144,6 +147,7 @@ impl Parts {
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(QueueHints::default());
         let peers = PeerRunners::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
+        let reporter = Reporter::new(store.clone(), loading.clone(), peers.clone(), readiness.clone(), &options);
         let call_runner = Arc::new(CallRunner {
             store: store.clone(),
             tool_access: ToolAccess {
@@ -168,6 +172,7 @@ impl Parts {
             leases,
             hints,
             peers,
+            reporter,
             call_runner,
             local: runner.local.clone(),
         }
@@ -186,6 +191,11 @@ impl Parts {
             () = stop.cancelled() => return Ok(()),
             latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,
         };
+        // Before the first claim: from here on, the write of a tool waits for this runner.
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            begun = self.reporter.begin(latest) => begun?,
+        }
         tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
         self.spawn_followers(tasks, latest, stop, end);
         self.spawn_checks(tasks, stop, end);
@@ -238,6 +248,7 @@ impl Parts {
             bootstrap: bootstrap.clone(),
             publisher: publisher.clone(),
             peers: self.peers.clone(),
+            reporter: self.reporter.clone(),
             triggers,
         };
         tasks.spawn(follower.run(latest, end.clone()));
@@ -262,6 +273,8 @@ impl Parts {
     fn spawn_checks(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, end: &CancellationToken) {
         let (leases, beat) = (self.leases.clone(), end.clone());
         tasks.spawn(async move { leases.run(beat).await });
+        let (reporter, report) = (self.reporter.clone(), end.clone());
+        tasks.spawn(async move { reporter.run(report).await });
         let (readiness, every, look_again) = (self.readiness.clone(), self.options.readiness, stop.clone());
         tasks.spawn(async move { readiness.run(every, look_again).await });
         let (loading, every, reconcile) = (self.loading.clone(), self.options.reconcile, stop.clone());

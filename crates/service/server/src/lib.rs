@@ -27,6 +27,7 @@ use futures::future::BoxFuture;
 use rcrt_breadcrumb::Tenancy;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use http::json_body::BodyLimit;
@@ -36,13 +37,18 @@ pub use auth::token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
 pub use auth::token_keys::TokenKey;
 pub use http::cors::AllowedOrigins;
 pub use http::json_body::MAX_BODY_BYTES;
+pub use http::metrics::install as install_metrics;
+pub use http::metrics_listener::serve_metrics;
+pub use http::public_url::PublicUrl;
 pub use http::streams::StreamOptions;
 pub use limits::{InvalidRate, Rate, ServerLimits};
 
 use auth::agent_cache::AgentCache;
 use auth::host_policy::HostPolicy;
+use auth::token_uses::TokenUses;
 use http::concurrency_limit::ConcurrencyLimit;
 use http::metrics::MetricsToken;
+use http::public_url::PublicLinks;
 use http::rate_limit::RateLimiter;
 use http::streams::Streams;
 use readiness::Readiness;
@@ -78,13 +84,26 @@ pub struct ServerOptions {
     /// event stream. A stream stays open after its token has expired (but not after a revocation or
     /// the deletion of its agent). See docs/moving-from-rcrt.md. Default: false.
     pub rcrt_compat: bool,
+    /// The URL by which clients reach this server through a proxy, for the links in responses.
+    pub public_url: Option<PublicUrl>,
 }
 
 impl ServerOptions {
     /// For programs only: no page of another origin can call the server.
     pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
         let (streams, limits, origins, hosts) = Default::default();
-        Self { listener, auth, token_key, streams, limits, origins, hosts, metrics_token: None, rcrt_compat: false }
+        Self {
+            listener,
+            auth,
+            token_key,
+            streams,
+            limits,
+            origins,
+            hosts,
+            metrics_token: None,
+            rcrt_compat: false,
+            public_url: None,
+        }
     }
 }
 
@@ -101,6 +120,11 @@ pub enum ServerError {
     NoOrigin { text: String, right: String },
     #[error("{text:?} is not a host name; expected for example rcrt, rcrt.internal or 10.0.0.5, without a port")]
     NoHostName { text: String },
+    #[error(
+        "{text:?} is not the public URL of a server; expected for example https://tools.example.com or \
+         https://example.com/rcrt"
+    )]
+    NoPublicUrl { text: String },
     #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
     WeakTokenKey { bytes: usize },
     #[error("a token cannot be signed: {0}")]
@@ -117,6 +141,7 @@ pub struct Server {
     origins: Arc<AllowedOrigins>,
     /// Set in open mode.
     host_policy: Option<Arc<HostPolicy>>,
+    public_links: Option<Arc<PublicLinks>>,
 }
 
 /// The OpenAPI 3.1 document of this version, as `GET /openapi.json` returns it, but indented.
@@ -134,6 +159,7 @@ struct Shared {
     rcrt_compat: bool,
     token_key: TokenKey,
     agent_cache: AgentCache,
+    token_uses: TokenUses,
     response_waiters: ResponseWaiters,
     streams: Arc<Streams>,
     stream_options: StreamOptions,
@@ -143,6 +169,8 @@ struct Shared {
     metrics_token: Option<MetricsToken>,
     /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
+    /// The callers that wait for a response. They can finish before the shutdown.
+    invocations: TaskTracker,
     /// Cancelled at the shutdown: closes the event streams, which would block it forever, and stops
     /// waiting for responses.
     shutdown: CancellationToken,
@@ -172,6 +200,7 @@ impl Server {
         let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
             agent_cache: AgentCache::new(Arc::clone(&tenancy)),
+            token_uses: TokenUses::default(),
             readiness: Readiness::new(Arc::clone(&tenancy)),
             tenancy,
             auth: options.auth,
@@ -184,6 +213,7 @@ impl Server {
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
             draining: CancellationToken::new(),
+            invocations: TaskTracker::new(),
             shutdown,
         }));
         let origins = Arc::new(options.origins);
@@ -191,18 +221,20 @@ impl Server {
             let dotless = is_beyond && options.rcrt_compat;
             Arc::new(HostPolicy { hosts: options.hosts, dotless, only_private: is_beyond })
         });
-        Ok(Self { listener: options.listener, limits: options.limits, state, origins, host_policy })
+        let public_links = options.public_url.map(PublicLinks::new);
+        Ok(Self { listener: options.listener, limits: options.limits, state, origins, host_policy, public_links })
     }
 
     /// Cancel it before the shutdown, while running calls finish elsewhere. From then on `/health`
-    /// and all new requests except those of runners get 503. Event streams and requests in progress
-    /// continue.
+    /// and all new requests get 503, except those of runners and those that only read: callers still
+    /// get their responses. Event streams and requests in progress continue.
     pub fn draining(&self) -> CancellationToken {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`. Then event streams close at once, and requests in progress get
-    /// `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
+    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it comes
+    /// within `drain_time`. After that, event streams close when they have sent the events so far,
+    /// and requests in progress get `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
     /// the binary, which is compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.until(shutdown))
@@ -225,15 +257,27 @@ impl Server {
             .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
             .layer(from_fn(http::unread_body::discard_unread))
             .layer(CatchPanicLayer::custom(http::request_log::panicked))
-            .layer(from_fn_with_state(self.origins, http::cors::apply))
-            .layer(from_fn(http::request_log::observe));
-        let serving = http::serve::serve(self.listener, router, &limits, shutdown.clone());
+            .layer(from_fn_with_state(self.origins, http::cors::apply));
+        let router = match self.public_links {
+            Some(links) => router.layer(from_fn_with_state(links, http::public_url::apply)),
+            None => router,
+        };
+        let router = router.layer(from_fn(http::request_log::observe));
+        // Separate from `shutdown`: runners complete calls until no caller waits for them.
+        let stop = CancellationToken::new();
+        let serving = http::serve::serve(self.listener, router, &limits, stop.clone());
         let ending = async {
             shutdown.cancelled().await;
             state.draining.cancel();
+            state.invocations.close();
+            if tokio::time::timeout(limits.drain_time, state.invocations.wait()).await.is_err() {
+                tracing::warn!(callers = state.invocations.len(), "callers are still waiting at the shutdown");
+            }
+            stop.cancel();
             streams.cancel();
         };
-        tokio::join!(serving, ending, auth::revocation::follow(state.clone(), shutdown.clone()));
+        let recording = auth::token_uses::write_batches(state.clone(), stop.clone());
+        tokio::join!(serving, ending, auth::revocation::follow(state.clone(), stop.clone()), recording);
         state.response_waiters.ended().await;
     }
 }

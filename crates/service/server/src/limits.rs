@@ -85,7 +85,8 @@ pub struct ServerLimits {
     pub first_header_time: Duration,
     /// How long a caller can accept no data before its connection is closed.
     pub write_time: Duration,
-    /// How long requests in progress can continue after the shutdown began.
+    /// How long callers can wait for a response after the shutdown began, and after that, how long
+    /// requests in progress can continue.
     pub drain_time: Duration,
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use rcrt_breadcrumb::LargeResult;
 use serde_json::{Value, json};
 use utoipa::openapi::{
     ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
@@ -22,6 +23,11 @@ use crate::routes::{Entry, table};
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
+/// The document as a value, for changes.
+pub fn value() -> Value {
+    serde_json::to_value(document()).unwrap_or_default()
+}
+
 /// The same, indented, for reading and comparing.
 pub fn in_lines() -> String {
     document().to_pretty_json().unwrap_or_default() + "\n"
@@ -38,7 +44,7 @@ const TAGS: &[(&str, &str)] = &[
     ("agents", "The accounts of a tenant and their roles."),
     ("hygiene", "Deletion of expired records."),
     ("webhooks", "Events that are posted to URLs, and failed deliveries."),
-    ("audit", "Requests to other servers, and refused ones."),
+    ("audit", "Who changed agents, grants, secrets and tools; and requests to other servers."),
     ("tenants", "Customers, each with its own records and agents."),
     ("operations", "Health, metrics, this description."),
 ];
@@ -73,6 +79,9 @@ fn document() -> OpenApi {
         }
         ProblemDocument::schemas(&mut schemas);
         schemas.push((ProblemDocument::name().into_owned(), ProblemDocument::schema()));
+        // No schema refers to it, because an output can be anything.
+        LargeResult::schemas(&mut schemas);
+        schemas.push((LargeResult::name().into_owned(), LargeResult::schema()));
         router = router.routes((schemas, paths, handler));
     }
     let mut document = router.into_openapi();

@@ -110,8 +110,8 @@ async fn a_stopped_subscriber_uses_no_memory_and_is_notified_of_missed_events() 
     };
     let store = Store::open(options, &|_| {}).await.unwrap();
     let tenant = store.ensure_tenant("one").await.unwrap().id;
-    let agent = NewAgent { name: "a".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
-    let agent = store.create_agent(tenant, agent).await.unwrap().agent;
+    let agent = NewAgent { name: "a".into(), roles: Role::ALL.to_vec(), profile: Profile::Main, tools: None };
+    let agent = store.create_agent(tenant, None, agent).await.unwrap().agent;
     let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: agent.roles, profile: agent.profile };
     let hand = store.acting_as(identity.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,6 +1,8 @@
 //! The server's operations beyond the trait: agents, tokens, health.
 
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo};
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo, TokenInfo, TokenQuery,
+};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -30,6 +32,8 @@ pub struct TokenRequest {
 #[derive(Deserialize)]
 pub struct Token {
     pub token: String,
+    /// The id by which the token can be revoked.
+    pub id: Uuid,
     pub owner_id: Uuid,
     pub agent_id: Uuid,
     pub roles: Vec<Role>,
@@ -110,6 +114,36 @@ impl Client {
 
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, StoreError> {
         Ok(self.send(Request::new(Method::GET, &["agents"], RetryPolicy::Idempotent)).await?)
+    }
+
+    pub async fn agent(&self, id: Uuid) -> Result<AgentInfo, StoreError> {
+        Ok(self.send(Request::new(Method::GET, &["agents", &id.to_string()], RetryPolicy::Idempotent)).await?)
+    }
+
+    /// Gives the agent a new key, and returns it. The old one is invalid from then on. Requires a
+    /// curator.
+    pub async fn rotate_agent_key(&self, id: Uuid) -> Result<NewAgentKey, StoreError> {
+        let id = id.to_string();
+        let path = ["agents", &id, "rotate-key"];
+        // A repetition could not return the first key.
+        Ok(self.send(Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed)).await?)
+    }
+
+    /// Tokens that have not expired, newest first: of all agents for a curator, else the caller's
+    /// own.
+    pub async fn tokens(&self, query: &TokenQuery) -> Result<Vec<TokenInfo>, StoreError> {
+        #[derive(Deserialize)]
+        struct Page {
+            tokens: Vec<TokenInfo>,
+        }
+        let mut request = Request::new(Method::GET, &["auth", "tokens"], RetryPolicy::Idempotent);
+        let asked = [
+            ("agent_id", query.agent_id.map(|id| id.to_string())),
+            ("before", query.before.map(|number| number.to_string())),
+            ("limit", Some(query.limit.to_string())),
+        ];
+        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        Ok(self.send::<Page>(request).await?.tokens)
     }
 
     pub async fn delete_agent(&self, id: Uuid) -> Result<(), StoreError> {

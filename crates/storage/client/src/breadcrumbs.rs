@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallQueue, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
+    AclChange, AclEntry, AuditEntry, AuditLog, AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem,
+    BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails, CallHistory, CallPage,
+    CallQuery, CallQueue, CallState, CallStats, CallStatsQuery, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
     EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, Records, Release,
-    Rights, Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription,
-    Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    ReportReply, Rights, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets,
+    Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -230,6 +231,50 @@ impl CallQueue for Client {
 }
 
 #[async_trait]
+impl Runners for Client {
+    async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
+        Ok(self.send(Request::new(Method::POST, &["runners"], Idempotent).json(report)?).await?)
+    }
+}
+
+#[async_trait]
+impl CallHistory for Client {
+    async fn list_calls(&self, query: &CallQuery) -> Result<CallPage, StoreError> {
+        query.check()?;
+        let mut request = Request::new(Method::GET, &["calls"], Idempotent);
+        let asked = [
+            ("state", query.state.map(|state| state.as_str().to_owned())),
+            ("tool", query.tool.clone()),
+            ("agent_id", query.agent_id.map(|id| id.to_string())),
+            ("session", query.session.clone()),
+            ("status", query.status.map(|status| status.as_str().to_owned())),
+            ("error_code", query.error_code.map(|code| code.to_string())),
+            ("parent", query.parent.map(|id| id.to_string())),
+            ("request_id", query.request_id.clone()),
+            ("text", query.text.clone()),
+            ("since", query.since.map(|time| time.to_rfc3339())),
+            ("until", query.until.map(|time| time.to_rfc3339())),
+            ("before", query.before.map(|id| id.to_string())),
+            ("limit", Some(query.limit.to_string())),
+        ];
+        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        Ok(self.send(request).await?)
+    }
+
+    async fn call_details(&self, request: Uuid) -> Result<CallDetails, StoreError> {
+        Ok(self.send(Request::new(Method::GET, &["calls", &request.to_string()], Idempotent)).await?)
+    }
+
+    async fn call_stats(&self, query: &CallStatsQuery) -> Result<CallStats, StoreError> {
+        query.check()?;
+        let mut request = Request::new(Method::GET, &["calls", "stats"], Idempotent);
+        request.query.extend(query.tool.clone().map(|tool| ("tool", tool)));
+        request.query.push(("window", format!("{}s", query.window_seconds)));
+        Ok(self.send(request).await?)
+    }
+}
+
+#[async_trait]
 impl Secrets for Client {
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         Ok(self.send(Request::new(Method::POST, &["secrets"], IfNotProcessed).json(&secret)?).await?)
@@ -294,6 +339,30 @@ impl EgressLog for Client {
             ("agent_id", query.agent_id.map(|id| id.to_string())),
             ("call", query.call.map(|id| id.to_string())),
             ("outcome", query.outcome.map(|outcome| outcome.as_str().to_owned())),
+            ("since", query.since.map(|time| time.to_rfc3339())),
+            ("until", query.until.map(|time| time.to_rfc3339())),
+            ("before", query.before.map(|id| id.to_string())),
+            ("limit", Some(query.limit.to_string())),
+        ];
+        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let page: Page = self.send(request).await?;
+        Ok(page.entries)
+    }
+}
+
+#[async_trait]
+impl AuditLog for Client {
+    async fn audit_log(&self, query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
+        #[derive(Deserialize)]
+        struct Page {
+            entries: Vec<AuditEntry>,
+        }
+        let mut request = Request::new(Method::GET, &["audit"], Idempotent);
+        let asked = [
+            ("action", query.action.clone()),
+            ("agent_id", query.agent_id.map(|id| id.to_string())),
+            ("subject", query.subject.map(|id| id.to_string())),
+            ("tool_id", query.tool_id.map(|id| id.to_string())),
             ("since", query.since.map(|time| time.to_rfc3339())),
             ("until", query.until.map(|time| time.to_rfc3339())),
             ("before", query.before.map(|id| id.to_string())),

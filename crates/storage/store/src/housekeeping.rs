@@ -10,20 +10,22 @@ use rcrt_breadcrumb::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use crate::Store;
-use crate::calls::{self, egress_log};
+use crate::calls::{self, egress_log, stats};
 use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::records::{expiry, prune, purge};
 use crate::rights::tokens;
 use crate::store::Inner;
+use crate::{Retention, Store};
 
 /// The longest time until a lost runner or an expired record is noticed.
 const SWEEP: Duration = Duration::from_secs(1);
 /// The most time of a sweep that is spent on expired records.
 const EXPIRING: Duration = Duration::from_millis(500);
 const PRUNE: Duration = Duration::from_mins(1);
+/// The most time of one prune that is spent on the old calls, and on the old versions, of a tenant.
+const PRUNING: Duration = Duration::from_secs(2);
 
 impl Store {
     /// Requeues or finishes every call whose lease has expired, in all tenants. Returns how many.
@@ -44,11 +46,16 @@ impl Store {
         Ok(expire(&self.inner.database, Duration::MAX).await?)
     }
 
-    /// Deletes events older than 7 days, idempotency keys older than one day, revocations of tokens
-    /// that have expired, and entries of the egress log that are past their retention. Returns how
-    /// many. The store does so every minute.
+    /// Deletes requests, responses, old versions, events and entries of the egress log that are past
+    /// their retention, old statistics of calls, idempotency keys older than one day, and revocations of tokens that have
+    /// expired. Returns how many. The store does so every minute.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
+    }
+
+    /// Counts finished calls into the statistics, in all tenants. The store does so every second.
+    pub async fn count_calls(&self) -> Result<(), StoreError> {
+        Ok(stats::count_all(&self.inner.database).await?)
     }
 
     /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
@@ -84,6 +91,7 @@ async fn maintain(store: &Inner, sweeps: bool) {
             }
             rescue(database).await?;
             time_out_overdue(database).await?;
+            stats::count_all(database).await?;
             let expired = expire(database, EXPIRING).await;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
@@ -158,7 +166,8 @@ async fn prune(store: &Inner) -> Result<usize> {
     let database = &store.database;
     store.quotas.forget_deleted_elsewhere(database).await?;
     let mut count = 0;
-    let before = Utc::now() - prune::EVENT_RETENTION;
+    let Retention { calls, versions, events, egress } = store.retention;
+    let before = Utc::now() - events;
     for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
         loop {
             match prune::events(TenantTransaction::begin(database, tenant).await?, before).await? {
@@ -167,10 +176,38 @@ async fn prune(store: &Inner) -> Result<usize> {
             }
         }
     }
+    // Each batch is a short transaction of its own, and a tenant with many old calls leaves time for
+    // the others and for the other work of this loop.
+    if let Some(calls) = calls {
+        let before = Utc::now() - calls;
+        for tenant in tenants_before(database, "SELECT tenants_with_old_calls($1)", before).await? {
+            let begun = Instant::now();
+            while begun.elapsed() < PRUNING {
+                match prune::calls(TenantTransaction::begin(database, tenant).await?, before).await? {
+                    0 => break,
+                    some => count += some,
+                }
+            }
+        }
+    }
+    if let Some(versions) = versions {
+        // An event shows the version that it reports.
+        let before = Utc::now() - versions.max(events);
+        for tenant in tenants_before(database, "SELECT tenants_with_old_versions($1)", before).await? {
+            let begun = Instant::now();
+            while begun.elapsed() < PRUNING {
+                match prune::versions(TenantTransaction::begin(database, tenant).await?, before).await? {
+                    0 => break,
+                    some => count += some,
+                }
+            }
+        }
+    }
     for tenant in tenants(database, "SELECT tenants_with_expired_tokens()").await? {
         count += tokens::forget_expired(TenantTransaction::begin(database, tenant).await?).await?;
     }
-    count += egress_log::prune(database, Utc::now() - store.egress_retention, egress_log::MOST_ENTRIES).await?;
+    count += egress_log::prune(database, Utc::now() - egress, egress_log::MOST_ENTRIES).await?;
+    count += stats::prune(database).await?;
     let before = Utc::now() - prune::KEY_RETENTION;
     for tenant in tenants_before(database, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
         loop {

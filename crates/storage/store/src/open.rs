@@ -55,7 +55,7 @@ impl Store {
             context_reads: ContextReads::new(database.clone()),
             semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),
             webhooks: Arc::new(WebhookStore::new(database.clone(), cipher.clone())),
-            egress_retention: options.egress_retention,
+            retention: options.retention,
             database,
             quotas,
             cipher,

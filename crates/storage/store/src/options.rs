@@ -26,15 +26,14 @@ pub struct StoreOptions {
     /// old events. Without it, this happens only if a method is called for it, or another store on
     /// the same database does it.
     pub sweeps: bool,
-    /// How long entries of the egress log are stored. Default: 30 days.
-    pub egress_retention: Duration,
+    /// How long what the tenants no longer use is stored.
+    pub retention: Retention,
     /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
 }
 
 impl StoreOptions {
     pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
-    pub const DEFAULT_EGRESS_RETENTION: Duration = Duration::from_hours(30 * 24);
 
     pub fn new(admin_url: impl Into<String>, secrets_keys: impl Into<SecretsKeys>) -> Self {
         Self {
@@ -44,8 +43,30 @@ impl StoreOptions {
             secrets_keys: secrets_keys.into(),
             embedding: None,
             sweeps: true,
-            egress_retention: Self::DEFAULT_EGRESS_RETENTION,
+            retention: Retention::default(),
             quotas: TenantQuotas::default(),
         }
+    }
+}
+
+/// How long the store keeps what it could keep without end. `None` keeps it forever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Requests and responses, counted from the end of the call. The requests of open calls stay.
+    /// Default: 30 days.
+    pub calls: Option<Duration>,
+    /// Old versions of records, counted from when they were replaced; at least as long as events.
+    /// Default: 90 days.
+    pub versions: Option<Duration>,
+    /// Events: how long a subscriber can be away and still receive everything. Default: 7 days.
+    pub events: Duration,
+    /// Entries of the egress log. Default: 30 days.
+    pub egress: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let days = |days: u64| Duration::from_hours(days * 24);
+        Self { calls: Some(days(30)), versions: Some(days(90)), events: days(7), egress: days(30) }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rcrt_breadcrumb::{Deliveries, StoreError};
+use rcrt_breadcrumb::{AuditEntry, AuditQuery, Deliveries, StoreError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::Retention;
 use crate::database::Database;
 use crate::database::transaction::TenantTransaction;
 use crate::events::EventStreams;
 use crate::records::context_reads::ContextReads;
-use crate::rights::audit::{self, AuditEntry};
+use crate::rights::audit;
 use crate::rights::role_cache::RoleCache;
 use crate::rights::shares::Shares;
 use crate::rows::quotas::Quotas;
@@ -40,7 +40,7 @@ pub(crate) struct Inner {
     /// `None` if semantic search is off.
     pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
     pub(crate) webhooks: Arc<WebhookStore>,
-    pub(crate) egress_retention: Duration,
+    pub(crate) retention: Retention,
 }
 
 impl Store {
@@ -70,7 +70,7 @@ impl Store {
     /// The newest lines of a tenant's audit log, newest first.
     pub async fn audit_log(&self, owner_id: Uuid, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let mut tx = TenantTransaction::begin(&self.inner.database, owner_id).await?;
-        Ok(audit::read(&mut tx, limit).await?)
+        Ok(audit::read(&mut tx, &AuditQuery { limit, ..AuditQuery::default() }).await?)
     }
 }
 

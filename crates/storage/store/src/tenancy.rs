@@ -6,14 +6,16 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
-    StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
+    StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord,
+    TokenRevocation, UnfinishedCalls, Violations, Webhooks,
 };
 use uuid::Uuid;
 
 use crate::Store;
+use crate::calls::stats;
 use crate::database::failure::{Failure, Result, retrying};
 use crate::database::from_row::from_row;
-use crate::database::transaction::TenantTransaction;
+use crate::database::transaction::{Durability, TenantTransaction};
 use crate::records::expiry;
 use crate::rights::{agents, tokens};
 use crate::tenant_store::TenantStore;
@@ -157,6 +159,10 @@ impl Tenancy for Store {
         self.inner.quotas.counted()
     }
 
+    async fn unfinished_calls(&self) -> Result<Vec<UnfinishedCalls>, StoreError> {
+        Ok(stats::unfinished(&self.inner.database).await?)
+    }
+
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
         retrying!(self.try_delete_tenant(id))?;
         self.inner.quotas.forget_deleted(|tenant| tenant != id);
@@ -166,28 +172,40 @@ impl Tenancy for Store {
     async fn put_agent(
         &self,
         owner_id: Uuid,
+        by: Option<Uuid>,
         agent_id: Uuid,
         agent: AgentRegistration,
     ) -> Result<(AgentInfo, Option<String>), StoreError> {
         agents::check_registration(&agent)?;
-        retrying!(async { agents::put(self.in_tenant(owner_id).await?, agent_id, agent.clone()).await })
+        let put = retrying!(async { agents::put(self.in_tenant(owner_id).await?, by, agent_id, agent.clone()).await });
+        self.inner.role_cache.forget((owner_id, agent_id));
+        put
     }
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
         Ok(self.all_tenants().await?)
     }
 
-    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
+    async fn create_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
         agents::check(&agent)?;
-        Ok(agents::create(self.in_tenant(owner_id).await?, agent).await?)
+        Ok(agents::create(self.in_tenant(owner_id).await?, by, agent).await?)
+    }
+
+    async fn rotate_agent_key(
+        &self,
+        owner_id: Uuid,
+        by: Option<Uuid>,
+        agent_id: Uuid,
+    ) -> Result<NewAgentKey, StoreError> {
+        Ok(agents::rotate_key(self.in_tenant(owner_id).await?, by, agent_id).await?)
     }
 
     async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
         Ok(agents::list(&mut self.in_tenant(owner_id).await?).await?)
     }
 
-    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError> {
-        Ok(agents::delete(self.in_tenant(owner_id).await?, agent_id).await?)
+    async fn delete_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<(), StoreError> {
+        Ok(agents::delete(self.in_tenant(owner_id).await?, by, agent_id).await?)
     }
 
     async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError> {
@@ -204,6 +222,25 @@ impl Tenancy for Store {
 
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {
         retrying!(async { tokens::revoke(self.in_tenant(owner_id).await?, by, revocation.clone()).await })
+    }
+
+    async fn record_tokens(&self, mut tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
+        tokens.sort_by_key(|token| (token.owner_id, token.id));
+        for of_tenant in tokens.chunk_by(|a, b| a.owner_id == b.owner_id) {
+            let Some(owner_id) = of_tenant.first().map(|token| token.owner_id) else { continue };
+            let of_tenant: Vec<&TokenRecord> = of_tenant.iter().collect();
+            let database = &self.inner.database;
+            retrying!(async {
+                let tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
+                tokens::record(tx, &of_tenant).await
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn tokens(&self, owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>, StoreError> {
+        tokens::check_query(query)?;
+        Ok(tokens::list(&mut self.in_tenant(owner_id).await?, query).await?)
     }
 
     async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {

@@ -2,18 +2,21 @@
 //! transaction, and calls the module that does the work.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    AclChange, AclEntry, AnsweredTerms, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery,
-    BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallQueue, ChangeCheck, Claim, ClaimRequest, ClaimTerms,
-    Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Identity, Lease, LeaseState,
-    NewBreadcrumb, NewSecret, Records, Release, Rights, Search, SearchResults, SecretChanges, SecretInfo, Secrets,
-    Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    AclChange, AclEntry, AllowedTools, AnsweredTerms, AuditEntry, AuditLog, AuditQuery, Breadcrumb, BreadcrumbChanges,
+    BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails,
+    CallHistory, CallPage, CallQuery, CallQueue, CallStats, CallStatsQuery, ChangeCheck, Claim, ClaimRequest,
+    ClaimTerms, Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Identity, Lease,
+    LeaseState, NewBreadcrumb, NewSecret, Records, Release, ReportReply, Rights, RunnerReport, Runners, Search,
+    SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError,
+    SubscribeOptions, SubscriptionStream, Violations,
 };
 use uuid::Uuid;
 
-use crate::calls::{self, egress_log};
+use crate::calls::{self, egress_log, runners, stats};
 use crate::database::failure::{Result, retrying};
 use crate::database::row_access::{Principal, RequiredPermission, RowAccess};
 use crate::database::transaction::{Durability, TenantTransaction};
@@ -22,7 +25,8 @@ use crate::events::{self, selectors};
 use crate::records::context_reads::Reader;
 use crate::records::{self, NewRecord, history, idempotency, listing, selector_sql};
 use crate::rights::actor::Actor;
-use crate::rights::{acl, agents};
+use crate::rights::role_cache::AgentRights;
+use crate::rights::{acl, agents, audit};
 use crate::search::{self, semantic};
 use crate::secrets;
 use crate::store::Inner;
@@ -55,8 +59,13 @@ impl TenantStore {
     }
 
     async fn row_access(&self, permission: RequiredPermission) -> Result<RowAccess> {
-        let principal =
-            if self.sees_all().await? { Principal::Unrestricted } else { Principal::Agent(self.actor.on_behalf_of) };
+        let principal = if self.actor.reads_only_own_calls {
+            Principal::Caller(self.actor.on_behalf_of)
+        } else if self.sees_all().await? {
+            Principal::Unrestricted
+        } else {
+            Principal::Agent(self.actor.on_behalf_of)
+        };
         Ok(RowAccess { owner_id: self.owner_id, principal, permission })
     }
 
@@ -64,19 +73,36 @@ impl TenantStore {
         if self.actor.on_behalf_of == self.actor.agent {
             return Ok(self.actor.sees_all());
         }
-        // The agent on whose behalf a runner acts has sent no token, so its roles are looked up.
+        Ok(self.rights_of_agent().await?.sees_all)
+    }
+
+    /// The rights of the agent for which this acts, from its row: an agent on whose behalf a runner
+    /// acts has sent no token, and no token has an allow list.
+    async fn rights_of_agent(&self) -> Result<AgentRights> {
         let key = (self.owner_id, self.actor.on_behalf_of);
-        if let Some(sees_all) = self.store.role_cache.get(key) {
-            return Ok(sees_all);
+        if let Some(rights) = self.store.role_cache.get(key) {
+            return Ok(rights);
         }
+        let asked = Instant::now();
         let agent = agents::find(&mut self.begin().await?, self.actor.on_behalf_of).await?;
-        let sees_all = agent.is_some_and(|agent| agent.roles.iter().any(|role| role.sees_all()));
-        self.store.role_cache.insert(key, sees_all);
-        Ok(sees_all)
+        let rights = agent.map_or_else(AgentRights::default, |agent| AgentRights {
+            sees_all: agent.roles.iter().any(|role| role.sees_all()),
+            allowed_tools: agent.tools,
+        });
+        self.store.role_cache.insert(key, asked, rights.clone());
+        Ok(rights)
+    }
+
+    /// The agent whose rights limit what it sees. `None` if it sees the whole tenant.
+    async fn restricted_agent(&self) -> Result<Option<Uuid>> {
+        Ok((!self.sees_all().await?).then_some(self.actor.on_behalf_of))
     }
 
     /// The access to the other tenant's record, if that tenant has granted this permission.
     async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
+        if self.actor.reads_only_own_calls {
+            return Ok(None);
+        }
         let home: Option<Uuid> = sqlx::query_scalar("SELECT find_shared_tenant($1, $2, $3)")
             .bind(id)
             .bind(self.actor.on_behalf_of)
@@ -94,7 +120,8 @@ impl TenantStore {
     /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
     /// and only in its own tenant.
     fn shared_with(&self) -> Option<Uuid> {
-        (!self.actor.is_plain_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+        let reads_others = !self.actor.is_plain_runner() && !self.actor.reads_only_own_calls;
+        (reads_others && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
     }
 
     fn context_reader(&self) -> Reader {
@@ -111,7 +138,17 @@ impl TenantStore {
             .bind(request)
             .fetch_one(tx.connection())
             .await?;
-        if is_hidden { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
+        let is_own = !self.actor.reads_only_own_calls || self.has_asked_for(request).await?;
+        if is_hidden || !is_own { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
+    }
+
+    /// Whether the call is one of the agent's own. Its request's record may be gone.
+    async fn has_asked_for(&self, request: Uuid) -> Result<bool> {
+        Ok(sqlx::query_scalar("SELECT EXISTS (SELECT FROM calls WHERE request = $1 AND agent_id = $2)")
+            .bind(request)
+            .bind(self.actor.on_behalf_of)
+            .fetch_one(self.begin().await?.connection())
+            .await?)
     }
 
     /// Updates the agent's open streams with its new selectors.
@@ -127,6 +164,7 @@ impl TenantStore {
         idempotency_key: Option<&str>,
         how: NewRecord,
     ) -> Result<(Created, Option<Claim>)> {
+        self.actor.refuse_writes_of_callers(record.schema_name.as_deref())?;
         record.check()?;
         self.actor.mark(&mut record.tags, &[])?;
         self.actor.mark_tool(&mut record)?;
@@ -176,8 +214,9 @@ impl TenantStore {
         changes: BreadcrumbChanges,
         check: Option<&ChangeCheck<'_>>,
     ) -> Result<Breadcrumb, StoreError> {
+        self.actor.refuse_writes_of_callers(None)?;
         self.load_quotas(self.owner_id).await?;
-        retrying!(async {
+        let updated: Result<(Breadcrumb, bool), StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
                 tx,
                 &self.store.quotas,
@@ -187,14 +226,24 @@ impl TenantStore {
                 &changes,
                 check
             ))
-        })
+        });
+        let (record, was_tool) = updated?;
+        if was_tool || secrets::is_tool(record.schema_name.as_deref()) {
+            runners::wait(&self.store.database, self.owner_id, id).await;
+        }
+        Ok(record)
     }
 }
 
 #[async_trait]
 impl Records for TenantStore {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
-        Ok(self.create_as(record, idempotency_key, NewRecord::Plain).await?.0)
+        let is_tool = secrets::is_tool(record.schema_name.as_deref());
+        let created = self.create_as(record, idempotency_key, NewRecord::Plain).await?.0;
+        if is_tool {
+            runners::wait(&self.store.database, self.owner_id, created.id).await;
+        }
+        Ok(created)
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
@@ -203,6 +252,11 @@ impl Records for TenantStore {
 
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
         Ok(with_grant_fallback!(self, id, RequiredPermission::View, |tx, actor| records::read(tx, actor, id))?.into())
+    }
+
+    async fn version(&self, id: Uuid, is_full: bool) -> Result<i64, StoreError> {
+        let permission = if is_full { RequiredPermission::Read } else { RequiredPermission::View };
+        Ok(with_grant_fallback!(self, id, permission, |tx, _actor| records::version(&mut tx, id))?)
     }
 
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
@@ -224,11 +278,16 @@ impl Records for TenantStore {
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        retrying!(async {
+        self.actor.refuse_writes_of_callers(None)?;
+        let deleted: Result<bool, StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Delete, |tx, actor| records::delete(
                 tx, actor, id, version
             ))
-        })
+        });
+        if deleted? {
+            runners::wait(&self.store.database, self.owner_id, id).await;
+        }
+        Ok(())
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
@@ -270,6 +329,7 @@ impl Rights for TenantStore {
     }
 
     async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
+        self.actor.refuse_writes_of_callers(None)?;
         change.check()?;
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
@@ -279,6 +339,7 @@ impl Rights for TenantStore {
     }
 
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
+        self.actor.refuse_writes_of_callers(None)?;
         change.check()?;
         retrying!(async { acl::revoke(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })
     }
@@ -347,6 +408,14 @@ impl CallQueue for TenantStore {
         Ok(self.create_as(request, idempotency_key, NewRecord::Answered(Box::new(terms))).await?.0)
     }
 
+    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
+        // Only an agent that writes nothing but requests has a list.
+        if self.actor.on_behalf_of == self.actor.agent && !self.actor.writes_only_requests {
+            return Ok(None);
+        }
+        Ok(self.rights_of_agent().await?.allowed_tools)
+    }
+
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         claim.check()?;
         if claim.except_tools.iter().any(|tool| tool.contains('\0')) {
@@ -385,7 +454,44 @@ impl CallQueue for TenantStore {
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.refuse_hidden(request).await?;
+        if self.actor.writes_only_requests && !self.has_asked_for(request).await? {
+            return Err(StoreError::Forbidden("an agent with the role caller can cancel only its own calls".into()));
+        }
         retrying!(async { calls::cancel(self.begin().await?, self.actor.agent, request).await })
+    }
+}
+
+#[async_trait]
+impl Runners for TenantStore {
+    async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
+        report.check()?;
+        retrying!(async { runners::report(self.begin_async_commit().await?, report).await })
+    }
+
+    async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        Ok(runners::behind(self.begin().await?, tool).await?)
+    }
+}
+
+#[async_trait]
+impl CallHistory for TenantStore {
+    async fn list_calls(&self, query: &CallQuery) -> Result<CallPage, StoreError> {
+        query.check()?;
+        let agent = self.restricted_agent().await?;
+        let own = CallQuery { agent_id: Some(self.actor.on_behalf_of), ..query.clone() };
+        let query = if self.actor.reads_only_own_calls { &own } else { query };
+        Ok(calls::history::list(&mut self.begin_for(RequiredPermission::Read).await?, agent, query).await?)
+    }
+
+    async fn call_details(&self, request: Uuid) -> Result<CallDetails, StoreError> {
+        self.refuse_hidden(request).await?;
+        let agent = self.restricted_agent().await?;
+        Ok(calls::history_details::read(self.begin_for(RequiredPermission::Read).await?, agent, request).await?)
+    }
+
+    async fn call_stats(&self, query: &CallStatsQuery) -> Result<CallStats, StoreError> {
+        query.check()?;
+        Ok(stats::read(self.begin().await?, query).await?)
     }
 }
 
@@ -441,6 +547,17 @@ impl EgressLog for TenantStore {
     async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
         egress_log::check_query(query)?;
         Ok(egress_log::read(self.begin().await?, query).await?)
+    }
+}
+
+#[async_trait]
+impl AuditLog for TenantStore {
+    async fn audit_log(&self, query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
+        if !self.actor.is_curator {
+            return Err(StoreError::Forbidden("only a curator can read the audit log".into()));
+        }
+        audit::check_query(query)?;
+        Ok(audit::read(&mut self.begin().await?, query).await?)
     }
 }
 

@@ -12,6 +12,7 @@ fn tool(name: &str, hint: &str) -> Registration {
         description: format!("What {name} does."),
         parameters: json!({"type": "object", "description": hint}),
         source: ToolSource::Mcp("files".into()),
+        tags: Vec::new(),
         annotations: Annotations { read_only: true, ..Annotations::default() },
         tool_id: Uuid::new_v4(),
         tool_version: 2,
@@ -20,7 +21,13 @@ fn tool(name: &str, hint: &str) -> Registration {
 
 fn waiting(name: &str) -> Waiting {
     let missing_requirements = vec!["Its key is missing.".into()];
-    Waiting { name: name.into(), source: ToolSource::Rest, tool_id: Uuid::new_v4(), missing_requirements }
+    Waiting {
+        name: name.into(),
+        source: ToolSource::Rest,
+        tags: Vec::new(),
+        tool_id: Uuid::new_v4(),
+        missing_requirements,
+    }
 }
 
 async fn write(agent: &Agent, catalog: &Catalog) {

@@ -11,6 +11,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod busy;
+pub mod call_history;
 pub mod calls;
 pub mod catalog;
 pub mod deadlines;
@@ -83,6 +84,10 @@ macro_rules! suite {
                 records_of_a_private_request_belong_to_its_author,
                 an_old_version_is_visible_by_its_own_visibility,
                 an_old_version_is_visible_by_its_own_sensitivity,
+                a_caller_writes_only_requests,
+                a_caller_reads_only_its_own_calls,
+                a_caller_hears_only_of_its_own_calls,
+                a_runner_that_acts_for_a_caller_is_not_limited_to_its_calls,
             ],
             request_ids: [
                 a_list_by_request_id_has_only_ones_own_response,
@@ -136,6 +141,13 @@ macro_rules! suite {
                 a_completion_must_be_a_response,
                 a_response_needs_a_lease_and_cannot_be_changed,
                 another_tenants_calls_are_not_found,
+            ],
+            call_history: [
+                calls_are_listed_by_every_filter,
+                a_list_of_calls_is_paged_without_gaps,
+                an_agent_lists_the_calls_whose_requests_it_can_read,
+                a_call_is_shown_with_its_attempts_stages_and_relatives,
+                finished_calls_are_counted_by_tool_and_code,
             ],
             profiles: [
                 a_call_has_the_profiles_of_its_writer_and_tags,

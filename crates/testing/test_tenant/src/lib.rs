@@ -37,9 +37,13 @@ impl Tenant {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         let owner = store.ensure_tenant("test").await.unwrap().id;
-        let agent =
-            NewAgent { name: "runner".into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
-        let agent = store.create_agent(owner, agent).await.unwrap().agent;
+        let agent = NewAgent {
+            name: "runner".into(),
+            roles: Role::ALL.to_vec(),
+            profile: rcrt_breadcrumb::Profile::Main,
+            tools: None,
+        };
+        let agent = store.create_agent(owner, None, agent).await.unwrap().agent;
         let identity = Identity {
             owner_id: owner,
             agent_id: agent.id,

@@ -7,10 +7,11 @@ broke, and renews tokens before they expire. The shapes on the wire are in :mod:
         print(await client.call("calculator", {"expression": "6 * 7"}))
 """
 
-from . import types
+from . import models, types
 from ._client import Rcrt
 from ._credentials import AgentKey, Credentials, Open, Token
 from ._events import Event, EventItem, Missed
+from ._parts import is_large_result
 from .errors import ProblemError, RcrtError, StillRunning, ToolError, Unreachable
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "Token",
     "ToolError",
     "Unreachable",
+    "is_large_result",
+    "models",
     "types",
 ]
 __version__ = "0.1.0"

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-import time as clock
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Union, cast
+from typing import Any, Literal, Union, cast, overload
 
 import httpx
 
-from . import types
+from . import models, types
 from ._credentials import Credentials, Token
 from ._events import EventItem, follow
-from ._transport import ANSWER_TIME, QueryValue, Transport, backoff, decoded, etag
-from .errors import ProblemError, StillRunning, ToolError
+from ._invoke import InvokeOptions, invoke, invoke_for
+from ._parts import parts
+from ._transport import QueryValue, Transport, backoff, etag
+from .errors import ProblemError, ToolError, foreign, invalid_argument
 
 Tags = Union[str, Sequence[str], None]
 Change = Callable[[types.Breadcrumb], Union[types.BreadcrumbChanges, None, Awaitable[Union[types.BreadcrumbChanges, None]]]]
-
-#: The longest that the server waits in one round trip, in seconds.
-ROUND = 60.0
 
 
 class Rcrt:
@@ -43,7 +40,7 @@ class Rcrt:
         http: httpx.AsyncClient | None = None,
     ) -> None:
         if (credentials is None) == (token is None):
-            raise ValueError("give either credentials or a token")
+            raise invalid_argument("give either credentials or a token")
         self._transport = Transport(url, credentials or Token(token or ""), http)
 
     async def __aenter__(self) -> Rcrt:
@@ -246,7 +243,10 @@ class Rcrt:
 
     async def tools(self, *, profile: types.Profile | None = None) -> types.Catalog:
         """The tools that the agent's profile allows, and those with a missing requirement."""
-        return cast(types.Catalog, await self._read("/tools", query={"profile": profile}))
+        catalog = await self._read("/tools", query={"profile": profile})
+        if not isinstance(catalog, dict) or not isinstance(catalog.get("tools"), list):
+            raise foreign(self._transport.base, "it has no tools", catalog)
+        return cast(types.Catalog, catalog)
 
     async def tools_for(
         self, format: Literal["openai", "anthropic", "mcp"], *, profile: types.Profile | None = None
@@ -255,11 +255,15 @@ class Rcrt:
         return await self._read("/tools", query={"format": format, "profile": profile})
 
     async def tool(self, name: str) -> types.CatalogEntry:
-        return cast(types.CatalogEntry, await self._read("/tools/{name}", {"name": name}))
+        entry = await self._read("/tools/{name}", {"name": name})
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise foreign(self._transport.base, "it is not a tool", entry)
+        return cast(types.CatalogEntry, entry)
 
     async def call(self, tool: str, input: Any = None, **options: Any) -> Any:
-        """Calls a tool and returns its output, or raises :class:`ToolError`. Takes the arguments
-        of :meth:`invoke`."""
+        """Calls a tool and returns its output, or raises :class:`ToolError`. If the output is
+        larger than the caller accepts, it is a :class:`rcrt.types.LargeResult` (see
+        :func:`rcrt.is_large_result` and :meth:`parts`). Takes the arguments of :meth:`invoke`."""
         response = await self.invoke(tool, input, **options)
         if response["status"] != "success":
             raise ToolError(response)
@@ -291,61 +295,44 @@ class Rcrt:
             ``Timeout``.
         :param cancel: cancels the call when this task is cancelled.
         """
-        key = idempotency_key or str(uuid.uuid4())
-        said = {
-            "input": {} if input is None else input,
-            "workspace": workspace,
-            "session": session,
-            "model": model,
-            "max_result_chars": max_result_chars,
-            "deadline_ms": deadline_ms,
-            "requestId": request_id,
-        }
-        body = {name: value for name, value in said.items() if value is not None}
-        ends = clock.monotonic() + wait
-        early = 1
-        try:
-            while True:
-                begun = clock.monotonic()
-                # In whole seconds. The last round can be 0, which checks once more whether the
-                # response exists.
-                seconds = math.floor(min(ROUND, max(0.0, ends - begun)))
-                answer = await self._ask(tool, key, body, f"wait={seconds}", traceparent, seconds + ROUND)
-                if answer.status_code != 202:
-                    return cast(types.ToolResponse, decoded(answer))
-                if clock.monotonic() + 1 > ends:
-                    raise StillRunning(tool, cast(types.Accepted, decoded(answer)), key)
-                # A stopping server responds early. The next server knows the request.
-                if clock.monotonic() - begun < seconds / 2:
-                    await asyncio.sleep(backoff(early))
-                    early += 1
-        except asyncio.CancelledError:
-            if cancel:
-                await asyncio.shield(self._cancel(tool, key, body))
-            raise
-
-    async def _ask(
-        self, tool: str, key: str, body: dict[str, Any], prefer: str, traceparent: str | None, time: float
-    ) -> httpx.Response:
-        headers = {"prefer": prefer, "idempotency-key": key, "traceparent": traceparent}
-        return await self._transport.exchange(
-            "POST", "/tools/{name}/invoke", at={"name": tool}, headers=headers, body=body, again=True, time=time
+        options = InvokeOptions(
+            wait, idempotency_key, workspace, session, model, max_result_chars, deadline_ms, request_id, traceparent, cancel
         )
+        return await invoke(self._transport, tool, {} if input is None else input, options)
 
-    async def _cancel(self, tool: str, key: str, body: dict[str, Any]) -> None:
-        """The key identifies the request, also if its response was lost."""
-        try:
-            answer = await self._ask(tool, key, body, "respond-async", None, ANSWER_TIME)
-            if answer.status_code == 202:
-                await self.cancel_call(decoded(answer)["request"])
-        except Exception:  # The caller gets the cancellation, also if it did not reach the server.
-            return
+    @overload
+    async def call_for(self, format: Literal["openai"], call: models.OpenAiCall, **options: Any) -> models.OpenAiMessage: ...
+
+    @overload
+    async def call_for(self, format: Literal["openai"], call: models.OpenAiItemCall, **options: Any) -> models.OpenAiItem: ...
+
+    @overload
+    async def call_for(
+        self, format: Literal["anthropic"], call: models.AnthropicCall, **options: Any
+    ) -> models.AnthropicBlock: ...
+
+    @overload
+    async def call_for(self, format: Literal["mcp"], call: models.McpCall, **options: Any) -> models.McpResult: ...
+
+    async def call_for(self, format: models.ModelFormat, call: Any, **options: Any) -> Any:
+        """Calls a tool as a model asked for it: one of a message's ``tool_calls`` (OpenAI), a
+        ``tool_use`` block (Anthropic), or the params of ``tools/call`` (MCP), as a dictionary.
+        Returns the message that the model expects, also if the tool failed or the model's
+        arguments are invalid. Takes the options of :meth:`invoke`."""
+        return await invoke_for(self._transport, format, call, InvokeOptions(**options))
+
+    async def parts(self, large: types.LargeResult, **options: Any) -> AsyncGenerator[Any, None]:
+        """The parts of a large result, in order. Those of a text are strings that form the text;
+        those of JSON are documents, each with a part of the whole one and everything that encloses
+        it. Takes the options of :meth:`invoke`."""
+        async for part in parts(self._transport, large, InvokeOptions(**options)):
+            yield part
 
     # Calls
 
-    async def get_call(self, request_id: str) -> types.Call:
+    async def get_call(self, request_id: str) -> types.CallDetails:
         """The state of a request."""
-        return cast(types.Call, await self._read("/calls/{request_id}", {"request_id": request_id}))
+        return cast(types.CallDetails, await self._read("/calls/{request_id}", {"request_id": request_id}))
 
     async def cancel_call(self, request_id: str) -> types.Call:
         at = {"request_id": request_id}
@@ -357,6 +344,10 @@ class Rcrt:
         """Not repeated if the response is lost: those leases expire by themselves, and a second
         claim would take more calls."""
         return cast(list[types.Claim], await self._transport.json("POST", "/calls/claim", body=wanted))
+
+    async def report_runner(self, report: types.RunnerReport) -> types.ReportReply:
+        """Reports that a runner is live. Returns all live runners of the tenant."""
+        return cast(types.ReportReply, await self._transport.json("POST", "/runners", body=report, again=True))
 
     async def start_call(self, lease: types.Lease, max_attempts: int) -> None:
         body = {"lease": lease, "max_attempts": max_attempts}
@@ -429,6 +420,11 @@ class Rcrt:
 
     async def get_agent(self, id: str) -> types.AgentInfo:
         return cast(types.AgentInfo, await self._read("/agents/{id}", {"id": id}))
+
+    async def rotate_agent_key(self, id: str) -> types.NewAgentKey:
+        """The old key is invalid from now on; tokens stay valid. The new key is shown only this
+        once."""
+        return cast(types.NewAgentKey, await self._transport.json("POST", "/agents/{id}/rotate-key", at={"id": id}))
 
     async def delete_agent(self, id: str) -> None:
         await self._transport.remove("/agents/{id}", at={"id": id})
@@ -506,9 +502,84 @@ class Rcrt:
             body["all"] = True
         return cast(types.RevokedTokens, await self._transport.json("POST", "/auth/revoke", body=body))
 
+    async def list_tokens(
+        self, *, agent_id: str | None = None, before: int | None = None, limit: int | None = None
+    ) -> types.TokenPage:
+        """Tokens that have not expired, newest first: of all agents for a curator, else the agent's
+        own. ``before`` is the ``next`` of the page before."""
+        query: dict[str, QueryValue] = {"agent_id": agent_id, "before": before, "limit": limit}
+        return cast(types.TokenPage, await self._read("/auth/tokens", query=query))
+
     async def stream_ticket(self) -> types.StreamTicket:
         """A one-time ticket for a browser's ``EventSource``, which cannot send headers."""
         return cast(types.StreamTicket, await self._transport.json("POST", "/events/ticket"))
+
+    async def audit_log(
+        self,
+        *,
+        action: str | None = None,
+        agent_id: str | None = None,
+        subject: str | None = None,
+        tool_id: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> types.AuditPage:
+        """Changes of agents, tokens, grants, secrets and tools, and uses of secrets, newest first.
+        ``before`` is the ``next`` of the page before."""
+        query: dict[str, QueryValue] = {
+            "action": action,
+            "agent_id": agent_id,
+            "subject": subject,
+            "tool_id": tool_id,
+            "since": since,
+            "until": until,
+            "before": before,
+            "limit": limit,
+        }
+        return cast(types.AuditPage, await self._read("/audit", query=query))
+
+    async def calls(
+        self,
+        *,
+        state: str | None = None,
+        tool: str | None = None,
+        agent_id: str | None = None,
+        session: str | None = None,
+        status: str | None = None,
+        error_code: str | None = None,
+        parent: str | None = None,
+        request_id: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> types.CallPage:
+        """Calls, newest first; ``before`` is the ``next`` of the page before. A page can be empty
+        and have a ``next``."""
+        query: dict[str, QueryValue] = {
+            "state": state,
+            "tool": tool,
+            "agent_id": agent_id,
+            "session": session,
+            "status": status,
+            "error_code": error_code,
+            "parent": parent,
+            "request_id": request_id,
+            "text": text,
+            "since": since,
+            "until": until,
+            "before": before,
+            "limit": limit,
+        }
+        return cast(types.CallPage, await self._read("/calls", query=query))
+
+    async def call_stats(self, *, tool: str | None = None, window: str | None = None) -> types.CallStats:
+        """Counts and durations of the calls that finished in a window such as ``15m`` or ``7d``."""
+        query: dict[str, QueryValue] = {"tool": tool, "window": window}
+        return cast(types.CallStats, await self._read("/calls/stats", query=query))
 
     async def egress_log(
         self,

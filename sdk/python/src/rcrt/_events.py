@@ -15,7 +15,7 @@ import httpx
 
 from ._sse import Message, Parser
 from ._transport import ATTEMPTS, QueryValue, Transport, authorized, backoff
-from .errors import ProblemError, RcrtError, Unreachable, problem_of
+from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 
 #: After a connection of at least this many seconds the next one is made at once.
 GOOD_TIME = 5.0
@@ -95,7 +95,7 @@ async def follow(
         except (ValueError, KeyError) as error:
             unreadable += 1
             if unreadable >= UNREADABLE:
-                raise RcrtError(f"the event after {last or 0} cannot be read: {error}", "foreign", False) from error
+                raise RcrtError(f"the event after {last or 0} cannot be read: {error}", "foreign", False, error) from error
             why = error
         except RcrtError as error:
             passing = isinstance(error, ProblemError) and error.status >= 500
@@ -154,9 +154,9 @@ async def _connection(
             for message in parser.read(text.decode(part)):
                 yield message
     except httpx.ReadTimeout as error:
-        raise Unreachable(f"nothing came for {silence} s, not even a ping") from error
+        raise Unreachable(f"nothing came for {silence} s, not even a ping", error) from error
     except httpx.HTTPError as error:
-        raise Unreachable(f"the event stream broke: {error or type(error).__name__}") from error
+        raise Unreachable(f"the event stream broke: {error or type(error).__name__}", error) from error
     finally:
         await answer.aclose()
 
@@ -172,10 +172,16 @@ async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int
             sending = transport.http.build_request(**authorized(request, token), timeout=timeout)
             answer = await transport.http.send(sending, stream=True)
             if answer.is_success:
-                return answer
+                kind = answer.headers.get("content-type", "none")
+                if kind.startswith("text/event-stream"):
+                    return answer
+                await answer.aclose()
+                raise foreign(transport.base, f"its type is {kind}, not an event stream")
             await answer.aread()
-        except httpx.TransportError as error:
-            raise Unreachable(f"no response from {transport.base}: {error or type(error).__name__}") from error
+        except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError, RuntimeError) as error:
+            raise invalid_argument(f"the request cannot be sent: {error}", error) from error
+        except httpx.RequestError as error:
+            raise Unreachable(f"no answer from {transport.base}: {error or type(error).__name__}", error) from error
         if answer.status_code == 401 and not renewed and transport.tokens.refused(token):
             renewed = True
             continue

@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import httpx
 
+from ._answers import ANSWERS
 from ._credentials import Credentials, Tokens
-from .errors import ProblemError, RcrtError, Unreachable, problem_of
+from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 from .types import GivenToken, TokenRequest
 
 #: The most attempts of a request. With the pauses, that is about three seconds, enough for a
@@ -48,9 +49,7 @@ class MaybeDone:
 
 class Transport:
     def __init__(self, url: str, credentials: Credentials, http: httpx.AsyncClient | None) -> None:
-        base = httpx.URL(url)
-        if base.scheme not in ("http", "https") or not base.host:
-            raise ValueError(f"{url} is not a server URL; it must start with http:// or https://")
+        base = _server_url(url)
         self.base = f"{base.scheme}://{base.netloc.decode()}{base.path.rstrip('/')}"
         self._owns = http is None
         # No other server can get the token, so redirects are not followed (httpx's own default).
@@ -66,7 +65,31 @@ class Transport:
 
     async def json(self, method: str, path: str, **sending: Any) -> Any:
         """The body of a successful response."""
-        return decoded(await self.exchange(method, path, **sending))
+        return self.read(method, path, await self.exchange(method, path, **sending))
+
+    def read(self, method: str, path: str, answer: httpx.Response) -> Any:
+        """The body of a successful response, if it can be from this route."""
+        body = self.parse(answer)
+        routes = (f"{method} {path} {status}" for status in (answer.status_code, 200, 201))
+        route = next((route for route in routes if route in ANSWERS), None)
+        if route is None:
+            return body
+        fields = ANSWERS[route]
+        if fields is None:
+            if not isinstance(body, list):
+                raise foreign(self.base, "it is not a list", body)
+            return body
+        missing = [field for field in fields if not isinstance(body, dict) or field not in body]
+        # Some fields can be missing in the answer of an older server.
+        if len(missing) * 2 > len(fields):
+            raise foreign(self.base, f"it lacks {', '.join(missing)}", body)
+        return body
+
+    def parse(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise foreign(self.base, f"it is not JSON: {answer.text[:40]!r}", error) from error
 
     async def remove(self, path: str, **sending: Any) -> None:
         """Deletes the resource at a path. If a retry finds nothing there, the first attempt
@@ -119,12 +142,11 @@ class Transport:
             token = None if anonymous else await self.tokens.token()
             try:
                 answer = await asyncio.wait_for(self.http.request(**authorized(request, token)), time)
-            except httpx.InvalidURL as error:
-                raise ValueError(str(error)) from error
-            except (httpx.TransportError, asyncio.TimeoutError, TimeoutError) as error:
+            except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError, RuntimeError) as error:
+                raise invalid_argument(f"the request cannot be sent: {error}", error) from error
+            except (httpx.RequestError, asyncio.TimeoutError, TimeoutError) as error:
                 why = str(error) or type(error).__name__
-                unreachable = Unreachable(f"no answer from {self.base}: {why}")
-                unreachable.__cause__ = error
+                unreachable = Unreachable(f"no answer from {self.base}: {why}; is the server running?", error)
                 return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
             if answer.is_success:
                 return answer, RcrtError("", "", False), False
@@ -145,8 +167,8 @@ class Transport:
     ) -> dict[str, Any]:
         for name, value in at.items():
             # An empty segment would be another path, and so would these two.
-            if value in ("", ".", ".."):
-                raise ValueError(f"{name} must not be empty, . or ..; it is {value!r}")
+            if not isinstance(value, str) or value in ("", ".", ".."):
+                raise invalid_argument(f"{name} must not be empty, . or ..; it is {value!r}")
             path = path.replace("{" + name + "}", quote(value, safe=""))
         pairs: list[tuple[str, str]] = []
         for name, given in query.items():
@@ -158,7 +180,10 @@ class Transport:
         request: dict[str, Any] = {"method": method, "url": self.base + path, "params": pairs, "headers": sent}
         if body is not None:
             # As UTF-8, without escapes that would make a large text larger. NaN is not JSON.
-            request["content"] = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            try:
+                request["content"] = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            except (TypeError, ValueError, RecursionError) as error:
+                raise invalid_argument(f"the body is not JSON: {error}", error) from error
             sent["content-type"] = "application/json"
         return request
 
@@ -169,11 +194,16 @@ def authorized(request: dict[str, Any], token: str | None) -> dict[str, Any]:
     return {**request, "headers": {**request["headers"], "authorization": f"Bearer {token}"}}
 
 
-def decoded(answer: httpx.Response) -> Any:
+def _server_url(url: str) -> httpx.URL:
+    cause: Exception | None = None
     try:
-        return answer.json()
-    except ValueError as error:
-        raise RcrtError("the server's response cannot be parsed", "foreign", False) from error
+        base = httpx.URL(url)
+        if base.scheme in ("http", "https") and base.host:
+            return base
+    except (httpx.InvalidURL, TypeError, ValueError) as error:
+        cause = error
+    message = f"{url!r} is not a server URL; write it with its scheme, such as http://127.0.0.1:8081"
+    raise RcrtError(message, "invalid_url", False, cause)
 
 
 def _is_this_machine(host: str) -> bool:

@@ -12,13 +12,18 @@ from .types import Accepted, Problem, ToolResponse, Violation
 
 
 class RcrtError(Exception):
-    """The base of all errors of this client."""
+    """Everything that this client raises, apart from the cancellation of a task."""
 
-    def __init__(self, message: str, code: str, retryable: bool) -> None:
+    def __init__(self, message: str, code: str, retryable: bool, cause: object = None) -> None:
         super().__init__(message)
-        #: A stable name: a problem's code, a tool's error code, ``unreachable`` or
-        #: ``still_running``.
+        #: A stable name: a problem's code, a tool's error code, or one of the client:
+        #: ``invalid_url``, ``invalid_argument``, ``unreachable``, ``foreign`` (the answer is not
+        #: from an RCRT server), ``still_running``, ``no_parts``.
         self.code = code
+        #: What it came from: an exception, a problem document, or a tool's response.
+        self.cause = message if cause is None else cause
+        if isinstance(cause, BaseException):
+            self.__cause__ = cause
         #: Whether a retry can help.
         self.retryable = retryable
 
@@ -27,7 +32,7 @@ class ProblemError(RcrtError):
     """The server refused the request, with a reason."""
 
     def __init__(self, problem: Problem, status: int, retry_after: float | None, request_id: str | None) -> None:
-        super().__init__(f"{problem['title']}: {problem['detail']}", problem["code"], status in (429, 502, 503, 504))
+        super().__init__(f"{problem['title']}: {problem['detail']}", problem["code"], status in (429, 502, 503, 504), problem)
         self.problem = problem
         #: The HTTP status.
         self.status = status
@@ -46,8 +51,8 @@ class Unreachable(RcrtError):
     """No response: the server was unreachable, or the connection broke. The request was possibly
     done."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "unreachable", True)
+    def __init__(self, message: str, cause: object = None) -> None:
+        super().__init__(message, "unreachable", True, cause)
 
 
 class ToolError(RcrtError):
@@ -55,7 +60,8 @@ class ToolError(RcrtError):
 
     def __init__(self, response: ToolResponse) -> None:
         message = f"{response['tool']}: {response.get('error') or 'failed'}"
-        super().__init__(message, response.get("error_code") or "ExecutionFailed", bool(response.get("is_retryable")))
+        code = response.get("error_code") or "ExecutionFailed"
+        super().__init__(message, code, bool(response.get("is_retryable")), response)
         self.response = response
 
     @property
@@ -68,13 +74,23 @@ class StillRunning(RcrtError):
     """The call continues, but the caller's time limit is over."""
 
     def __init__(self, tool: str, accepted: Accepted, idempotency_key: str) -> None:
-        super().__init__(
-            f"{tool} got no response in time; request {accepted['request']} continues", "still_running", True
-        )
+        message = f"{tool} got no response in time; request {accepted['request']} continues"
+        super().__init__(message, "still_running", True, accepted)
         #: The request, which continues.
         self.accepted = accepted
         #: The same key with the same call continues to wait.
         self.idempotency_key = idempotency_key
+
+
+def invalid_argument(message: str, cause: object = None) -> RcrtError:
+    """A mistake in the arguments of a method."""
+    return RcrtError(message, "invalid_argument", False, cause)
+
+
+def foreign(base: str, why: str, cause: object = None) -> RcrtError:
+    """A successful answer that no RCRT server gives."""
+    message = f"the answer of {base} is not from an RCRT server ({why}); is the address right?"
+    return RcrtError(message, "foreign", False, cause)
 
 
 def problem_of(answer: httpx.Response) -> ProblemError:
@@ -88,7 +104,7 @@ def problem_of(answer: httpx.Response) -> ProblemError:
         bare = {"type": "about:blank", "title": answer.reason_phrase, "status": answer.status_code, "detail": ""}
         problem = cast(Problem, {**bare, **read})
     else:
-        detail = f"the answer was {answer.status_code} from something that is no RCRT server; is the address right?"
+        detail = f"the answer is {answer.status_code}, and not from an RCRT server; is the address right?"
         title = answer.reason_phrase or "Refused"
         problem = {"type": "about:blank", "title": title, "status": answer.status_code, "detail": detail, "code": "foreign"}
     return ProblemError(problem, answer.status_code, _retry_after(answer), answer.headers.get("x-request-id"))

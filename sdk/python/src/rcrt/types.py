@@ -17,6 +17,8 @@ EventNumber = int
 """An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names the last number it
 saw receives every later event once, in order.
 """
+LargeResultKind = Literal["text", "json"]
+"""How the parts form the whole result."""
 LeaseStatus = Literal["held", "cancel_requested", "lost"]
 MatchOp = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "contains_any", "exists"]
 Profile = Literal["main", "subagent", "scheduled", "a2asynthesis"]
@@ -28,7 +30,7 @@ them allows it.
 Release = Union[Literal["unstarted"], dict[str, Any]]
 """How a runner returns a call to the queue."""
 ResponseStatus = Literal["success", "error"]
-Role = Literal["curator", "emitter", "subscriber", "runner"]
+Role = Literal["curator", "emitter", "subscriber", "runner", "caller"]
 """Which HTTP routes an agent can use. An agent can have several roles."""
 Sensitivity = Literal["low", "pii", "secret"]
 Tag = str
@@ -97,6 +99,7 @@ class _AgentInfo(TypedDict):
 class AgentInfo(_AgentInfo, total=False):
     profile: Profile
     """Which tools the agent can call. Set when the agent is created; it cannot be changed."""
+    tools: Union[AllowedTools, None]
 
 
 class _AgentRegistration(TypedDict):
@@ -111,6 +114,16 @@ class AgentRegistration(_AgentRegistration, total=False):
     is its id.
     """
     profile: Union[Profile, None]
+    tools: Union[AllowedTools, None]
+
+
+class AllowedTools(TypedDict, total=False):
+    """A tool is allowed if its name, its source or one of its record's tags is listed."""
+    names: list[str]
+    sources: list[str]
+    """`native`, `sandbox`, `rest`, `mcp:<server>`, or `mcp` for every MCP server."""
+    tags: list[str]
+    """Tags of the tool's record. Every agent that can change the record can set them."""
 
 
 class Annotations(TypedDict, total=False):
@@ -127,6 +140,39 @@ class Annotations(TypedDict, total=False):
     """It changes nothing."""
     title: Union[str, None]
     """A title for people."""
+
+
+class _AuditEntry(TypedDict):
+    action: str
+    """For example `agent.changed`, `acl.granted`, `secret.decrypted`, `tool.created`."""
+    at: str
+    id: int
+    """Later entries have larger ids."""
+    subject: str
+    """The id of what was changed or used: an agent, a token, a secret, a record."""
+    subject_name: str
+    """Its name at that time. For a token, the id of its agent."""
+
+
+class AuditEntry(_AuditEntry, total=False):
+    """One entry of a tenant's audit log. It was written in the transaction of the action."""
+    agent_id: Union[str, None]
+    """The agent that did it. `null`: the operator, or the store itself."""
+    reason: Union[str, None]
+    """What changed, or the reason that the caller gave."""
+    tool_id: Union[str, None]
+    """The tool for which it was done, or whose use of a secret was granted or revoked."""
+
+
+class _AuditPage(TypedDict):
+    entries: list[AuditEntry]
+    """The newest first."""
+
+
+class AuditPage(_AuditPage, total=False):
+    """A page of the audit log."""
+    next: Union[int, None]
+    """The value of `before` for the next page; absent on the last one."""
 
 
 class _Breadcrumb(TypedDict):
@@ -261,6 +307,67 @@ class Call(_Call, total=False):
     """The response record, once the call is finished."""
 
 
+class _CallAttempt(TypedDict):
+    attempt: int
+    """From 1."""
+
+
+class CallAttempt(_CallAttempt, total=False):
+    """One attempt to run a call."""
+    ended_at: Union[str, None]
+    outcome: Union[str, None]
+    """`success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while it runs."""
+    runner_id: Union[str, None]
+    started_at: Union[str, None]
+
+
+class CallInterval(TypedDict):
+    """The calls that finished in one interval."""
+    calls: int
+    failed: int
+    start: str
+
+
+class _CallPage(TypedDict):
+    calls: list[CallSummary]
+    """The newest first. A page can have fewer calls than the limit, or none, and still have a `next`: one page
+    examines a bounded number of calls.
+    """
+
+
+class CallPage(_CallPage, total=False):
+    """A page of calls."""
+    next: Union[str, None]
+    """The value of `before` for the next page; absent on the last one."""
+
+
+class _CallStage(TypedDict):
+    name: str
+    """`queue`, `claim`, `load`, `run` or `write`."""
+    started_at: str
+
+
+class CallStage(_CallStage, total=False):
+    """A part of a call's time."""
+    duration_ms: Union[float, None]
+    ended_at: Union[str, None]
+    """Absent while the stage lasts."""
+
+
+class CallStats(TypedDict):
+    """Counts and durations of the calls that finished in a window."""
+    all: ToolStats
+    interval_seconds: int
+    """The length of an interval: 60 for windows up to three hours, otherwise 3600."""
+    intervals: list[CallInterval]
+    """The intervals in which calls finished, oldest first."""
+    since: str
+    """The beginning of the window: that of its first interval."""
+    tools: list[ToolStats]
+    """By tool, the most calls first. Calls of tools that do not exist are `(unknown)`."""
+    until: str
+
+
 class Catalog(TypedDict):
     """All tools of a tenant, sorted by name, without duplicate names."""
     tools: list[Registration]
@@ -276,6 +383,7 @@ class _Claim(TypedDict):
 
 
 class Claim(_Claim, total=False):
+    allowed_tools: Union[AllowedTools, None]
     profiles: Profiles
     """The profiles of the request's author and of the calls that led to it, as of when the request was written."""
     ready_at: Union[str, None]
@@ -427,6 +535,8 @@ class GivenToken(TypedDict):
     """When the token expires, in seconds since 1970."""
     expires_in: int
     """Seconds until then, for callers whose clock differs from the server's."""
+    id: str
+    """The token's id, by which it can be revoked: its claim `jti`."""
     owner_id: str
     profile: Profile
     roles: list[Role]
@@ -515,6 +625,36 @@ class Invocation(TypedDict, total=False):
     """The workspace of the request and its response: the tag `workspace:…`, or the name after the colon."""
 
 
+class _LargeResult(TypedDict):
+    characters: int
+    """The size of the whole result: of its text, or of its JSON without spaces."""
+    kind: LargeResultKind
+    """What the whole result is."""
+    parts: int
+    """The number of parts; 0 if the result is cut."""
+    text: str
+    """What a model reads in place of the result: a markdown table of the parts and how to read them, or the start of a
+    result that is cut. At most as long as the caller accepts.
+    """
+    truncated: bool
+    """The result is cut; its rest is lost."""
+    type: str
+    """Always `large_result`."""
+
+
+class LargeResult(_LargeResult, total=False):
+    """The `output` of a response whose result is larger than the caller accepts. `metadata` of the response then has
+    `large_result`. The parts are in the working memory of the request's session: the tool `get_from_working_memory`
+    returns each by its key. Without a session the result is cut, and there are no parts.
+    """
+    expires_at: Union[str, None]
+    """Until when the parts are stored (RFC 3339)."""
+    key: Union[str, None]
+    """The key of the whole result, for the tools `result_search`, `result_slice` and `result_jsonpath`."""
+    part_prefix: Union[str, None]
+    """With the number of a part, from 1 to `parts`, at its end: the key of that part."""
+
+
 class Latest(TypedDict):
     """The number of the newest event."""
     number: EventNumber
@@ -534,6 +674,16 @@ class LeaseState(TypedDict):
     status: LeaseStatus
 
 
+class _LiveRunner(TypedDict):
+    host: str
+    runner_id: str
+
+
+class LiveRunner(_LiveRunner, total=False):
+    """A runner of the tenant whose lease has not ended."""
+    working_folder: Union[str, None]
+
+
 class _NewAgent(TypedDict):
     name: str
     """Unique in its tenant; 1 to 200 characters."""
@@ -543,6 +693,7 @@ class _NewAgent(TypedDict):
 class NewAgent(_NewAgent, total=False):
     profile: Profile
     """`main` when absent."""
+    tools: Union[AllowedTools, None]
 
 
 class _NewBreadcrumb(TypedDict):
@@ -608,6 +759,13 @@ class NewWebhook(_NewWebhook, total=False):
     description: Union[str, None]
     """For people; at most 1000 characters."""
     selector: Union[Selector, None]
+
+
+class Percentiles(TypedDict):
+    """Percentiles in milliseconds. All are 0 if there is no call."""
+    p50: float
+    p95: float
+    p99: float
 
 
 class _Problem(TypedDict):
@@ -684,11 +842,21 @@ class Registration(_Registration, total=False):
     annotations: Annotations
     description: str
     """For people and models that choose a tool."""
+    tags: list[str]
+    """The tags of the record that defines the tool."""
 
 
 class ReleaseRequest(TypedDict):
     lease: Lease
     release: Release
+
+
+class ReportReply(TypedDict):
+    """The reply to a [`RunnerReport`]."""
+    runners: list[LiveRunner]
+    """All live runners of the tenant, with the one that reports."""
+    secrets_revision: str
+    """Changes with every change of a secret or a grant."""
 
 
 class Requeued(TypedDict):
@@ -701,11 +869,13 @@ class RevokeTokens(TypedDict, total=False):
     this request.
     """
     agent_id: Union[str, None]
-    """The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of other agents."""
+    """The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller. Only curators can
+    revoke tokens of other agents.
+    """
     all: bool
     """`true`: all tokens of the agent that were issued before now."""
     jti: Union[str, None]
-    """The id of the token, its claim `jti`."""
+    """The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim `jti`."""
     token: Union[str, None]
     """The token itself."""
 
@@ -726,6 +896,22 @@ class RevokedTokens(_RevokedTokens, total=False):
     """All tokens that were issued before this time."""
     jti: Union[str, None]
     """The one token."""
+
+
+class _RunnerReport(TypedDict):
+    applied: EventNumber
+    """The runner uses every change of a tool up to this event."""
+    host: str
+    """The name of its machine."""
+    lease_ms: int
+    """How long the runner counts as live without another report, in milliseconds: 1,000 to 600,000. 0 when it stops."""
+    runner_id: str
+
+
+class RunnerReport(_RunnerReport, total=False):
+    """That a runner is live, and how far it has followed the tenant's tools."""
+    working_folder: Union[str, None]
+    """The folder that its file tools use."""
 
 
 class SecretChanges(TypedDict, total=False):
@@ -855,6 +1041,39 @@ class TenantUsage(TypedDict):
     records: int
 
 
+class _TokenInfo(TypedDict):
+    agent_id: str
+    expires_at: str
+    id: str
+    """The claim `jti`, by which the token can be revoked."""
+    issued_at: str
+    number: int
+    """Grows with each token that is recorded; the order of the list."""
+    profile: Profile
+    revoked: bool
+    """It was revoked, or its agent was deleted."""
+    roles: list[Role]
+
+
+class TokenInfo(_TokenInfo, total=False):
+    """A token that has not expired."""
+    agent_name: Union[str, None]
+    """Absent if the agent is not registered."""
+    last_used_at: Union[str, None]
+    """The last use, to the minute; absent if it was never used."""
+
+
+class _TokenPage(TypedDict):
+    tokens: list[ListedToken]
+    """The newest first."""
+
+
+class TokenPage(_TokenPage, total=False):
+    """A page of tokens."""
+    next: Union[int, None]
+    """The value of `before` for the next page; absent on the last one."""
+
+
 class TokenRequest(TypedDict, total=False):
     agent_id: Union[str, None]
     """The agent. Can be absent in open mode only: a new id."""
@@ -888,6 +1107,28 @@ class ToolResponse(_ToolResponse, total=False):
     and what executors add.
     """
     output: Any
+    """What the tool returned: any JSON. If that is larger than the caller accepts, a
+    [`LargeResult`](crate::LargeResult), and `metadata` has `large_result`.
+    """
+
+
+class _ToolStats(TypedDict):
+    calls: int
+    """Exact, as are all counts."""
+    duration_ms: Percentiles
+    """From the write of the request to that of the response. Percentiles are within 10 % of the exact value."""
+    failed: int
+    failures: dict[str, int]
+    """Failed calls by error code."""
+    per_second: float
+    run_ms: Percentiles
+    """The tool alone."""
+
+
+class ToolStats(_ToolStats, total=False):
+    """The finished calls of one tool, or of all."""
+    tool: Union[str, None]
+    """Absent for all tools together."""
 
 
 class Violation(TypedDict):
@@ -898,13 +1139,18 @@ class Violation(TypedDict):
     """What is wrong and what is accepted, as a sentence for the caller."""
 
 
-class Waiting(TypedDict):
-    """A tool that cannot be called yet."""
+class _Waiting(TypedDict):
     missing_requirements: list[str]
     """What is missing. Each is a sentence that says what to do."""
     name: str
     source: ToolSource
     tool_id: str
+
+
+class Waiting(_Waiting, total=False):
+    """A tool that cannot be called yet."""
+    tags: list[str]
+    """The tags of the record that defines the tool."""
 
 
 class _WebhookInfo(TypedDict):
@@ -939,6 +1185,28 @@ class WebhookSecret(TypedDict):
     """
 
 
+class _CallSummary(Call):
+    request_id: str
+    """The caller's own id, or the id of the request's record."""
+
+
+class CallSummary(_CallSummary, total=False):
+    """A call in a list."""
+    agent_id: Union[str, None]
+    """The agent that asked for the call."""
+    claimed_at: Union[str, None]
+    """When a runner last claimed the call."""
+    deadline_at: Union[str, None]
+    error_code: Union[ErrorCode, None]
+    finished_at: Union[str, None]
+    parent: Union[str, None]
+    """The request whose call wrote this call's request."""
+    session: Union[str, None]
+    started_at: Union[str, None]
+    """When the last attempt was started. Absent for a call that only computes and ended at once."""
+    status: Union[ResponseStatus, None]
+
+
 class Changed(Breadcrumb):
     """The response to an update."""
     ok: bool
@@ -968,6 +1236,11 @@ class HygieneRunReport(HygieneRun):
     triggered: bool
 
 
+class ListedToken(TokenInfo):
+    current: bool
+    """Whether it is the token of this request."""
+
+
 class NewAgentKey(AgentInfo):
     """A new agent with its key. The key is shown only once; the store has only a hash of it."""
     agent_key: str
@@ -976,3 +1249,22 @@ class NewAgentKey(AgentInfo):
 class TenantDetails(TenantInfo):
     """A tenant, with its usage and its quotas."""
     usage: TenantUsage
+
+
+class _CallDetails(CallSummary):
+    attempts: list[CallAttempt]
+    """The attempts that were started, oldest first."""
+    children: list[CallSummary]
+    """The calls that this call's tool asked for, newest first, at most 100."""
+    stages: list[CallStage]
+    """What the last attempt spent its time on, in order."""
+
+
+class CallDetails(_CallDetails, total=False):
+    """One call, with everything that is stored about it."""
+    request_record: Union[Breadcrumb, None]
+    response_record: Union[Breadcrumb, None]
+    runner_id: Union[str, None]
+    """The runner that has the call or finished it."""
+    trace_id: Union[str, None]
+    """The trace of the call, 32 hex digits."""

@@ -2,6 +2,7 @@
 //! `tool.catalog.v1` records.
 
 mod format;
+mod model_call;
 mod parts;
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Annotations, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
+use crate::{AllowedTools, Annotations, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
 
 pub use format::ToolFormat;
+pub use model_call::ModelCall;
 
 /// A tool that can be called, of any source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -26,6 +28,9 @@ pub struct Registration {
     pub source: ToolSource,
     #[serde(default)]
     pub annotations: Annotations,
+    /// The tags of the record that defines the tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// The record that defines the tool.
     pub tool_id: Uuid,
     /// The version of that record that runs.
@@ -37,6 +42,9 @@ pub struct Registration {
 pub struct Waiting {
     pub name: String,
     pub source: ToolSource,
+    /// The tags of the record that defines the tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     pub tool_id: Uuid,
     /// What is missing. Each is a sentence that says what to do.
     pub missing_requirements: Vec<String>,
@@ -127,6 +135,14 @@ impl Catalog {
     pub fn for_profile(mut self, profile: Profile) -> Self {
         self.tools.retain(|tool| profile.allows(&tool.name, &tool.source));
         self.waiting.retain(|tool| profile.allows(&tool.name, &tool.source));
+        self
+    }
+
+    /// The catalog for an agent with this allow list.
+    #[must_use]
+    pub fn for_allowed(mut self, allowed: &AllowedTools) -> Self {
+        self.tools.retain(|tool| allowed.allows(&tool.name, &tool.source, &tool.tags));
+        self.waiting.retain(|tool| allowed.allows(&tool.name, &tool.source, &tool.tags));
         self
     }
 

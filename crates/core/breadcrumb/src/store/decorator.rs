@@ -7,14 +7,19 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Breadcrumbs, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Secrets, Selectors, StoreError};
+use super::{
+    AuditLog, Breadcrumbs, CallHistory, CallQueue, ChangeCheck, EgressLog, Events, Records, Rights, Runners, Secrets,
+    Selectors, StoreError,
+};
 use crate::{
-    AclChange, AclEntry, AgentInfo, AgentRegistration, AgentStatus, AnsweredTerms, Breadcrumb, BreadcrumbChanges,
-    BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, ClaimTerms,
-    Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease,
-    LeaseState, NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, Search, SearchResults, SecretChanges,
-    SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy, TenantCount, TenantInfo,
-    TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
+    AclChange, AclEntry, AgentInfo, AgentRegistration, AgentStatus, AllowedTools, AnsweredTerms, AuditEntry,
+    AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
+    Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
+    EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, ReportReply, RunnerReport, Search, SearchResults,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy,
+    TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
+    UnfinishedCalls, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -68,6 +73,7 @@ decorator! {
         async fn create(record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created>;
         async fn get(id: Uuid) -> Result<Breadcrumb>;
         async fn view(id: Uuid) -> Result<BreadcrumbView>;
+        async fn version(id: Uuid, is_full: bool) -> Result<i64>;
         async fn history(id: Uuid) -> Result<Vec<BreadcrumbVersion>>;
         async fn update(id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb>;
         async fn update_checked(
@@ -105,6 +111,7 @@ decorator! {
         async fn create_answered(
             request: NewBreadcrumb, idempotency_key: Option<&str>, terms: AnsweredTerms
         ) -> Result<Created>;
+        async fn allowed_tools() -> Result<Option<AllowedTools>>;
         async fn claim(claim: &ClaimRequest) -> Result<Vec<Claim>>;
         async fn start(lease: Lease, max_attempts: u32) -> Result<()>;
         async fn heartbeat(leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>>;
@@ -112,6 +119,17 @@ decorator! {
         async fn release(lease: Lease, release: Release) -> Result<()>;
         async fn call(request: Uuid) -> Result<Call>;
         async fn cancel(request: Uuid) -> Result<Call>;
+    }
+
+    Runners {
+        async fn report_runner(report: &RunnerReport) -> Result<ReportReply>;
+        async fn runners_behind(tool: Uuid) -> Result<Vec<Uuid>>;
+    }
+
+    CallHistory {
+        async fn list_calls(query: &CallQuery) -> Result<CallPage>;
+        async fn call_details(request: Uuid) -> Result<CallDetails>;
+        async fn call_stats(query: &CallStatsQuery) -> Result<CallStats>;
     }
 
     Secrets {
@@ -127,6 +145,10 @@ decorator! {
     EgressLog {
         async fn log_egress(records: Vec<EgressRecord>) -> Result<()>;
         async fn egress_log(query: &EgressQuery) -> Result<Vec<EgressEntry>>;
+    }
+
+    AuditLog {
+        async fn audit_log(query: &AuditQuery) -> Result<Vec<AuditEntry>>;
     }
 
     Breadcrumbs {
@@ -147,19 +169,23 @@ decorator! {
         async fn usage(id: Uuid) -> Result<TenantUsage>;
         async fn delete_tenant(id: Uuid) -> Result<()>;
         async fn put_agent(
-            owner_id: Uuid, agent_id: Uuid, agent: AgentRegistration
+            owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid, agent: AgentRegistration
         ) -> Result<(AgentInfo, Option<String>)>;
-        async fn create_agent(owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey>;
+        async fn create_agent(owner_id: Uuid, by: Option<Uuid>, agent: NewAgent) -> Result<NewAgentKey>;
         async fn agents(owner_id: Uuid) -> Result<Vec<AgentInfo>>;
-        async fn delete_agent(owner_id: Uuid, agent_id: Uuid) -> Result<()>;
+        async fn rotate_agent_key(owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<NewAgentKey>;
+        async fn delete_agent(owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<()>;
         async fn agent(owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>>;
         async fn agent_by_key(owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>>;
         async fn agent_status(owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus>;
         async fn revoke_tokens(owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<()>;
+        async fn record_tokens(tokens: Vec<TokenRecord>) -> Result<()>;
+        async fn tokens(owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>>;
         async fn recently_revoked() -> Result<Vec<(Uuid, Uuid)>>;
         async fn use_ticket(owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool>;
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;
+        async fn unfinished_calls() -> Result<Vec<UnfinishedCalls>>;
         async fn ping() -> Result<()>;
         fn acting_as(identity: Identity) -> Arc<dyn Breadcrumbs>;
         fn counted_tenants() -> Vec<TenantCount>;

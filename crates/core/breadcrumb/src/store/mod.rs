@@ -1,6 +1,8 @@
 //! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own, so
 //! that code names the parts that it uses.
 
+mod audit_log;
+mod call_history;
 mod call_queue;
 mod decorator;
 mod egress_log;
@@ -8,6 +10,7 @@ mod error;
 mod events;
 mod records;
 mod rights;
+mod runners;
 mod secrets;
 mod selectors;
 
@@ -15,6 +18,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+pub use audit_log::AuditLog;
+pub use call_history::CallHistory;
 pub use call_queue::CallQueue;
 pub use decorator::{BreadcrumbsDecorator, TenancyDecorator};
 pub use egress_log::EgressLog;
@@ -22,6 +27,7 @@ pub use error::StoreError;
 pub use events::Events;
 pub use records::{ChangeCheck, Records};
 pub use rights::Rights;
+pub use runners::Runners;
 pub use secrets::Secrets;
 pub use selectors::Selectors;
 
@@ -31,7 +37,9 @@ pub use selectors::Selectors;
 /// - What the agent cannot see is [`StoreError::NotFound`].
 /// - Every method is atomic and cancel safe. If its future is dropped, the operation happened
 ///   completely or not at all.
-pub trait Breadcrumbs: Records + Rights + Events + Selectors + CallQueue + Secrets + EgressLog {
+pub trait Breadcrumbs:
+    Records + Rights + Events + Selectors + CallQueue + CallHistory + Runners + Secrets + EgressLog + AuditLog
+{
     /// Returns the same store for work that a runner does on behalf of `agent`. It has the runner's
     /// rights to write, limited to the records that the agent can see. Requests and private records
     /// that are created through it belong to the agent.

@@ -40,6 +40,13 @@ pub trait Records: Send + Sync + 'static {
         Ok(self.get(id).await?.into())
     }
 
+    /// Returns the record's version, without counting a read. `is_full`: for an agent that can read
+    /// all of the record, and not only its view.
+    async fn version(&self, id: Uuid, _is_full: bool) -> Result<i64, StoreError> {
+        let newest = self.history(id).await?.into_iter().next();
+        Ok(newest.ok_or(StoreError::NotFound { what: "breadcrumb", id })?.version)
+    }
+
     /// Returns all versions, newest first, including the current one.
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError>;
 

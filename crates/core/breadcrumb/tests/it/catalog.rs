@@ -11,6 +11,7 @@ fn tool(name: &str, parameters: Value) -> Registration {
         description: format!("What {name} does."),
         parameters,
         source: ToolSource::Native,
+        tags: Vec::new(),
         annotations: Annotations::default(),
         tool_id: Uuid::from_u128(7),
         tool_version: 3,
@@ -21,6 +22,7 @@ fn waiting(name: &str) -> Waiting {
     Waiting {
         name: name.into(),
         source: ToolSource::Rest,
+        tags: Vec::new(),
         tool_id: Uuid::from_u128(8),
         missing_requirements: vec!["Its key is not there: rcrt secret set KEY.".into()],
     }

@@ -5,7 +5,10 @@
 mod breadcrumb;
 mod catalog;
 mod event;
+mod exact_numbers;
 mod host;
+mod model_call;
+mod near_miss;
 mod nearest;
 mod permissions;
 mod profile;

@@ -13,9 +13,52 @@ fn request_record_has_documented_tags_and_context() {
 }
 
 #[test]
+fn a_request_with_a_misspelled_schema_name_is_refused() {
+    let mut record = ToolRequest::record("echo", json!({}), None, None);
+    for name in [Some("tool.request"), Some("Tool.Request.v1"), Some("tool.request.v2"), Some("tool-requests.v1"), None]
+    {
+        record.schema_name = name.map(str::to_owned);
+        let found = record.check().unwrap_err();
+        assert_eq!(found.to_string(), "schema_name: must be tool.request.v1 in a request; no tool is called otherwise");
+    }
+    for name in ["tool.create.request.v1", "note.v1", "tool.response.v1"] {
+        record.schema_name = Some(name.into());
+        assert!(record.check().is_ok(), "{name}");
+    }
+    let note = rcrt_breadcrumb::NewBreadcrumb { title: "a note".into(), ..rcrt_breadcrumb::NewBreadcrumb::default() };
+    assert!(note.check().is_ok());
+}
+
+#[test]
 fn request_id_invalid_as_a_tag_is_refused() {
     for id in [json!(""), json!(7), json!("x".repeat(181)), json!("a\u{0}")] {
         let found = ToolRequest::check(&object(json!({"tool": "echo", "requestId": id}))).unwrap_err();
         assert_eq!(found.0[0].field, "context.requestId", "{id}");
     }
+}
+
+#[test]
+fn misspelled_fields_are_refused_with_the_intended_one() {
+    for (key, meant) in [
+        ("args", "input"),
+        ("arguments", "input"),
+        ("request_id", "requestId"),
+        ("requestID", "requestId"),
+        ("session_id", "session"),
+        ("maxResultChars", "max_result_chars"),
+        ("timeout_ms", "deadline_ms"),
+        ("tol", "tool"),
+    ] {
+        let mut context = object(json!({"tool": "echo"}));
+        context.insert(key.into(), json!("x"));
+        let found = ToolRequest::check(&context).unwrap_err();
+        assert_eq!(found.0[0].field, format!("context.{key}"));
+        assert!(found.0[0].message.ends_with(&format!("did you mean {meant}?")), "{found:?}");
+    }
+    let found = ToolRequest::check(&object(json!({"tool": "echo", "workspace": "one"}))).unwrap_err();
+    assert!(found.0[0].message.contains("the tag workspace:"), "{found:?}");
+    // Fields of the original RCRT's clients, of the runtime, and of callers.
+    let other =
+        json!({"tool": "echo", "requestedBy": "agent", "config_id": "c", "schedule": {}, "bootstrap": {}, "note": 1});
+    assert!(ToolRequest::check(&object(other)).is_ok());
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::object;
 
-fn request() -> ToolRequest {
+pub fn request() -> ToolRequest {
     ToolRequest {
         id: Uuid::from_u128(9),
         request_id: "r-1".into(),

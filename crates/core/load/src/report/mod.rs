@@ -49,9 +49,4 @@ impl Report {
     pub fn find(&self, section: &str, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.section == section && row.name == name)
     }
-
-    /// Rows that miss their target.
-    pub fn short_of_target(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.holds == Some(false))
-    }
 }

@@ -124,20 +124,39 @@ fn every_folder_is_read() {
     assert_eq!(there, known);
 }
 
+/// Also those that `rcrt tool new` creates. A hint that is not set counts as destructive and
+/// open-world.
 #[test]
-fn native_tools_have_annotations_of_their_effects() {
+fn all_shipped_tools_declare_their_effects() {
+    let mut by_name = BTreeMap::new();
+    for seed in seeds() {
+        let is_template = seed.path.starts_with("templates/");
+        if !is_template && seed.tool.is_none() {
+            continue;
+        }
+        let record = Value::Object(seed.record.context);
+        let context = if is_template { &record["record"]["context"] } else { &record };
+        let hint = |name: &str| {
+            let hint = context.pointer(&format!("/annotations/{name}")).and_then(Value::as_bool);
+            hint.unwrap_or_else(|| panic!("{} does not set annotations.{name}", seed.path))
+        };
+        let hints = ["read_only", "destructive", "idempotent", "open_world"].map(hint);
+        assert!(!(hints[0] && hints[1]), "{} cannot be read-only and destructive", seed.path);
+        by_name.insert(context["name"].as_str().unwrap_or_default().to_owned(), hints);
+    }
+    assert_eq!(by_name["calculator"], [true, false, true, false]);
+    assert_eq!(by_name["public-holidays"], [true, false, true, true]);
+    assert!(by_name.len() > 30, "{by_name:?}");
+}
+
+#[test]
+fn native_tools_have_limits_examples_and_a_workspace() {
     for seed in seeds() {
         let Some(name) = seed.path.strip_prefix("tools-native/") else { continue };
         let tool = seed.tool.unwrap_or_else(|| panic!("{} is not a tool", seed.path));
         assert_eq!(name, format!("{}.json", tool.name), "a file is named after its tool");
         assert_eq!(tool.implementation.source(), ToolSource::Native, "{name}");
-        for field in ["annotations", "limits"] {
-            assert!(seed.record.context.contains_key(field), "{name} has no {field}");
-        }
-        for hint in ["read_only", "destructive", "idempotent", "open_world"] {
-            assert!(seed.record.context["annotations"].get(hint).is_some(), "{name} does not set {hint}");
-        }
-        assert!(!(tool.annotations.read_only && tool.annotations.destructive), "{name} cannot be both");
+        assert!(seed.record.context.contains_key("limits"), "{name} has no limits");
         assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
         assert!(!tool.examples.is_empty(), "{name} has no example");
         assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{name}");
@@ -165,6 +184,13 @@ fn every_native_tool_has_a_guide_and_guides_name_existing_tools() {
             assert!(about.contains_key(*tool), "no guide names {tool}");
         }
     }
+}
+
+#[test]
+fn a_number_beyond_64_bits_is_reported_by_field() {
+    let json = r#"{"title": "t", "schema_name": "note.v1", "context": {"n": [123456789012345678901234567890]}}"#;
+    let violations = seed::read("n.json", json, None).unwrap_err().violations;
+    assert_eq!(violations.0[0].field, "context.n[0]");
 }
 
 #[test]

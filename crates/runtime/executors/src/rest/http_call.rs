@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use rcrt_breadcrumb::{BodyStream, ErrorCode, FetchRequest, FetchResponse, OpError, Redirect, ToolFailure};
+use rcrt_breadcrumb::{
+    BodyStream, ErrorCode, FetchRequest, FetchResponse, OpError, Redirect, ToolFailure, Violation, check_numbers,
+};
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -113,10 +115,21 @@ async fn answer(
         return Ok(Value::Null);
     }
     if is_json {
-        return serde_json::from_slice(&bytes).map_err(|error| {
+        let value = serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("the response declares JSON but is not valid JSON: {error}");
             ToolFailure::new(ErrorCode::ExecutionFailed, message)
-        });
+        })?;
+        return match check_numbers(&bytes) {
+            Ok(()) => Ok(value),
+            Err(Violation { field, .. }) => {
+                let place = if field.is_empty() { "as its value".into() } else { format!("at {field}") };
+                let message = format!(
+                    "the response has a number of more than 64 bits {place}, which a result cannot hold; the service must \
+                     send it as a string"
+                );
+                Err(ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"field": field})))
+            }
+        };
     }
     Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()))
 }

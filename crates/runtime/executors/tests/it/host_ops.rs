@@ -301,7 +301,9 @@ async fn call_without_deadline_session_and_trace_adds_none() {
     let world = world(&tenant, &[]);
     let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}});
     let created = world.api(create(request)).await.unwrap();
-    let record = tenant.get(&created["id"]).await;
+    let mut record = tenant.get(&created["id"]).await;
+    let parent = record.context.remove("parent").unwrap();
+    assert!(parent.as_str().unwrap().parse::<uuid::Uuid>().is_ok(), "the request of the call that wrote it");
     assert_eq!((json!(record.context), record.tags), (json!({"tool": "t"}), vec!["nested:1".to_owned()]));
 }
 
@@ -333,9 +335,9 @@ async fn tools_cannot_write_records_of_the_runner() {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<(Option<f64>, String)>>);
+struct RecordedProgress(Mutex<Vec<(Option<f64>, String)>>);
 
-impl ProgressSink for Heard {
+impl ProgressSink for RecordedProgress {
     fn report(&self, fraction: Option<f64>, message: &str) {
         self.0.lock().unwrap().push((fraction, message.to_owned()));
     }
@@ -344,16 +346,16 @@ impl ProgressSink for Heard {
 #[tokio::test]
 async fn progress_is_one_line_without_secrets() {
     let tenant = Tenant::new().await;
-    let heard = Arc::new(Heard::default());
+    let recorded = Arc::new(RecordedProgress::default());
     let mut call = tenant.call(code(json!({}), &["KEY"]), json!({}));
     let held = HeldSecret { name: "KEY".into(), value: "hunter2-hunter2".into(), hosts: vec![], readable: true };
     call.secrets = Arc::new(Vault::new(vec![held]).unwrap());
-    call.progress = heard.clone();
+    call.progress = recorded.clone();
     let world = CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap();
     world.progress(Some(0.5), "half of\nhunter2-hunter2\u{1b}[31m\0 is done\n");
     world.progress(None, "");
-    let heard = heard.0.lock().unwrap().clone();
-    assert_eq!(heard, [(Some(0.5), "half of [secret KEY] [31m  is done".into()), (None, String::new())]);
+    let recorded = recorded.0.lock().unwrap().clone();
+    assert_eq!(recorded, [(Some(0.5), "half of [secret KEY] [31m  is done".into()), (None, String::new())]);
 }
 
 /// No name is resolved either: a run before the gate opens must not leak anything.

@@ -111,6 +111,8 @@ async fn responses_are_json_text_null_or_a_typed_failure() {
             }
             "/empty" => StatusCode::NO_CONTENT.into_response(),
             "/lies" => ([(header::CONTENT_TYPE, "application/json")], "{oops").into_response(),
+            "/big" => ([(header::CONTENT_TYPE, "application/json")], r#"{"rows":[{"id":18446744073709551616}]}"#)
+                .into_response(),
             "/busy" => (StatusCode::TOO_MANY_REQUESTS, "slow down").into_response(),
             "/broken" => (StatusCode::BAD_GATEWAY, "x".repeat(10_000)).into_response(),
             "/away" => (StatusCode::FOUND, [(header::LOCATION, "http://elsewhere.test/")]).into_response(),
@@ -123,6 +125,7 @@ async fn responses_are_json_text_null_or_a_typed_failure() {
     }
     for (path, code, retryable) in [
         ("/lies", ErrorCode::ExecutionFailed, false),
+        ("/big", ErrorCode::ExecutionFailed, false),
         ("/busy", ErrorCode::ExecutionFailed, true),
         ("/broken", ErrorCode::ExecutionFailed, true),
         ("/missing", ErrorCode::ExecutionFailed, false),
@@ -131,6 +134,9 @@ async fn responses_are_json_text_null_or_a_typed_failure() {
         let output = service.run(path, json!({}), json!({})).await;
         let failure = output.result.unwrap_err();
         assert_eq!((failure.code, failure.is_retryable), (code, retryable), "{path}: {failure}");
+        if path == "/big" {
+            assert!(failure.message.contains("at rows[0].id"), "{failure}");
+        }
         if path == "/broken" {
             assert_eq!(failure.message, "the service responded with 502 Bad Gateway");
             assert_eq!(failure.details.unwrap()["body"].as_str().unwrap().len(), 2048);

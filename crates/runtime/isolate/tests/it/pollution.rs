@@ -177,7 +177,7 @@ fn requested_work_survives_broken_prototypes() {
 }
 
 #[test]
-fn work_that_is_not_possible_any_more_throws() {
+fn broken_interfaces_do_not_change_the_requested_work() {
     for how in [
         "breakAll('Request', 'Response', 'URL')",
         "trap('body', 'signal', 'headers', 'window', 'priority', 'client', 'duplex')",

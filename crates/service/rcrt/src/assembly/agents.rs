@@ -37,8 +37,9 @@ async fn ensure(tenancy: &dyn Tenancy, owner_id: Uuid, name: &str, roles: &[Role
     if let Some(agent) = named(tenancy.agents(owner_id).await?) {
         return Ok(identity(agent));
     }
-    let agent = NewAgent { name: name.to_owned(), roles: roles.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
-    match tenancy.create_agent(owner_id, agent).await {
+    let agent =
+        NewAgent { name: name.to_owned(), roles: roles.to_vec(), profile: rcrt_breadcrumb::Profile::Main, tools: None };
+    match tenancy.create_agent(owner_id, None, agent).await {
         Ok(created) => Ok(identity(created.agent)),
         // Another process on the same database created it first.
         Err(StoreError::Invalid(violations)) => {

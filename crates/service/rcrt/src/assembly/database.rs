@@ -1,17 +1,15 @@
 //! The database and its store: the private Postgres of the data folder, or an external one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{TenantQuotas, ttl_seconds};
+use rcrt_breadcrumb::TenantQuotas;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
 use rcrt_store::{SecretsKeys, Store, StoreOptions};
-use serde_json::Value;
 
-use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
+use super::{EmbeddingArgs, RetentionOptions};
 use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Clone, Args)]
@@ -29,9 +27,8 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     pub tenant: String,
 
-    /// How long entries of the egress log are kept, such as 12h, 30d or 4w
-    #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = retention)]
-    pub keep_egress_audit: Duration,
+    #[command(flatten)]
+    pub retention: RetentionOptions,
 
     /// Records that a tenant can keep, unless it has its own quota (PUT /tenants/{id})
     #[arg(long, env = "RCRT_TENANT_MAX_RECORDS", value_name = "N", value_parser = quota())]
@@ -46,11 +43,6 @@ pub struct DatabaseOptions {
     pub embedding: EmbeddingArgs,
 }
 
-fn retention(text: &str) -> Result<Duration, String> {
-    let seconds = ttl_seconds(&Value::from(text)).ok_or("must be a number and a unit: 12h, 30d, 4w")?;
-    Ok(Duration::from_secs(seconds))
-}
-
 fn quota() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=TenantQuotas::MOST)
 }
@@ -58,7 +50,7 @@ fn quota() -> clap::builder::RangedU64ValueParser<u64> {
 /// A database that exists in every cluster and has none of our tables.
 pub const MAINTENANCE: &str = "postgres";
 /// The role that row-level security restricts.
-const APP_ROLE: &str = "rcrt_app";
+pub const APP_ROLE: &str = "rcrt_app";
 
 /// An open store, and its Postgres if that is the embedded one.
 pub struct Database {
@@ -173,7 +165,7 @@ async fn open(
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
-        egress_retention: options.keep_egress_audit,
+        retention: options.retention.in_store(),
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use rcrt_breadcrumb::Tenancy;
 use rcrt_server::{
-    AllowedHosts, AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
+    AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -37,6 +37,7 @@ pub struct HttpServerOptions {
     pub streams: StreamOptions,
     pub metrics_token: Option<String>,
     pub rcrt_compat: bool,
+    pub public_url: Option<PublicUrl>,
 }
 
 /// A running server.
@@ -53,7 +54,8 @@ impl HttpServer {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat } = options;
+        let HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat, public_url } =
+            options;
         let options = ServerOptions {
             limits,
             origins,
@@ -61,6 +63,7 @@ impl HttpServer {
             streams,
             metrics_token,
             rcrt_compat,
+            public_url,
             ..ServerOptions::new(listener, auth, token_key)
         };
         let server = Server::new(options, tenancy)?;

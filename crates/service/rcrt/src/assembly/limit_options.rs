@@ -62,7 +62,8 @@ pub struct LimitOptions {
         value_parser = clap::value_parser!(u64).range(1024..=MAX_BODY_BYTES as u64))]
     max_body: u64,
 
-    /// How long open requests can continue at shutdown
+    /// How long the server waits at shutdown for the responses of open calls, and then for open
+    /// requests
     #[arg(long, env = "RCRT_DRAIN_SECONDS", default_value_t = 10, value_name = "SECONDS",
         value_parser = clap::value_parser!(u64).range(0..=3600))]
     drain_seconds: u64,

@@ -118,6 +118,8 @@ pub struct NativeTools {
     pub schedule: rcrt_schedule::Settings,
     pub clock: Arc<dyn rcrt_schedule::Clock>,
     pub large_results: rcrt_large_results::Settings,
+    /// The folder of the file tools.
+    pub workdir: PathBuf,
 }
 
 impl NativeToolOptions {
@@ -185,7 +187,7 @@ impl NativeToolOptions {
             disk: self.disk_bounds(),
         };
         let mut tools: Vec<Arc<dyn NativeTool>> = rcrt_files::tools(&rcrt_files::Settings {
-            folder: workdir,
+            folder: workdir.clone(),
             in_jail: Some(rcrt_processes::FOLDER.into()),
             min_free: self.disk_bounds().min_free,
         });
@@ -194,7 +196,7 @@ impl NativeToolOptions {
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
-        Ok(NativeTools { executor, schedule, clock, large_results })
+        Ok(NativeTools { executor, schedule, clock, large_results, workdir })
     }
 
     /// The bounds on disk use of programs and packages.

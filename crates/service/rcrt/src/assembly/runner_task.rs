@@ -19,8 +19,7 @@ use uuid::Uuid;
 
 use super::{EgressLogChannel, EgressLogWriter, NativeToolOptions, NativeTools, protection};
 use crate::cli::SANDBOX_WORKER;
-use crate::denied_hosts::DeniedHosts;
-use crate::private_hosts::PrivateHosts;
+use crate::host_options::{DeniedHosts, PrivateHosts};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runner options")]
@@ -177,7 +176,9 @@ impl RunnerTask {
     ) -> Self {
         let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings, dispatch } = prepared;
         protection::log(sandbox.report());
-        let NativeTools { executor, schedule, clock, large_results } = native;
+        let NativeTools { executor, schedule, clock, large_results, workdir } = native;
+        settings.host = host_name();
+        settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
@@ -227,6 +228,11 @@ impl RunnerTask {
         }
         tokio::join!(sandbox.close(), egress_log_writer.close());
     }
+}
+
+/// The name of this machine, for messages.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
 /// Waits for a task, or aborts it if `hurry` is cancelled.

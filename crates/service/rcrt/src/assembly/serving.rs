@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, ServerError, StreamOptions};
+use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -37,6 +37,10 @@ pub struct ServingOptions {
     /// environment
     #[arg(long, env = "RCRT_ALLOW_HOSTS", value_name = "NAME", value_delimiter = ',')]
     allow_host: Vec<String>,
+    /// The URL by which clients reach this server through a proxy, such as
+    /// https://example.com/rcrt, for the links in responses; the proxy removes its path
+    #[arg(long, env = "RCRT_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    public_url: Option<PublicUrl>,
     #[command(flatten)]
     streams: StreamBounds,
     #[command(flatten)]
@@ -73,8 +77,12 @@ impl StreamBounds {
     }
 }
 
+fn public_url(text: &str) -> Result<PublicUrl, String> {
+    PublicUrl::new(text).map_err(|error| error.to_string())
+}
+
 /// A short token could be guessed.
-fn metrics_token(text: &str) -> Result<String, String> {
+pub fn metrics_token(text: &str) -> Result<String, String> {
     if text.len() < 16 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("must have at least 16 ASCII characters, without spaces".into());
     }
@@ -151,6 +159,10 @@ impl ServingOptions {
         Ok(origins)
     }
 
+    pub fn public_url(&self) -> Option<&str> {
+        self.public_url.as_ref().map(PublicUrl::as_str)
+    }
+
     /// Locks the data folder and opens the port.
     pub async fn begin(&self, config: &Config) -> anyhow::Result<BoundServer> {
         let (auth, origins, hosts) = (self.auth_mode()?, self.origins()?, self.hosts()?);
@@ -179,7 +191,9 @@ impl ServingOptions {
             tracing::warn!(listen = %self.listen, "every caller of this server in a private network gets all rights");
         }
         let metrics_token = self.metrics_token.clone();
-        let options = HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat };
+        let public_url = self.public_url.clone();
+        let options =
+            HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat, public_url };
         let token = system.start_http_server(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server is listening");
         Ok(StartedServer { base_url, data, token })

@@ -1,8 +1,9 @@
-//! `rcrt audit`: the requests of tools and webhooks to other servers.
+//! `rcrt audit`: who changed agents, grants, secrets and tools; and the requests of tools and
+//! webhooks to other servers.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use rcrt_breadcrumb::{EgressLog, EgressOutcome, EgressQuery, ttl_seconds};
+use rcrt_breadcrumb::{AuditLog, AuditQuery, EgressLog, EgressOutcome, EgressQuery, ttl_seconds};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -10,15 +11,59 @@ use crate::config::Config;
 use crate::connection;
 use crate::output::{Output, one_line};
 
-/// Show the outgoing requests of tools and webhooks
-#[derive(Debug, Subcommand)]
+/// Show the audit log, or the outgoing requests of tools and webhooks
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_long_help = "\
+Without a subcommand, it lists the audit log, newest first: changes of agents, tokens, grants, secrets, webhooks and \
+tools, and uses of secrets.
+
 Examples:
+  rcrt audit --since 1d
+  rcrt audit --action secret.decrypted --agent 0198c0de-0000-7000-8000-000000000001
+  rcrt audit --action tool
   rcrt audit egress --since 1h
   rcrt audit egress --outcome refused
   rcrt audit egress --tool weather --host api.example.com --limit 1000 -o json")]
-pub enum Audit {
+pub struct Audit {
+    #[command(subcommand)]
+    which: Option<Which>,
+    #[command(flatten)]
+    log: Log,
+}
+
+#[derive(Debug, Subcommand)]
+enum Which {
     Egress(Egress),
+}
+
+#[derive(Debug, Args)]
+struct Log {
+    /// Only this action, such as secret.decrypted, or this group of actions: agent, token, tokens,
+    /// acl, secret, tool, webhook
+    #[arg(long, value_name = "ACTION")]
+    action: Option<String>,
+    /// Only what this agent did
+    #[arg(long, value_name = "ID")]
+    agent: Option<Uuid>,
+    /// Only changes and uses of what has this id: an agent, a token, a secret, a record
+    #[arg(long, value_name = "ID")]
+    subject: Option<Uuid>,
+    /// Only what was done for the tool with this record
+    #[arg(long, value_name = "ID")]
+    tool_id: Option<Uuid>,
+    /// Only from this time on: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<DateTime<Utc>>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<DateTime<Utc>>,
+    /// Only entries with a lower id, for the next page
+    #[arg(long, value_name = "ID")]
+    before: Option<i64>,
+    /// Maximum number of rows, 1 to 1000
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
 }
 
 /// List outgoing requests, newest first
@@ -53,7 +98,7 @@ pub struct Egress {
     limit: u32,
 }
 
-fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+pub fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(moment) = text.parse() {
         return Ok(moment);
     }
@@ -65,8 +110,48 @@ fn moment(text: &str) -> Result<DateTime<Utc>, String> {
 
 impl Audit {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let Self::Egress(asked) = self;
-        let Egress { tool, host, agent: agent_id, call, outcome, since, until, before, limit } = asked;
+        match self.which {
+            Some(Which::Egress(asked)) => asked.run(config, output).await,
+            None => self.log.run(config, output).await,
+        }
+    }
+}
+
+impl Log {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let Self { action, agent: agent_id, subject, tool_id, since, until, before, limit } = self;
+        let query = AuditQuery { action, agent_id, subject, tool_id, since, until, before, limit };
+        let client = connection::client(config)?;
+        let entries = client.audit_log(&query).await?;
+        if output.is_json() {
+            return output.json(&entries);
+        }
+        let agents = client.agents().await?;
+        let name = |id: Uuid| {
+            let named = agents.iter().find(|agent| agent.id == id);
+            named.map_or_else(|| id.to_string(), |agent| one_line(&agent.name, 40))
+        };
+        let rows: Vec<Vec<String>> = entries
+            .iter()
+            .map(|entry| {
+                vec![
+                    entry.id.to_string(),
+                    entry.at.format("%Y-%m-%d %H:%M:%S").to_string(),
+                    entry.agent_id.map_or_else(|| "operator".into(), name),
+                    entry.action.clone(),
+                    entry.subject.to_string(),
+                    one_line(&entry.subject_name, 40),
+                    entry.reason.as_deref().map_or_else(String::new, |reason| one_line(reason, 200)),
+                ]
+            })
+            .collect();
+        output.table(&["ID", "TIME (UTC)", "AGENT", "ACTION", "SUBJECT", "NAME", "REASON"], &rows)
+    }
+}
+
+impl Egress {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let Self { tool, host, agent: agent_id, call, outcome, since, until, before, limit } = self;
         let query = EgressQuery { tool, host, agent_id, call, outcome, since, until, before, limit };
         let entries = connection::client(config)?.egress_log(&query).await?;
         if output.is_json() {

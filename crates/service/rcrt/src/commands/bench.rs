@@ -18,7 +18,7 @@ use super::tool;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::progress::ConsoleProgress;
+use crate::progress;
 use crate::signals::Signals;
 use crate::{connection, input};
 
@@ -141,7 +141,7 @@ impl Bench {
         }
         if !output.is_json() {
             let whole = (plan.warm_up + plan.duration).as_secs_f64();
-            ConsoleProgress::new().say(&format!("calling {} for {whole:.0} s; Ctrl-C stops it early", self.tool));
+            progress::say(&format!("calling {} for {whole:.0} s; Ctrl-C stops it early", self.tool));
         }
         let measured = drive(calls, plan, &signals.stop).await;
         Ok(Findings::new(self.command(plan), version, self.parameters(plan), measured))

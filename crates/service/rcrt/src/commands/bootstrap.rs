@@ -1,19 +1,23 @@
 //! `rcrt bootstrap`: seeds a folder into a running server.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
+use rcrt_client::Client;
 use rcrt_egress::PrivateHost;
 use rcrt_validate::Author;
-use serde_json::json;
 
+use super::bootstrap_report::BootstrapReport;
+use super::bootstrap_watch;
 use super::required_secrets::KnownSecrets;
+use super::runner_verdict::Verdicts;
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::output::{Output, one_line};
-use crate::private_hosts::PrivateHosts;
+use crate::host_options::PrivateHosts;
+use crate::output::Output;
 use crate::seed::{self, Seed, SeedOutcome, SeedResult, SeedSet};
 use crate::{connection, embedded};
 
@@ -26,10 +30,16 @@ is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name:
 then written again, even if nothing else changes. A warning names each secret that a tool lacks or can read. Tools for \
 hosts inside the operator's network need the same --allow-private-host here as for the runner.
 
+A record belongs to the source that wrote it: the folder's full path, or the name in --source. A record of another \
+source needs --adopt. A record that somebody changed after the last bootstrap, for example by a rollback, is kept and \
+the exit status is 1; --overwrite writes the file over it. If a runner is connected, the command waits for it to load \
+the tools, and exits with 1 if it refuses one.
+
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
   rcrt bootstrap my-tools --dry-run
-  rcrt bootstrap my-tools --prune")]
+  rcrt bootstrap my-tools --prune
+  rcrt bootstrap my-tools --source billing-tools --watch")]
 pub struct Bootstrap {
     /// The folder [default: ./bootstrap-breadcrumbs, else the set in the program]
     #[arg(env = "RCRT_BOOTSTRAP_DIR", value_name = "DIR")]
@@ -37,77 +47,106 @@ pub struct Bootstrap {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Remove records that an earlier bootstrap of this folder wrote and whose files are gone
+    /// Remove records that an earlier bootstrap of this source wrote and whose files are gone
     #[arg(long)]
     prune: bool,
+    /// The name of the source, the same on every machine [default: the full path of the folder]
+    #[arg(long, env = "RCRT_BOOTSTRAP_SOURCE", value_name = "NAME", value_parser = seed::source_name)]
+    source: Option<String>,
+    /// Take over records that another source or an agent wrote
+    #[arg(long)]
+    adopt: bool,
+    /// Update records that somebody changed after the last bootstrap
+    #[arg(long)]
+    overwrite: bool,
+    /// How long to wait for a runner to load the tools; 0 does not wait
+    #[arg(long, default_value_t = 20, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=600))]
+    wait: u64,
+    /// Keep running, and apply each change of the files
+    #[arg(long, conflicts_with = "dry_run")]
+    watch: bool,
     #[command(flatten)]
     private_hosts: PrivateHosts,
 }
 
 impl Bootstrap {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let (folder, allowed) = (self.folder.clone(), self.private_hosts.allowed.clone());
-        let set =
-            tokio::task::spawn_blocking(move || read(folder, &allowed)).await.context("reading the files failed")??;
-        let client = connection::client(config)?;
+        if self.watch {
+            let folder = self.folder.clone().unwrap_or_else(|| PathBuf::from(embedded::NAME));
+            if !folder.is_dir() {
+                let message = format!("{} is not a folder, so --watch has nothing to watch", folder.display());
+                return Err(Failure::Usage(message).into());
+            }
+            let client = connection::client(config)?;
+            let apply = || async { self.apply(&client, self.read_files().await?).await };
+            return bootstrap_watch::run(&folder, output, apply).await;
+        }
+        let set = self.read_files().await?;
+        let report = self.apply(&connection::client(config)?, set).await?;
+        report.print(output)?;
+        if report.has_failed() { Err(Failure::Shown.into()) } else { Ok(()) }
+    }
+
+    async fn read_files(&self) -> anyhow::Result<SeedSet> {
+        let (folder, source, allowed) = (self.folder.clone(), self.source.clone(), self.private_hosts.allowed.clone());
+        tokio::task::spawn_blocking(move || read(folder, source.as_deref(), &allowed))
+            .await
+            .context("reading the files failed")?
+    }
+
+    async fn apply(&self, client: &Client, set: SeedSet) -> anyhow::Result<BootstrapReport> {
         // Only curators see the agents of their tenant.
         let as_curator = match client.agents().await {
             Ok(_) => true,
             Err(StoreError::Forbidden(_)) => false,
             Err(error) => return Err(error.into()),
         };
-        let options = seed::Options { dry_run: self.dry_run, prune: self.prune, only_own: None, as_curator };
-        let rows = seed::apply(&client, &set, options).await?;
+        let options = seed::Options {
+            dry_run: self.dry_run,
+            prune: self.prune,
+            adopt: self.adopt,
+            overwrite: self.overwrite,
+            only_own: None,
+            as_curator,
+        };
+        let rows = seed::apply(client, &set, options).await?;
         let mut warnings = set.warnings.clone();
-        warnings.extend(about_secrets(&client, &set, &rows).await?);
-        self.print(output, &rows, &warnings)?;
-        if rows.iter().any(|row| row.what == SeedOutcome::Refused) { Err(Failure::Shown.into()) } else { Ok(()) }
-    }
-
-    #[allow(clippy::print_stderr)]
-    fn print(&self, output: Output, rows: &[SeedResult], warnings: &[String]) -> anyhow::Result<()> {
-        if output.is_json() {
-            return output.json(&json!({"dry_run": self.dry_run, "files": rows, "warnings": warnings}));
-        }
-        let table: Vec<Vec<String>> = rows
-            .iter()
-            .map(|row| {
-                let version = row.version.map_or_else(|| "-".into(), |version| version.to_string());
-                vec![row.what.word(self.dry_run).to_owned(), version, row.path.clone(), one_line(&row.title, 60)]
-            })
-            .collect();
-        output.table(&["DONE", "VERSION", "FILE", "NAME"], &table)?;
-        output.line(&totals(rows, self.dry_run))?;
-        for warning in warnings {
-            eprintln!("warning: {warning}");
-        }
-        for finding in rows.iter().flat_map(|row| &row.findings) {
-            eprintln!("error: {finding}");
-        }
-        Ok(())
+        warnings.extend(about_secrets(client, &set, &rows).await?);
+        let verdicts = if self.dry_run {
+            Verdicts::default()
+        } else {
+            Verdicts::wait(client, &set, &rows, Duration::from_secs(self.wait)).await?
+        };
+        warnings.extend(verdicts.warning());
+        Ok(BootstrapReport { dry_run: self.dry_run, rows, verdicts, warnings })
     }
 }
 
 /// Validates with the rules for users' tools, as a runner does for records of this command's agent.
-fn read(folder: Option<PathBuf>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
+fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
     let author = Author::User;
     match folder {
-        Some(folder) => SeedSet::read(&folder, author, allowed),
-        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), author, allowed),
+        Some(folder) => SeedSet::read(&folder, source, author, allowed),
+        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), source, author, allowed),
+        None if source.is_some_and(|name| name != embedded::NAME) => {
+            let message = format!("--source names a folder, and there is no folder {} here; name one", embedded::NAME);
+            Err(Failure::Usage(message).into())
+        }
         None => Ok(SeedSet::embedded(author, allowed)),
     }
 }
 
 /// Warns of secrets that the set's tools need and lack, and of secrets that their code can read.
 async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResult]) -> anyhow::Result<Vec<String>> {
-    let asking: Vec<(&Seed, Vec<String>)> =
-        set.seeds.iter().map(|seed| (seed, required_secrets(seed))).filter(|(_, names)| !names.is_empty()).collect();
+    let asking: Vec<(&Seed, ToolDefinition)> =
+        set.seeds.iter().filter_map(|seed| Some((seed, with_secrets(seed)?))).collect();
     if asking.is_empty() {
         return Ok(Vec::new());
     }
     let known = KnownSecrets::read(store).await?;
     let mut warnings = Vec::new();
-    for (seed, names) in &asking {
+    for (seed, definition) in &asking {
+        let names = &definition.required_secrets;
         let path = &seed.path;
         let row = rows.iter().find(|row| row.path == *path && row.what != SeedOutcome::Refused);
         let Some(row) = row else { continue };
@@ -119,7 +158,7 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
         };
         for need in needs {
             if let Some(lack) = need.lack {
-                let (sentence, fix) = (lack.sentence(need.name), lack.fix_command(need.name, &tool));
+                let (sentence, fix) = (lack.sentence(need.name), lack.fix_command(need.name, &tool, definition));
                 warnings.push(format!("{path}: {sentence}; fix it with `{fix}`"));
             }
             if need.is_readable() {
@@ -132,33 +171,13 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
     Ok(warnings)
 }
 
-fn required_secrets(seed: &Seed) -> Vec<String> {
+/// The definition of a tool that needs secrets.
+fn with_secrets(seed: &Seed) -> Option<ToolDefinition> {
     let record = &seed.record;
     let schema = record.schema_name.as_deref().unwrap_or_default();
     ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
         // The needs of native tools depend on the settings; `rcrt doctor` shows them.
         .ok()
         .filter(|tool| tool.implementation.source() != ToolSource::Native)
-        .map(|tool| tool.required_secrets)
-        .unwrap_or_default()
-}
-
-/// `2 created, 1 updated, 12 unchanged`
-fn totals(rows: &[SeedResult], dry_run: bool) -> String {
-    let all = [
-        SeedOutcome::Created,
-        SeedOutcome::Updated,
-        SeedOutcome::Unchanged,
-        SeedOutcome::Kept,
-        SeedOutcome::Removed,
-        SeedOutcome::Refused,
-    ];
-    let parts: Vec<String> = all
-        .into_iter()
-        .filter_map(|what| {
-            let count = rows.iter().filter(|row| row.what == what).count();
-            (count > 0).then(|| format!("{count} {}", what.word(dry_run)))
-        })
-        .collect();
-    if parts.is_empty() { "nothing to do: no JSON files".into() } else { parts.join(", ") }
+        .filter(|tool| !tool.required_secrets.is_empty())
 }

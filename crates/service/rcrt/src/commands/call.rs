@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, CallState, ErrorCode, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
-    ToolRequest, ToolResponse,
+    Breadcrumbs, CallState, ErrorCode, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
+    ToolRequest, ToolResponse, model_text,
 };
 use serde_json::{Map, Value};
 use url::Url;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::pending_call::{self, CallObserver, NoObserver};
+use crate::pending_call::{self, Answer, CallObserver, NoObserver};
 use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
 
@@ -197,7 +197,7 @@ fn workspace_tag(name: &str) -> String {
 
 /// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
 /// the response, or `None` if the call did not stop in time.
-async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Breadcrumb>, StoreError> {
+async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Answer>, StoreError> {
     let silent = || StoreError::Unavailable("it does not respond".into());
     tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
     match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
@@ -206,20 +206,20 @@ async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> R
     }
 }
 
-fn is_cancelled(response: &Breadcrumb) -> bool {
+fn is_cancelled(response: &Answer) -> bool {
     ToolResponse::from_context(&response.context)
         .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
 }
 
 /// Prints the response. An error of the tool exits with status 4.
 #[allow(clippy::print_stderr)]
-fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
-    let response = ToolResponse::from_context(&record.context).context("the response record is not well-formed")?;
+fn show(answer: &Answer, output: Output) -> anyhow::Result<()> {
+    let response = ToolResponse::from_context(&answer.context).context("the response record is not well-formed")?;
     for line in console_lines(&response) {
         eprintln!("{line}");
     }
     if output.is_json() {
-        output.json(&record.context)?;
+        output.json(&answer.context)?;
     }
     match response.status {
         ResponseStatus::Success => {
@@ -230,13 +230,18 @@ fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
         }
         ResponseStatus::Error => {
             let code = response.error_code.map_or("Error", ErrorCode::as_str);
-            let text = format!("{}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
+            let error = response.error.as_deref().unwrap_or("no reason given");
+            // The error of an operation has the name of its code.
+            let error = error.strip_prefix(&format!("{code}: ")).unwrap_or(error);
+            let text = format!("{}: {code}: {error}", response.tool);
             if output.is_json() {
                 return Err(Failure::ToolError(text).into());
             }
             eprintln!("rcrt: {text}");
             for line in detail_lines(response.error_details.as_ref()) {
-                eprintln!("  {line}");
+                if !error.contains(&line) {
+                    eprintln!("  {line}");
+                }
             }
             if response.is_retryable == Some(true) {
                 eprintln!("  A retry can help.");
@@ -246,10 +251,11 @@ fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// Formats a string unchanged, and everything else as indented JSON.
+/// Formats a string unchanged, a large result as its index, and everything else as indented JSON.
 fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        large if LargeResult::of(large).is_some() => model_text(large).into_owned(),
         other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
     }
 }
@@ -280,11 +286,12 @@ fn detail_lines(details: Option<&Value>) -> Vec<String> {
     }
     if let Some(stack) = details.get("stack").and_then(Value::as_str) {
         // The first line repeats the message.
-        return stack.lines().skip(1).map(|line| line.trim().to_owned()).collect();
+        let cause = details.get("cause").and_then(Value::as_str).map(|cause| format!("caused by {cause}"));
+        return cause.into_iter().chain(stack.lines().skip(1).map(|line| line.trim().to_owned())).collect();
     }
     if let Some(nearest) = list("nearest") {
         let names: Vec<&str> = nearest.iter().filter_map(Value::as_str).collect();
-        return if names.is_empty() { Vec::new() } else { vec![format!("Did you mean {}?", names.join(" or "))] };
+        return if names.is_empty() { Vec::new() } else { vec![format!("did you mean {}?", names.join(" or "))] };
     }
     serde_json::to_string_pretty(details).unwrap_or_default().lines().map(str::to_owned).collect()
 }

@@ -11,7 +11,9 @@ use serde::Serialize;
 use url::Url;
 
 use super::doctor_tools::Tools;
-use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
+use crate::assembly::{
+    self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, RetentionOptions, sandbox_level, worker_command,
+};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -42,6 +44,8 @@ pub struct Doctor {
     native: NativeToolOptions,
     #[command(flatten)]
     embedding: EmbeddingArgs,
+    #[command(flatten)]
+    retention: RetentionOptions,
 }
 
 #[derive(Serialize)]
@@ -56,7 +60,23 @@ struct Findings {
     data_folder: DataFolder,
     /// The settings of a runner with the same options.
     settings: Vec<EffectiveSetting>,
+    stored: Stored,
     tools: Tools,
+}
+
+/// What the database keeps, for how long with these options, and how much of it there is.
+#[derive(Serialize)]
+struct Stored {
+    retention: RetentionOptions,
+    /// `None` if the database does not respond in time.
+    sizes: Option<Vec<StoredKind>>,
+}
+
+#[derive(Serialize)]
+struct StoredKind {
+    kind: String,
+    entries: i64,
+    bytes: i64,
 }
 
 #[derive(Serialize)]
@@ -149,6 +169,7 @@ impl Doctor {
         let server = config.server_url()?;
         let ((engine, protections), postgres, server) =
             tokio::join!(engine(self.sandbox), postgres(config), check_server(server));
+        let sizes = stored_sizes(config).await;
         let tools = Tools::find(config, &self.native, server.reachable).await;
         let disk = self.native.disk_bounds();
         let findings = Findings {
@@ -169,6 +190,7 @@ impl Doctor {
                 packages_total_bytes: disk.packages_total,
             },
             settings: self.native.settings(&config.data)?.in_force().to_vec(),
+            stored: Stored { retention: self.retention, sizes },
             tools,
         };
         if output.is_json() {
@@ -277,6 +299,21 @@ async fn postgres(config: &Config) -> Postgres {
         }
         (None, None, _) => embedded(&config.data).await,
     }
+}
+
+/// How much is stored, read with the rights of the store's role.
+async fn stored_sizes(config: &Config) -> Option<Vec<StoredKind>> {
+    let url = match std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty()) {
+        Some(url) => url,
+        None => {
+            let mut url = Url::parse(&running_cluster(&config.data)?).ok()?;
+            url.set_username(assembly::APP_ROLE).ok()?;
+            url.set_path(rcrt_postgres::DATABASE);
+            url.into()
+        }
+    };
+    let sizes = tokio::time::timeout(ANSWER_TIME, rcrt_store::stored_sizes(&url)).await.ok()?.ok()?;
+    Some(sizes.into_iter().map(|(kind, entries, bytes)| StoredKind { kind, entries, bytes }).collect())
 }
 
 /// An external Postgres, as recorded by the last start.
@@ -414,9 +451,34 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     if free > 0 {
         row("", &format!("programs are stopped when less than {} MB is free", mb(free)), None)?;
     }
+    findings.stored.print(output)?;
     findings.sandbox.print(output)?;
     print_settings(output, &findings.settings)?;
     findings.tools.print(output)
+}
+
+impl Stored {
+    fn print(&self, output: Output) -> anyhow::Result<()> {
+        output.line(&format!("\n{}", output.paint(Style::Bold, "Stored:")))?;
+        let kept = &self.retention;
+        let rules = [
+            ("calls", kept.keep_calls, "--keep-calls"),
+            ("old versions", kept.keep_versions, "--keep-versions"),
+            ("events", kept.keep_events, "--keep-events"),
+            ("egress log", kept.keep_egress_audit, "--keep-egress-audit"),
+        ];
+        for (what, keep, option) in rules {
+            output.line(&format!("  {what:<14}kept {keep} ({option})"))?;
+        }
+        let Some(sizes) = &self.sizes else {
+            return output
+                .line("  sizes are not known: they need a running Postgres, and DATABASE_URL for an external one");
+        };
+        for StoredKind { kind, entries, bytes } in sizes {
+            output.line(&format!("  {kind:<14}{entries} entries, {:.1} MB", *bytes as f64 / 1e6))?;
+        }
+        Ok(())
+    }
 }
 
 fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {

@@ -1,12 +1,16 @@
 //! The subcommands, one file each.
 
+pub mod agent;
 pub mod audit;
 pub mod backup;
 pub mod bench;
 mod bench_methods;
 mod bench_report;
 pub mod bootstrap;
+mod bootstrap_report;
+mod bootstrap_watch;
 pub mod call;
+pub mod calls;
 mod catalog_wait;
 pub mod completions;
 pub mod crumb;
@@ -18,11 +22,13 @@ pub mod keys;
 mod required_secrets;
 pub mod restore;
 pub mod runner;
+mod runner_verdict;
 pub mod secret;
 pub mod server;
 pub mod token;
 pub mod tool;
 mod tool_new;
+mod tool_offered;
 mod tool_report;
 mod tool_same_name;
 mod tool_show;
@@ -65,9 +71,11 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Bootstrap(bootstrap) => bootstrap.run(config, output).await,
         Command::Bench(bench) => bench.run(config, output).await,
         Command::Call(call) => call.run(config, output).await,
+        Command::Calls(calls) => calls.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
+        Command::Agent(agent) => agent.run(config, output).await,
         Command::Audit(audit) => audit.run(config, output).await,
         Command::Backup(backup) => backup.run(config, output).await,
         Command::Restore(restore) => restore.run(config, output).await,

@@ -1,5 +1,6 @@
 //! `rcrt runner`: runs calls, on the store or over HTTP.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -8,10 +9,16 @@ use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
-use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions};
+use crate::assembly::{
+    self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions, metrics_token,
+};
 use crate::compat::CompatOption;
 use crate::config::Config;
+use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
@@ -34,6 +41,13 @@ pub struct Runner {
     database: DatabaseOptions,
     #[command(flatten)]
     runner_task: RunnerTaskOptions,
+    /// Address on which this runner serves its metrics (/metrics), such as 127.0.0.1:9464
+    #[arg(long, env = "RCRT_METRICS_LISTEN", value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
+    /// A token that callers of /metrics must send; at least 16 characters, required unless the
+    /// address is of this machine
+    #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
+    metrics_token: Option<String>,
 }
 
 impl Runner {
@@ -41,6 +55,7 @@ impl Runner {
         self.runner_task.rcrt_compat = self.compat.is_rcrt();
         assembly::check_url(self.database.database_url.as_ref())?;
         self.runner_task.native.check(&config.data)?;
+        let metrics = self.listen().await?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {
@@ -56,7 +71,29 @@ impl Runner {
         if let Some(store) = parts.store {
             store.close().await;
         }
+        if let Some((stop, serving)) = metrics {
+            stop.cancel();
+            serving.await.context("the metrics listener failed")??;
+        }
         ended
+    }
+
+    /// Starts to serve the metrics, before the runner so that none is lost.
+    async fn listen(&self) -> anyhow::Result<Option<(CancellationToken, JoinHandle<std::io::Result<()>>)>> {
+        let Some(address) = self.metrics_listen else { return Ok(None) };
+        if !address.ip().is_loopback() && self.metrics_token.is_none() {
+            let why = format!(
+                "--metrics-listen {address} can be reached from other machines; set --metrics-token, or listen on 127.0.0.1"
+            );
+            return Err(Failure::Usage(why).into());
+        }
+        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let (stop, token) = (CancellationToken::new(), self.metrics_token.clone());
+        rcrt_server::install_metrics();
+        tracing::info!(address = %listener.local_addr()?, "the metrics are served");
+        let stopped = stop.clone();
+        let serving = async move { rcrt_server::serve_metrics(listener, token.as_deref(), stopped).await };
+        Ok(Some((stop, tokio::spawn(serving))))
     }
 
     async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {

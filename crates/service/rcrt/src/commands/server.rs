@@ -6,9 +6,8 @@ use serde_json::json;
 use crate::assembly::{ServingOptions, StartedServer, System, WebhookHosts, WebhookOptions};
 use crate::compat::CompatOption;
 use crate::config::Config;
-use crate::denied_hosts::DeniedHosts;
+use crate::host_options::{DeniedHosts, PrivateHosts};
 use crate::output::Output;
-use crate::private_hosts::PrivateHosts;
 use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 
@@ -65,8 +64,11 @@ impl Server {
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {
-            output.json(&json!({"api": base, "data": data, "token_file": data.join("token")}))?;
+            output.json(&json!({"api": base, "public_url": self.serving.public_url(), "data": data, "token_file": data.join("token")}))?;
         } else {
+            if let Some(url) = self.serving.public_url() {
+                output.line(&format!("public URL: {url}"))?;
+            }
             output.line(&format!("listening on {base} (token: {})", data.join("token").display()))?;
         }
         Err(system.lost().await)

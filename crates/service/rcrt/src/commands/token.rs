@@ -1,17 +1,18 @@
 //! `rcrt token`: the current token, a token for an agent's key or for a profile, or a new agent
-//! with a key.
+//! with a key. Lists and revokes tokens.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use rcrt_breadcrumb::{NewAgent, Profile, Role};
+use rcrt_breadcrumb::{MAX_TOKENS, NewAgent, Profile, Role, TokenQuery};
 use rcrt_client::{Client, Credentials, Revoke, TokenRequest};
 use rcrt_server::{TokenKey, VerifiedToken};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
+use crate::commands::agent;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::keys::Keys;
@@ -35,6 +36,8 @@ Examples:
   rcrt token --agent helper --role emitter,subscriber --profile subagent
   rcrt token --profile scheduled
   curl -H \"Authorization: Bearer $(rcrt token --operator)\" http://127.0.0.1:8081/tenants
+  rcrt token list
+  rcrt token revoke --jti 5f2d1c3e-0000-4000-8000-000000000001
   rcrt token revoke --stdin < leaked.token
   rcrt token revoke --all --agent 0198c0de-0000-7000-8000-000000000001")]
 #[command(args_conflicts_with_subcommands = true)]
@@ -44,8 +47,8 @@ pub struct Token {
     /// Create an agent with this name
     #[arg(long, value_name = "NAME", requires = "roles")]
     agent: Option<String>,
-    /// A role of the agent: curator, emitter, subscriber or runner. Can be repeated, or separated
-    /// by commas
+    /// A role of the agent: curator, emitter, subscriber, runner or caller. Can be repeated, or
+    /// separated by commas
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', requires = "agent")]
     roles: Vec<Role>,
     /// Print a token that can list, create and delete tenants; works on the server's machine, with
@@ -59,7 +62,31 @@ pub struct Token {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    List(ListTokens),
     Revoke(RevokeToken),
+}
+
+/// List tokens that have not expired, with their last use: of all agents for a curator, else the
+/// agent's own
+#[derive(Debug, Args)]
+struct ListTokens {
+    /// Only tokens of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<Uuid>,
+    /// Only tokens with a lower number, for the next page
+    #[arg(long, value_name = "NUMBER")]
+    before: Option<i64>,
+    /// Maximum number of rows, 1 to 1000
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TOKENS)))]
+    limit: u32,
+}
+
+impl ListTokens {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let query = TokenQuery { id: None, agent_id: self.agent, before: self.before, limit: self.limit };
+        let tokens = connection::client(config)?.tokens(&query).await?;
+        if output.is_json() { output.json(&tokens) } else { agent::token_table(output, &tokens) }
+    }
 }
 
 /// Revoke tokens before they expire: at once on this server, within seconds on others
@@ -68,13 +95,14 @@ struct RevokeToken {
     /// Read the token from stdin
     #[arg(long, conflicts_with_all = ["jti", "all"])]
     stdin: bool,
-    /// The token with this id (its claim `jti`)
+    /// The token with this id, as `rcrt token list` shows it (its claim `jti`)
     #[arg(long, value_name = "ID", conflicts_with = "all")]
     jti: Option<Uuid>,
     /// Every token of the agent that was issued so far
     #[arg(long)]
     all: bool,
-    /// The agent, with --jti or --all [default: the agent of the token that the command uses]
+    /// The agent, with --jti or --all [default: the agent of the listed token, or else of the token
+    /// that the command uses]
     #[arg(long, value_name = "ID", conflicts_with = "stdin")]
     agent: Option<Uuid>,
 }
@@ -110,18 +138,15 @@ impl RevokeToken {
 
 impl Token {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        if let Some(Action::Revoke(revoke)) = self.action {
-            return revoke.run(config, output).await;
+        match self.action {
+            Some(Action::List(list)) => return list.run(config, output).await,
+            Some(Action::Revoke(revoke)) => return revoke.run(config, output).await,
+            None => {}
         }
         if let Some(name) = self.agent {
-            let agent = NewAgent { name, roles: self.roles, profile: self.profile.unwrap_or_default() };
+            let agent = NewAgent { name, roles: self.roles, profile: self.profile.unwrap_or_default(), tools: None };
             let made = connection::client(config)?.create_agent(agent).await?;
-            if output.is_json() {
-                return output.json(&made);
-            }
-            output.line(&format!("RCRT_OWNER_ID={}", made.agent.owner_id))?;
-            output.line(&format!("RCRT_AGENT_ID={}", made.agent.id))?;
-            return output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key));
+            return agent::print_key(output, &made);
         }
         let token = match (config.credentials()?, self.profile) {
             (Credentials::Token(token), _) if self.operator => for_operator(config, &token)?,

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
     tool_new::New,
+    tool_offered,
     tool_report::{Report, Reports},
     tool_same_name::Other,
     tool_show,
@@ -82,8 +83,8 @@ struct Row {
     /// What runs it: `native`, `sandbox`, `rest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<ToolSource>,
-    /// The origin: `seed` for a bootstrap, else `agent`.
-    from: &'static str,
+    /// The origin: `included`, the source of a bootstrap, or `agent`.
+    from: String,
     /// What it waits for before it can be called: sentences that say what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing_requirements: Vec<String>,
@@ -126,7 +127,7 @@ impl Row {
                 .find(|waiting| waiting.tool_id == record.id)
                 .map(|waiting| waiting.missing_requirements.clone())
                 .unwrap_or_default(),
-            from: if record.tags.iter().any(|tag| tag.starts_with(seed::SEED_TAG)) { "seed" } else { "agent" },
+            from: seed::source_of(&record.tags),
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
@@ -163,7 +164,7 @@ struct MissingSecret {
     /// `missing`, `not_granted` or `unbound`.
     problem: &'static str,
     /// The command that fixes it.
-    convert: String,
+    fix: String,
 }
 
 fn missing_secrets(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
@@ -174,8 +175,8 @@ fn missing_secrets(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSe
     let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
     let lack = |need: &RequiredSecret<'_>| {
         let lack = need.lack?;
-        let convert = lack.fix_command(need.name, &record.id.to_string());
-        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), convert })
+        let fix = lack.fix_command(need.name, &record.id.to_string(), tool);
+        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), fix })
     };
     needs.iter().filter_map(lack).collect()
 }
@@ -200,6 +201,9 @@ impl List {
 async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Result<()> {
     let reading = (tools(client, None), client.tools(), Reports::read(client), KnownSecrets::read(client));
     let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
+    if tools.is_empty() {
+        return tool_offered::list(output, &catalog.for_profile(profile));
+    }
     let mut rows: Vec<Row> = tools
         .iter()
         .map(|record| Row::of(record, &tools, &catalog, &reports, &secrets))
@@ -218,7 +222,8 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
                 one_line(&row.name, 40),
                 one_line(version, 20),
                 row.source.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-                row.from.to_owned(),
+                // The last folder of a path.
+                one_line(row.from.rsplit('/').next().unwrap_or(&row.from), 24),
                 one_line(&row.about(), 70),
             ]
         })
@@ -230,6 +235,9 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let store = connection::client(config)?;
     let reading = (tools(&store, Some(name)), store.tools(), Reports::read(&store));
     let (found, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
+    if let (true, Some(entry)) = (found.is_empty(), catalog.entry(name)) {
+        return output.json(&entry);
+    }
     let holder = catalog.find(name).map(|tool| tool.tool_id);
     let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
     // The record that has the name. If no runner has reported yet, the one that will get it: the

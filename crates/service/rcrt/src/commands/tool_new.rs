@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::templates::{self, TemplateKind};
+use crate::tool_file;
 
 /// Create a tool from a template
 #[derive(Debug, Args)]
@@ -47,6 +48,7 @@ impl New {
         std::fs::create_dir_all(&self.dir)
             .with_context(|| format!("the folder {} cannot be created", self.dir.display()))?;
         let mut written = Vec::new();
+        let call = example(&files).map_or_else(|| "'{}'".to_owned(), |input| quoted(&input.to_string()));
         for (file_name, text) in files {
             let path = self.dir.join(file_name);
             write_new(&path, &text)?;
@@ -60,9 +62,21 @@ impl New {
         }
         let (dir, name) = (self.dir.display(), &self.name);
         output.line(&format!(
-            "\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} …"
+            "\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} {call}"
         ))
     }
+}
+
+/// The input of the first example of the new tool.
+fn example(files: &[templates::File]) -> Option<Value> {
+    let (_, text) = files.iter().find(|(name, _)| tool_file::is_record(name))?;
+    let record: Value = serde_json::from_str(text).ok()?;
+    record.pointer("/context/examples/0/input").cloned()
+}
+
+/// Quotes a text for a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

@@ -57,6 +57,11 @@ impl Reports {
 
     /// Returns the report on exactly this version.
     pub fn on(&self, tool: &Breadcrumb) -> Option<&Report> {
-        self.0.get(&tool.id).filter(|report| report.version == tool.version)
+        self.of(tool.id, tool.version)
+    }
+
+    /// As [`Self::on`], for a record of which only the id and the version are known.
+    pub fn of(&self, tool_id: Uuid, version: i64) -> Option<&Report> {
+        self.0.get(&tool_id).filter(|report| report.version == version)
     }
 }

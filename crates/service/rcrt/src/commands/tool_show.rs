@@ -71,6 +71,11 @@ pub fn print(
 
 /// Describes the annotations.
 fn annotated(annotations: &Annotations) -> String {
+    let undeclared = Annotations { title: annotations.title.clone(), ..Annotations::default() };
+    if *annotations == undeclared {
+        return "not declared in annotations, so callers assume that it can delete things and uses external systems"
+            .into();
+    }
     let Annotations { read_only, destructive, idempotent, open_world, .. } = annotations;
     let changes = match (read_only, destructive) {
         (true, _) => "changes nothing",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumb, ToolRequest};
+use rcrt_breadcrumb::{Breadcrumb, Records, ToolRequest};
 use rcrt_client::{Client, Credentials};
 use rcrt_validate::Author;
 use serde_json::json;
@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
 use crate::pending_call;
-use crate::progress::ConsoleProgress;
+use crate::progress::{self, ConsoleProgress};
 use crate::seed::{self, SeedOutcome, SeedSet};
 use crate::signals::Signals;
 
@@ -71,7 +71,7 @@ impl Up {
         let ended = tokio::select! {
             ended = self.serve(config, output, &progress, (&mut system, &mut prepared), &ready) => ended,
             () = signals.stop.cancelled() => {
-                progress.say("Stopping after running calls have finished (Ctrl-C again to stop now)");
+                progress::say("Stopping after running calls have finished (Ctrl-C again to stop now)");
                 // A script that waits for the start must not take this for success.
                 let unfinished = signals.is_interrupted() && !ready.load(Ordering::Relaxed);
                 if unfinished { Err(Failure::Interrupted.into()) } else { Ok(()) }
@@ -83,7 +83,7 @@ impl Up {
             prepared.close().await;
         }
         if ended.is_ok() {
-            progress.say("Stopped");
+            progress::say("Stopped");
         }
         ended
     }
@@ -147,6 +147,7 @@ impl Up {
             took,
             ready: begun_at.elapsed(),
             base_url: &base_url,
+            public_url: self.serving.public_url(),
             data: &data,
             config,
             postgres: system.postgres(),
@@ -192,7 +193,8 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let begun = Instant::now();
     let call = async {
         let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string()).await?;
-        pending_call::response(&client, &asked, &pending_call::NoObserver).await
+        let answer = pending_call::response(&client, &asked, &pending_call::NoObserver).await?;
+        client.get(answer.record).await
     };
     let response = tokio::time::timeout(FIRST_CALL, call)
         .await
@@ -207,6 +209,7 @@ struct Summary<'a> {
     took: Duration,
     ready: Duration,
     base_url: &'a Url,
+    public_url: Option<&'a str>,
     data: &'a std::path::Path,
     config: &'a Config,
     postgres: Option<&'a DatabaseInfo>,
@@ -222,7 +225,8 @@ impl Summary<'_> {
                 "took_ms": self.took.as_secs_f64() * 1000.0,
                 "ready_ms": self.ready.as_secs_f64() * 1000.0,
                 "api": base,
-                "docs": format!("{base}/docs"),
+                "public_url": self.public_url,
+                "docs": format!("{}/docs", self.public_url.unwrap_or(base)),
                 "data": self.data,
                 "token_file": token,
                 "postgres": self.postgres.map(|postgres| &postgres.version),
@@ -236,7 +240,10 @@ impl Summary<'_> {
         ))?;
         let name = |text: &str| output.paint(Style::Bold, &format!("{text:<13}"));
         output.line(&format!("{}{base}", name("API")))?;
-        output.line(&format!("{}{base}/docs", name("Docs")))?;
+        if let Some(url) = self.public_url {
+            output.line(&format!("{}{url}", name("Public URL")))?;
+        }
+        output.line(&format!("{}{}/docs", name("Docs"), self.public_url.unwrap_or(base)))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;
         if let Some(DatabaseInfo { place, version, .. }) = self.postgres {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::compare::{changes, has_same_content};
 use super::find::{every, existing, tools_named};
+use super::origin;
 use super::set::{Refused, Seed, SeedSet};
 
 /// Attempts to update a record that is changed concurrently.
@@ -21,6 +22,10 @@ pub struct Options {
     pub prune: bool,
     /// Do not update records that another agent changed last.
     pub only_own: Option<Uuid>,
+    /// Take over records that another source wrote.
+    pub adopt: bool,
+    /// Update records that somebody changed after this source wrote them.
+    pub overwrite: bool,
     /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
     pub as_curator: bool,
 }
@@ -55,6 +60,11 @@ pub struct SeedResult {
 }
 
 impl SeedOutcome {
+    /// Whether the record is as its file says.
+    pub fn is_in_effect(self) -> bool {
+        matches!(self, Self::Created | Self::Updated | Self::Unchanged)
+    }
+
     pub fn word(self, dry_run: bool) -> &'static str {
         match (self, dry_run) {
             (Self::Created, false) => "created",
@@ -104,23 +114,43 @@ async fn apply_seed(
             if options.dry_run {
                 return Ok(row(SeedOutcome::Created, None));
             }
-            return match store.create(seed.record.clone(), None).await {
+            return match store.create(origin::as_version(&seed.record, 1), None).await {
                 Ok(created) => Ok(row(SeedOutcome::Created, Some((created.id, created.version)))),
                 Err(error) => refused_by_store(seed, error),
             };
         };
         let at = Some((record.id, record.version));
+        if options.only_own.is_none()
+            && !options.adopt
+            && let Some(origin) = origin::other(&record, set)
+        {
+            let finding = format!("{}: the record {} {origin}; take it over with --adopt", seed.path, record.id);
+            return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Refused, at) });
+        }
         let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
-        if !lacks_mark && has_same_content(&seed.record, &record) {
+        let is_changed_since = origin::is_changed_since(&record);
+        let is_same = has_same_content(&seed.record, &record);
+        // A record that was changed and changed back is written again, so that later changes of its
+        // file are not refused.
+        if is_same && !lacks_mark && (options.only_own.is_some() || !is_changed_since) {
             return Ok(row(SeedOutcome::Unchanged, at));
         }
         if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
             return Ok(row(SeedOutcome::Kept, at));
         }
+        let is_own = origin::other(&record, set).is_none();
+        if options.only_own.is_none() && is_own && is_changed_since && !is_same && !options.overwrite {
+            let finding = format!(
+                "{}: version {} of the record {} was not written by a bootstrap; write the file over it with --overwrite",
+                seed.path, record.version, record.id
+            );
+            return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Kept, at) });
+        }
         if options.dry_run {
             return Ok(row(SeedOutcome::Updated, at));
         }
-        match store.update(record.id, record.version, changes(&seed.record)).await {
+        let next = origin::as_version(&seed.record, record.version + 1);
+        match store.update(record.id, record.version, changes(&next)).await {
             Ok(updated) => return Ok(row(SeedOutcome::Updated, Some((updated.id, updated.version)))),
             // The record was changed concurrently: read it again.
             Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,

@@ -3,6 +3,8 @@
 use rcrt_breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
 use serde_json::Value;
 
+use super::origin::is_version_tag;
+
 /// Returns whether the record matches the file. Optional fields that the file does not set are
 /// ignored.
 pub fn has_same_content(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
@@ -47,9 +49,9 @@ fn same_or_absent<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
 }
 
 fn same_tags(one: &[String], other: &[String]) -> bool {
-    // Only the store sets this tag, so ignore it.
-    let are_in =
-        |these: &[String], those: &[String]| these.iter().all(|tag| tag == CURATORS_TOOL_TAG || those.contains(tag));
+    // Only the store sets the first, and the second is not in the file.
+    let is_ignored = |tag: &String| tag == CURATORS_TOOL_TAG || is_version_tag(tag);
+    let are_in = |these: &[String], those: &[String]| these.iter().all(|tag| is_ignored(tag) || those.contains(tag));
     are_in(one, other) && are_in(other, one)
 }
 

@@ -5,8 +5,10 @@
 mod apply;
 mod compare;
 mod find;
+mod origin;
 mod set;
 
 pub use apply::{Options, SeedOutcome, SeedResult, apply};
-pub use find::{SEED_TAG, every, tools_named};
-pub use set::{Seed, SeedSet};
+pub use find::{every, tools_named};
+pub use origin::source_of;
+pub use set::{Seed, SeedSet, source_name};

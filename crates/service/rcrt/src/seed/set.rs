@@ -13,6 +13,10 @@ use crate::embedded;
 use crate::exit::Failure;
 use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
+/// The store's limit for a tag, in characters.
+const MAX_TAG: usize = 200;
+const MAX_NAME: usize = 60;
+
 /// The record of one file, tagged with its origin.
 #[derive(Debug, Clone)]
 pub struct Seed {
@@ -32,6 +36,7 @@ pub struct Refused {
 
 #[derive(Debug, Clone)]
 pub struct SeedSet {
+    /// The source: an explicit name, or the full path of the folder, which starts with `/`.
     name: String,
     pub seeds: Vec<Seed>,
     pub refused: Vec<Refused>,
@@ -53,25 +58,27 @@ impl SeedSet {
         Self::validate(embedded::NAME, &files, author, allowed)
     }
 
-    /// Reads every JSON file below a folder, with its source. The set has the folder's name. Tools
-    /// are validated by the rules for `author`, with these private hosts allowed.
-    pub fn read(folder: &Path, author: Author, allowed: &[PrivateHost]) -> anyhow::Result<Self> {
+    /// Reads every JSON file below a folder, with its source. Without a `name`, the set is
+    /// identified by the full path of the folder. Tools are validated by the rules for `author`,
+    /// with these private hosts allowed.
+    pub fn read(folder: &Path, name: Option<&str>, author: Author, allowed: &[PrivateHost]) -> anyhow::Result<Self> {
         let absolute = folder
             .canonicalize()
             .map_err(|error| Failure::Usage(format!("{} is not a readable folder: {error}", folder.display())))?;
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
-        let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self::validate(&name, &files, author, allowed))
+        let path = absolute.to_string_lossy();
+        let name = name.unwrap_or(&path);
+        let set = Self::validate(name, &files, author, allowed);
+        if files.keys().any(|path| set.tag(path).chars().count() > MAX_TAG) {
+            let message = format!("the path {name} is too long to identify the source; name it with --source NAME");
+            return Err(Failure::Usage(message).into());
+        }
+        Ok(set)
     }
 
     fn validate(name: &str, files: &BTreeMap<String, String>, author: Author, allowed: &[PrivateHost]) -> Self {
-        let mut set = Self {
-            name: name.chars().take(60).collect(),
-            seeds: Vec::new(),
-            refused: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut set = Self { name: name.to_owned(), seeds: Vec::new(), refused: Vec::new(), warnings: Vec::new() };
         for path in files.keys().filter(|path| tool_file::is_record(path)) {
             let file = ToolFile::read(path, files, ExpectedRecord::Any(author), allowed);
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
@@ -104,6 +111,15 @@ impl SeedSet {
     pub fn tag(&self, path: &str) -> String {
         format!("{SEED_TAG}{}/{path}", self.name)
     }
+}
+
+/// Parses the name of a source. It has no `/`, so it differs from every path.
+pub fn source_name(text: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if text.is_empty() || text.len() > MAX_NAME || !text.bytes().all(is_allowed) {
+        return Err(format!("expected 1 to {MAX_NAME} letters, digits, dots, underscores or hyphens"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Reads the text files below a folder. Skips names that start with a dot.

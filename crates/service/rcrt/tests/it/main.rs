@@ -2,21 +2,26 @@
 //! database, real calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
+mod access;
 mod bench;
+mod bootstrap;
 mod database;
 mod egress;
 mod killed;
+mod messages;
 mod native;
 mod offline;
 mod operations;
 mod pages;
 mod program;
 mod protections;
+mod proxy;
 mod rcrt_compat;
 mod replaced;
 mod secrets;
 mod server_and_runner;
 mod settings;
+mod shutdown;
 mod templates;
 mod troubleshooting;
 mod up;

@@ -195,8 +195,14 @@ fn large_results(up: &Running, work: &Path) {
     std::fs::write(work.join("long.md"), (1..=10).map(section).collect::<String>()).unwrap();
     let input = json!({"path": "long.md", "max_chars": 400_000}).to_string();
     let response = up.json(&["call", "read_file", &input, "--session", "long"]);
-    let table = response["output"].as_str().unwrap();
+    let table = response["output"]["text"].as_str().unwrap();
     assert!(table.chars().count() < 20_000 && table.contains("Section 7"), "{table}");
+    // For people, the index alone.
+    let printed = up.run(&["call", "read_file", &input, "--session", "long"]).ends_with(0).stdout;
+    assert!(
+        printed.starts_with("The result of read_file has") && printed.contains("| # | Heading | Key |"),
+        "{printed}"
+    );
     let key = response["metadata"]["large_result"]["key"].as_str().unwrap().to_owned();
     let found = output(up, "result_search", &json!({"key": key, "query": "section 7"}));
     assert!(found["found"].as_u64().unwrap() > 0, "{found}");

@@ -135,8 +135,13 @@ impl Running {
     }
 
     /// Sends this signal and waits, as [`Self::stop`].
-    pub fn end_by(mut self, signal: Signal) -> (ExitStatus, String) {
+    pub fn end_by(self, signal: Signal) -> (ExitStatus, String) {
         self.signal(signal);
+        self.ends()
+    }
+
+    /// Waits for the end after a signal. A second signal would end it at once.
+    pub fn ends(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
         (status, self.stderr.take().unwrap().join().unwrap())
     }

@@ -94,8 +94,10 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer
     let dry_run = ["bootstrap", tools.to_str().unwrap(), "--output", "json", "--dry-run"];
     let done = |ran: Ran| -> Value { ran.ends_with(0).json()["files"][0].clone() };
 
-    let created = done(run_as(up, writer, &bootstrap));
-    assert_eq!(created["what"], "created");
+    // The command waits for the runner, which refuses the tool.
+    let refused = |ran: Ran| -> Value { ran.ends_with(1).json()["files"][0].clone() };
+    let created = refused(run_as(up, writer, &bootstrap));
+    assert_eq!((&created["what"], &created["runner"]["state"]), (&json!("created"), &json!("refused")), "{created}");
     let id = created["id"].as_str().unwrap().to_owned();
     let problem = problem(up, &id);
     assert!(problem.contains(shipped) && problem.contains("`rcrt bootstrap`"), "{problem}");
@@ -103,7 +105,7 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer
     let tags = || up.json(&["crumb", "get", &id])["tags"].to_string();
     assert!(!tags().contains("author:curator"));
 
-    assert_eq!(done(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter changes nothing");
+    assert_eq!(refused(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter changes nothing");
     assert_eq!(done(up.run(&dry_run))["what"], "updated");
     assert_eq!(done(up.run(&bootstrap))["what"], "updated");
     assert!(tags().contains("author:curator"));
@@ -139,8 +141,11 @@ fn one_bootstrap_is_enough_where_the_set_has_both_kinds(up: &Running, folder: &P
         }
     });
     std::fs::write(tools.join("b.json"), legacy.to_string()).unwrap();
+    // The runner refuses the `tool.v1`, which is newer than the code of its name.
     let outcomes = || -> Vec<Value> {
-        let done = up.run(&bootstrap).ends_with(0).json();
+        let done = up.run(&bootstrap).ends_with(1).json();
+        assert_eq!(done["files"][0]["runner"]["state"], "offered", "{done}");
+        assert_eq!(done["files"][1]["runner"]["state"], "refused", "{done}");
         done["files"].as_array().unwrap().iter().map(|file| file["what"].clone()).collect()
     };
     assert_eq!(outcomes(), ["updated", "created"]);

@@ -90,7 +90,7 @@ pub fn are_available_to_tools_by_grants(up: &Running, folder: &Path) {
     let warned = warnings(&seed(&["--dry-run"]));
     assert_eq!(
         warned[0],
-        "keyed.json: the secret \"OPAQUE\" does not exist; fix it with `rcrt secret set OPAQUE --host HOST && rcrt \
+        "keyed.json: the secret \"OPAQUE\" does not exist; fix it with `rcrt secret set OPAQUE --readable && rcrt \
          secret grant OPAQUE keyed`"
     );
     let ran = seed(&[]);
@@ -120,7 +120,7 @@ pub fn are_available_to_tools_by_grants(up: &Running, folder: &Path) {
     let granted = up.json(&["secret", "grant", "OPEN", &id]);
     assert_eq!((&granted["tools"][0]["tool"], &granted["tools"][0]["tool_id"]), (&json!("keyed"), &json!(id)));
     let unbound = "keyed.json: the secret \"OPAQUE\" is bound to no host, so it can be sent nowhere; fix it with `rcrt \
-                   secret set OPAQUE --keep-value --host HOST`";
+                   secret set OPAQUE --keep-value --readable`";
     assert_eq!(warnings(&seed(&[])), [unbound, readable]);
     up.run(&["secret", "set", "OPAQUE", "--keep-value", "--host", "api.example.com"]).ends_with(0);
     assert_eq!(warnings(&seed(&[])), [readable]);
@@ -130,11 +130,11 @@ pub fn are_available_to_tools_by_grants(up: &Running, folder: &Path) {
 
     // Another record with the same name: neither has the other's grants, and a grant must name one
     // of them by its id.
-    let mut twin: Value = serde_json::from_str(TOOL).unwrap();
-    twin["schema_name"] = json!("tool.v1");
-    let twin = up.json(&["crumb", "create", &twin.to_string()])["id"].as_str().unwrap().to_owned();
+    let mut copy: Value = serde_json::from_str(TOOL).unwrap();
+    copy["schema_name"] = json!("tool.v1");
+    let copy = up.json(&["crumb", "create", &copy.to_string()])["id"].as_str().unwrap().to_owned();
     let ran = up.run(&["secret", "grant", "OPEN", "keyed"]).ends_with(2);
-    assert!(ran.stderr.contains(&twin) && ran.stderr.contains(&id), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&copy) && ran.stderr.contains(&id), "{}", ran.stderr);
 
     up.run(&["secret", "revoke", "OPEN", "keyed"]).ends_with(0);
     up.run(&["secret", "revoke", "OPEN", "keyed"]).ends_with(3);

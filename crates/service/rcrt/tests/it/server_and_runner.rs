@@ -1,6 +1,7 @@
 //! The server and the runner in separate processes.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
@@ -19,13 +20,64 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     let ran = server.run(&["call", "echo", r#"{"message": "x"}"#, "--timeout", "1"]).ends_with(1);
     assert!(ran.stderr.contains("no response within 1 s"), "{}", ran.stderr);
 
-    let mut runner = server.command(&["runner"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The port is free a moment later.
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut runner = server
+        .command(&["runner", "--metrics-listen", &listen])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let response = server.json(&["call", "calculator", r#"{"expression": "6 * 7"}"#]);
     assert_eq!(response["status"], "success", "{response}");
+    calls_are_listed_shown_and_counted(&server);
+    let metrics = metrics(&listen);
+    assert!(metrics.contains("rcrt_tool_invocations_total{tool=\"calculator\",status=\"success\"} 1"), "{metrics}");
+    assert!(metrics.contains("rcrt_runner_slots{kind=\"worker\",state=\"free\"}"), "{metrics}");
+    assert!(metrics.contains("rcrt_runner_info{") && metrics.contains("rcrt_runner_draining 0"), "{metrics}");
     kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(runner.wait().unwrap().code(), Some(0));
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// The cancelled call of `echo` and the call of `calculator`.
+fn calls_are_listed_shown_and_counted(server: &Running) {
+    let calls = server.json(&["calls"]);
+    let tools: Vec<&str> = calls.as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["calculator", "echo"]);
+    let failed = server.json(&["calls", "--failed"]);
+    assert_eq!((failed.as_array().unwrap().len(), failed[0]["error_code"].as_str()), (1, Some("Cancelled")));
+    let id = calls[0]["request"].as_str().unwrap();
+    let shown = server.json(&["calls", "show", id]);
+    assert_eq!(shown["stages"].as_array().unwrap().len(), 5, "{shown}");
+    assert_eq!(shown["response_record"]["context"]["status"], "success", "{shown}");
+    let text = server.run(&["calls", "show", id]).ends_with(0).stdout;
+    assert!(text.contains("calculator") && text.contains("finished, success") && text.contains("6 * 7"), "{text}");
+    let table = server.run(&["calls", "--tool", "calculator"]).ends_with(0).stdout;
+    assert!(table.contains(id) && table.contains("success") && !table.contains("echo"), "{table}");
+    let stats = server.json(&["calls", "stats"]);
+    assert_eq!((stats["all"]["calls"].as_u64(), stats["all"]["failed"].as_u64()), (Some(2), Some(1)));
+    let text = server.run(&["calls", "stats"]).ends_with(0).stdout;
+    assert!(text.contains("Cancelled 1"), "{text}");
+    let unknown = server.run(&["calls", "show", "nothing"]).ends_with(2).stderr;
+    assert!(unknown.contains("no call has the request id"), "{unknown}");
+}
+
+fn metrics(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn metrics_beyond_this_machine_need_a_token() {
+    let folder = TempDir::new().unwrap();
+    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let refused = server.run(&["runner", "--metrics-listen", "0.0.0.0:0"]).ends_with(2).stderr;
+    assert!(refused.contains("--metrics-token"), "{refused}");
 }
 
 #[test]
@@ -49,4 +101,21 @@ fn a_call_reports_a_lost_server_and_claims_no_cancellation() {
     let ran = Ran::of(call.wait_with_output().unwrap()).ends_with(5);
     assert_eq!(ran.stderr.matches("is lost").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot be reached") && ran.stderr.contains("not cancelled"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_runner_with_another_working_folder_warns_at_its_start() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut command = up.command(&["runner", "--workdir", other.to_str().unwrap()]);
+    let mut runner = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(runner.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let warning = lines.find(|line| line.contains("another working folder")).expect("a warning");
+    assert!(warning.contains(other.to_str().unwrap()) && warning.contains("--workdir"), "{warning}");
+    kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
+    lines.for_each(drop);
+    assert_eq!(runner.wait().unwrap().code(), Some(0));
+    up.stop();
 }

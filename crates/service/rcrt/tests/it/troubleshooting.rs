@@ -59,7 +59,7 @@ fn every_message_of_the_source_texts_has_a_section() {
 }
 
 #[test]
-fn our_messages_are_what_the_program_prints() {
+fn the_quoted_messages_match_the_program() {
     let folder = TempDir::new().unwrap();
     let mut said = BTreeMap::new();
     validator(&folder.path().join("files"), &mut said);
@@ -148,7 +148,7 @@ fn calls(up: &Running, said: &mut BTreeMap<&'static str, String>) {
     }
     let input = json!({"message": "x".repeat(5000)}).to_string();
     let output = up.json(&["call", "echo", &input, "--max-result-chars", "1000"])["output"].clone();
-    said.insert("truncated", output.as_str().unwrap().to_owned());
+    said.insert("truncated", output["text"].as_str().unwrap().to_owned());
 }
 
 fn duplicate(up: &Running, said: &mut BTreeMap<&'static str, String>) {

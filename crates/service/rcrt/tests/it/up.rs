@@ -40,9 +40,9 @@ fn all_commands_work_and_data_survives_a_restart() {
     let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
     first_response(&up);
     assert_eq!(up.json(&["crumb", "get", &kept])["title"], "kept");
-    // A change to an included tool survives a restart; `bootstrap` undoes it.
+    // A change to an included tool survives a restart; `bootstrap --overwrite` undoes it.
     assert_eq!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
-    let rows = up.json(&["bootstrap"])["files"].clone();
+    let rows = up.json(&["bootstrap", "--overwrite"])["files"].clone();
     let row = rows.as_array().unwrap().iter().find(|row| row["id"] == echo.as_str()).unwrap().clone();
     assert_eq!(row["what"], "updated");
     assert_ne!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
@@ -105,7 +105,7 @@ fn calls(up: &Running) {
     let error: Value = serde_json::from_str(&ran.stderr).unwrap();
     assert!(error["code"] == "tool_error" && error["exit"] == 4, "{error}");
     let ran = up.run(&["call", "calculater", "{}"]).ends_with(4);
-    assert!(ran.stderr.contains("Did you mean calculator"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("did you mean calculator?"), "{}", ran.stderr);
     let ran = up.run(&["call", "calculator", r#"{"expression": "1 +"}"#]).ends_with(4);
     assert!(ran.stderr.contains("at execute (calculator.ts:"), "{}", ran.stderr);
     // A repeated command with the same key is the same request.
@@ -263,6 +263,11 @@ fn doctor(up: &Running) {
     assert_eq!(report["data_folder"]["min_free_bytes"], 500_000_000, "{report}");
     assert_eq!(report["data_folder"]["packages_total_bytes"], 8_000_000_000_u64, "{report}");
     assert!(report["data_folder"]["held_by"].as_str().unwrap().contains(&up.pid().to_string()), "{report}");
+    assert_eq!(report["stored"]["retention"]["keep_calls"], "30d", "{report}");
+    let sizes = report["stored"]["sizes"].as_array().unwrap();
+    assert!(sizes.iter().any(|one| one["kind"] == "responses" && one["bytes"].is_number()), "{report}");
+    let text = up.run(&["doctor"]).stdout;
+    assert!(text.contains("kept 30d (--keep-calls)") && text.contains("other records"), "{text}");
 }
 
 fn a_second_up_is_refused(up: &Running, folder: &Path) {
@@ -300,10 +305,10 @@ fn tools_that_do_not_run(up: &Running) {
     };
 
     let double = up.json(&["tool", "show", "double"]);
-    let twin = json!({"title": "A twin", "schema_name": "tool.code.v1", "context": double["context"]}).to_string();
-    let twin = up.json(&["crumb", "create", &twin])["id"].clone();
-    reported(&twin);
-    let loser = row(&twin);
+    let copy = json!({"title": "A copy", "schema_name": "tool.code.v1", "context": double["context"]}).to_string();
+    let copy = up.json(&["crumb", "create", &copy])["id"].clone();
+    reported(&copy);
+    let loser = row(&copy);
     assert_eq!(loser["running_version"], Value::Null, "{loser}");
     assert!(loser["problem"].as_str().unwrap().contains(double["id"].as_str().unwrap()), "{loser}");
     assert!(row(&double["id"]).get("problem").is_none());

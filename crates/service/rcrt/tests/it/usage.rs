@@ -41,6 +41,10 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["up", "--enable-tool", "bash", "--disable-tool", "bash"], "name it in one of them"),
         (vec!["runner", "--allow-network", "read_file", "--token", "x"], "bash, execute_python_script"),
         (vec!["call", "echo", "--deadline", "soon"], "such as 2.5"),
+        (vec!["call", "echo", r#"{"n": [18446744073709551616]}"#, "--token", "x"], "n[0] is the number"),
+        (vec!["up", "--keep-calls", "1m"], "must be at least 1h"),
+        (vec!["up", "--keep-versions", "always"], "12h, 30d, 4w, or forever"),
+        (vec!["server", "--keep-events", "forever"], "a number and a unit"),
         (vec!["call", "echo", "--deadline", "90000"], "86400"),
         (vec!["call", "echo", "--max-result-chars", "10"], "1000"),
         (vec!["bench", "--rate", "0"], "--rate: the rate must be above 0"),
@@ -68,7 +72,8 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["crumb", "list", "--server", "ftp://host", "--token", "x"], "ftp://host"),
         (vec!["crumb", "list", "--agent-key", "x"], "--owner-id"),
     ] {
-        let ran = run(&arguments).ends_with(2);
+        let ran = run(&arguments);
+        assert_eq!(ran.status, 2, "{arguments:?} prints {:?}", ran.stderr);
         assert!(ran.stderr.contains(says), "{arguments:?} prints {:?}, without {says:?}", ran.stderr);
         assert_eq!(ran.stdout, "", "{arguments:?}");
     }

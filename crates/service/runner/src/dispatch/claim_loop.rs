@@ -11,6 +11,7 @@ use crate::backoff::Backoff;
 use crate::dispatch::calls::Calls;
 use crate::dispatch::claim_pacing::ClaimPacer;
 use crate::dispatch::local::{Backlog, LocalAdmission, LocalRegistration};
+use crate::execution::telemetry;
 
 /// How long a claim in progress can still take when the runner stops. The calls that it claimed are
 /// released.
@@ -35,6 +36,7 @@ impl ClaimLoop {
         });
         self.claim_until(stop, registered.as_deref()).await;
         drop(registered);
+        telemetry::show_draining(true);
         self.calls.finish(self.drain).await;
     }
 

@@ -22,7 +22,8 @@ use crate::dispatch::queue_hints::QueueHints;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 
-/// How long a runner without a renewed record counts as live.
+/// How long the record of a runner is stored without being renewed. The runner itself counts as
+/// live until its lease ends.
 const REGISTRATION_TTL: Duration = Duration::from_mins(3);
 const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
 /// After a change of the tools, the runner waits this long for more changes.
@@ -40,6 +41,8 @@ pub(crate) struct PeerRunners {
 }
 
 struct Peer {
+    runner_id: Uuid,
+    since: Instant,
     serves: HashSet<String>,
     until: Instant,
 }
@@ -100,9 +103,10 @@ impl PeerRunners {
 
     /// A runner published what it serves.
     pub fn registered(&self, record: Uuid, context: &Map<String, Value>) {
-        let Some(serves) = serves(context, self.runner_id) else { return };
+        let Some((runner_id, serves)) = serves(context, self.runner_id) else { return };
         let names: Vec<String> = serves.iter().cloned().collect();
-        self.peers().insert(record, Peer { serves, until: Instant::now() + REGISTRATION_TTL });
+        let since = Instant::now();
+        self.peers().insert(record, Peer { runner_id, since, serves, until: since + REGISTRATION_TTL });
         self.registry.touch(names);
     }
 
@@ -111,6 +115,16 @@ impl PeerRunners {
         let Some(peer) = self.peers().remove(&record) else { return };
         self.registry.touch(peer.serves);
         self.hints.now();
+    }
+
+    /// Forgets runners whose lease has ended. `asked`: when the list of live runners was requested. A
+    /// runner that registered later may be missing in it.
+    pub fn only_live(&self, live: &HashSet<Uuid>, asked: Instant) {
+        let ended = |peer: &Peer| !live.contains(&peer.runner_id) && peer.since < asked;
+        let gone: Vec<Uuid> = self.peers().iter().filter(|(_, peer)| ended(peer)).map(|(record, _)| *record).collect();
+        for record in gone {
+            self.deregistered(record);
+        }
     }
 
     /// After a gap in the events: finds runners that started or stopped meanwhile.
@@ -191,12 +205,10 @@ impl PeerRunners {
 }
 
 /// `None` for this runner's own record, and for a malformed one.
-fn serves(context: &Map<String, Value>, own: Uuid) -> Option<HashSet<String>> {
-    if context.get("runner_id")?.as_str()?.parse::<Uuid>() == Ok(own) {
-        return None;
-    }
+fn serves(context: &Map<String, Value>, own: Uuid) -> Option<(Uuid, HashSet<String>)> {
+    let runner_id = context.get("runner_id")?.as_str()?.parse::<Uuid>().ok().filter(|id| *id != own)?;
     let names = context.get("serves")?.as_array()?;
-    Some(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
+    Some((runner_id, names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect()))
 }
 
 fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::gauge;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -65,6 +66,7 @@ impl Slots {
     pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool) -> Arc<Self> {
         let inner =
             Inner { cpu_bound, io_bound, excluded: HashMap::new(), claim_limit: 1, average_hold: Duration::ZERO };
+        inner.gauge();
         Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), freed_for_claimed: Notify::new() })
     }
 
@@ -97,7 +99,10 @@ impl Slots {
     /// Takes a slot for a call of this tool. `None` if its kind is full.
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
         let kind = self.kind(tool);
-        let is_taken = self.inner().take(kind, tool);
+        let mut inner = self.inner();
+        let is_taken = inner.take(kind, tool);
+        inner.gauge();
+        drop(inner);
         is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
     }
 
@@ -173,6 +178,15 @@ impl Inner {
         Some(ClaimSpec { limit, except_tools: except })
     }
 
+    /// Shows the slots in the metrics.
+    fn gauge(&self) {
+        let (cpu, io) = (&self.cpu_bound, &self.io_bound);
+        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "used").set(cpu.taken() as f64);
+        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "free").set((cpu.max_calls() - cpu.taken()) as f64);
+        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "used").set(io.taken() as f64);
+        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "free").set((io.max_calls() - io.taken()) as f64);
+    }
+
     fn take(&mut self, kind: Kind, tool: &str) -> bool {
         let other_is_full = match kind {
             Kind::CpuBound => self.io_bound.is_full(),
@@ -225,6 +239,7 @@ impl Drop for Slot {
             let before = if inner.average_hold.is_zero() { newest } else { inner.average_hold };
             inner.average_hold = (before * (NEWEST - 1) + newest) / NEWEST;
         }
+        inner.gauge();
         drop(inner);
         self.slots.free();
     }

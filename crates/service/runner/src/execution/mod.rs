@@ -3,10 +3,12 @@
 pub(crate) mod call;
 pub(crate) mod deadline;
 pub(crate) mod on_behalf_of;
+pub(crate) mod preparation;
 pub(crate) mod progress_writer;
 pub(crate) mod request_event;
 pub(crate) mod response_writer;
 pub(crate) mod running;
+pub(crate) mod schema_check;
 pub(crate) mod secrets;
 pub(crate) mod speculative_run;
 pub(crate) mod stages;

@@ -28,6 +28,9 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// How long writing a response is retried after its lease was lost.
 const LOST_LEASE_GRACE: Duration = Duration::from_secs(2);
 
+/// The most characters of an error in the log.
+const MAX_LOGGED: usize = 300;
+
 pub(crate) struct ResponseWriter {
     pub store: Arc<dyn Breadcrumbs>,
     pub runner_id: Uuid,
@@ -197,6 +200,7 @@ impl ResponseWriter {
         }
         tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "the response is written");
         if let Some(code) = response.error_code {
+            log_failure(&pending.attempt, code, &response);
             pending.attempt.invocation.failed(code);
         }
         telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
@@ -229,6 +233,17 @@ impl ResponseWriter {
             }
         }
     }
+}
+
+/// The one line of a failed call. Tools choose the message, which may be of a secret request.
+fn log_failure(attempt: &Attempt<'_>, code: ErrorCode, response: &ToolResponse) {
+    let is_secret = attempt.record.sensitivity == Sensitivity::Secret;
+    let error: String =
+        response.error.iter().filter(|_| !is_secret).flat_map(|error| error.chars().take(MAX_LOGGED)).collect();
+    tracing::info!(
+        request = %attempt.request.id, tool = attempt.request.tool, %code, ?error, attempt = attempt.number,
+        took_ms = response.execution_time_ms, "the call failed"
+    );
 }
 
 /// `None` if the request's deadline passes first. The response is then this failure and not a

@@ -47,6 +47,18 @@ pub(crate) fn describe() {
     });
 }
 
+/// Shows the runner in the metrics of this process.
+pub(crate) fn show_runner(runner_id: Uuid) {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let labels = [("runner", runner_id.to_string()), ("host", host), ("version", env!("CARGO_PKG_VERSION").to_owned())];
+    metrics::gauge!("rcrt_runner_info", &labels).set(1.0);
+    show_draining(false);
+}
+
+pub(crate) fn show_draining(is_draining: bool) {
+    metrics::gauge!("rcrt_runner_draining").set(f64::from(u8::from(is_draining)));
+}
+
 /// One attempt to run one call, as a span in its caller's trace. It ends when its last clone is
 /// dropped.
 pub(crate) struct Invocation {

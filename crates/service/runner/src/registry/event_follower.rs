@@ -14,6 +14,7 @@ use crate::backoff::Backoff;
 use crate::dispatch::leases::Leases;
 use crate::dispatch::peer_runners::PeerRunners;
 use crate::dispatch::queue_hints::QueueHints;
+use crate::dispatch::reporter::Reporter;
 use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::BootstrapHints;
@@ -32,6 +33,7 @@ pub(crate) struct EventFollower {
     pub bootstrap: Arc<BootstrapHints>,
     pub publisher: Arc<CatalogPublisher>,
     pub peers: Arc<PeerRunners>,
+    pub reporter: Arc<Reporter>,
     /// Events that may match a tool's subscription.
     pub triggers: mpsc::Sender<Event>,
 }
@@ -92,9 +94,11 @@ impl EventFollower {
 
     async fn dispatch(&self, event: Event) {
         let schema = event.schema_name.as_deref();
-        if is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some() {
+        let changes_tool = is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some();
+        if changes_tool {
             self.loading.check_soon(event.breadcrumb_id);
         }
+        self.reporter.seen(event.number, changes_tool);
         match (schema, event.kind) {
             (Some(schema_names::TOOL_REQUEST), EventKind::Created) => self.hints.written(event.breadcrumb_id),
             (Some(schema_names::TOOL_REQUEST), EventKind::Deleted) => self.leases.check_soon(event.breadcrumb_id),

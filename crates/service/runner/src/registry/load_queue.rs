@@ -33,13 +33,13 @@ struct LoadRequest {
     depth: Depth,
     number: u64,
     /// Whether an event or a list asked for it, possibly besides a call.
-    is_heard: bool,
+    is_from_list_or_event: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ActiveLoad {
     urgency: Urgency,
-    is_heard: bool,
+    is_from_list_or_event: bool,
 }
 
 #[derive(Default)]
@@ -59,15 +59,15 @@ impl Urgency {
 impl LoadQueue {
     pub fn add(&mut self, id: Uuid, urgency: Urgency, depth: Depth) {
         self.numbers += 1;
-        let is_heard = matches!(urgency, Urgency::Changed | Urgency::List);
-        let mut request = LoadRequest { urgency, depth, number: self.numbers, is_heard };
+        let is_from_list_or_event = matches!(urgency, Urgency::Changed | Urgency::List);
+        let mut request = LoadRequest { urgency, depth, number: self.numbers, is_from_list_or_event };
         if let Some(queued) = self.queue.remove(&id) {
             self.order.remove(&(queued.urgency, queued.number, id));
             request = LoadRequest {
                 urgency: queued.urgency.min(urgency),
                 depth: queued.depth.max(depth),
                 number: queued.number.min(request.number),
-                is_heard: queued.is_heard || is_heard,
+                is_from_list_or_event: queued.is_from_list_or_event || is_from_list_or_event,
             };
         }
         self.queue.insert(id, request);
@@ -90,7 +90,7 @@ impl LoadQueue {
         let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
         self.order.remove(&(urgency, number, id));
         let request = self.queue.remove(&id)?;
-        self.under_way.insert(id, ActiveLoad { urgency, is_heard: request.is_heard });
+        self.under_way.insert(id, ActiveLoad { urgency, is_from_list_or_event: request.is_from_list_or_event });
         Some((id, request.depth))
     }
 
@@ -108,8 +108,16 @@ impl LoadQueue {
     /// count: they were known before.
     pub fn is_caught_up(&self) -> bool {
         let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_background());
-        !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_heard))
-            && !self.under_way.values().any(|one| one.is_heard)
+        !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_from_list_or_event))
+            && !self.under_way.values().any(|one| one.is_from_list_or_event)
+    }
+
+    /// The records whose changes are known and not read yet.
+    pub fn changed(&self) -> Vec<Uuid> {
+        let queued = self.queue.iter().filter(|(_, one)| one.is_from_list_or_event && one.urgency <= Urgency::Changed);
+        let under_way =
+            self.under_way.iter().filter(|(_, one)| one.is_from_list_or_event && one.urgency <= Urgency::Changed);
+        queued.map(|(id, _)| *id).chain(under_way.map(|(id, _)| *id)).collect()
     }
 
     /// Whether no background validation is left.

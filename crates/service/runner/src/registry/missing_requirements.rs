@@ -2,7 +2,6 @@
 
 use rcrt_breadcrumb::{ErrorCode, SecretInfo, SecretUnavailable, ToolFailure, Waiting};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::registry::tool::Candidate;
 
@@ -52,10 +51,14 @@ impl MissingRequirements {
     }
 
     /// Everything that is missing, one sentence each, so that all of it can be fixed at once.
-    fn missing_requirements(&self, tool: Uuid) -> Vec<String> {
-        let tool = tool.to_string();
+    fn missing_requirements(&self, tool: &Candidate) -> Vec<String> {
+        let id = tool.id.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
-            format!("{}; a curator can fix it with `{}`", lack.sentence(name), lack.fix_command(name, &tool))
+            format!(
+                "{}; a curator can fix it with `{}`",
+                lack.sentence(name),
+                lack.fix_command(name, &id, &tool.definition)
+            )
         });
         self.settings.iter().chain(&self.sentences).cloned().chain(secrets).collect()
     }
@@ -64,21 +67,22 @@ impl MissingRequirements {
         Waiting {
             name: tool.name().to_owned(),
             source: tool.source(),
+            tags: tool.tags.clone(),
             tool_id: tool.id,
-            missing_requirements: self.missing_requirements(tool.id),
+            missing_requirements: self.missing_requirements(tool),
         }
     }
 
     /// The error of a call to a tool that is not offered yet.
     pub fn failure(&self, tool: &Candidate) -> ToolFailure {
-        let sentences = self.missing_requirements(tool.id);
+        let sentences = self.missing_requirements(tool);
         let trimmed: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
         let message = format!("the tool {:?} has missing requirements: {}", tool.name(), trimmed.join(". "));
         let mut details = json!({"tool_id": tool.id, "missing_requirements": sentences});
         if !self.secrets.is_empty() {
             let id = tool.id.to_string();
             let secrets = self.secrets.iter().map(
-                |(name, lack)| json!({"secret": name, "problem": lack.as_str(), "convert": lack.fix_command(name, &id)}),
+                |(name, lack)| json!({"secret": name, "problem": lack.as_str(), "fix": lack.fix_command(name, &id, &tool.definition)}),
             );
             details["secrets"] = Value::Array(secrets.collect());
         }

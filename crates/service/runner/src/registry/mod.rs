@@ -13,6 +13,7 @@ pub(crate) mod tool_errors;
 pub(crate) mod tool_loader;
 pub(crate) mod tool_preparation;
 pub(crate) mod tool_records;
+pub(crate) mod tool_rights;
 pub(crate) mod tool_validation;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -88,7 +89,7 @@ impl Registry {
     }
 
     /// `may_name`: whether the caller can see a name, given the source of its tool if it is known.
-    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Lookup {
+    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&Candidate>) -> bool) -> Lookup {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
@@ -105,7 +106,7 @@ impl Registry {
             match records.named(name).find_map(|record| record.problem.clone()) {
                 Some(problem) => Lookup::Broken(problem),
                 None => {
-                    let offered = records.offered.iter().filter(|(name, tool)| may_name(name, Some(&tool.source())));
+                    let offered = records.offered.iter().filter(|(name, tool)| may_name(name, Some(tool)));
                     let open = records.open.keys().filter(|name| may_name(name, None));
                     let known = offered.map(|(name, _)| name).chain(open).map(String::as_str);
                     Lookup::Unknown { nearest: nearest_names(name, known) }

@@ -1,11 +1,11 @@
 //! Which tools can be offered: their executors are ready, and their secrets exist and are granted.
-//! Changes of secrets and installed programs cause no events, so everything is checked again
-//! periodically.
+//! The replies to this runner's reports say when secrets and grants changed. Settings and installed
+//! programs are checked every second, and everything is checked again periodically.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{SecretInfo, Secrets, StoreError};
+use rcrt_breadcrumb::{SecretInfo, Secrets, StoreError, ToolSource};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,8 @@ pub(crate) struct Readiness {
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
+/// How often settings and programs are checked.
+const SETTINGS: Duration = Duration::from_secs(1);
 /// The maximum age of the list of secrets in `check_cached`.
 const SECRETS_MAX_AGE: Duration = Duration::from_secs(1);
 
@@ -31,7 +33,8 @@ impl Readiness {
         Arc::new(Self { store, registry, soon: Notify::new(), listed: Mutex::new(None) })
     }
 
-    /// A call found that the registry is out of date: check all tools soon.
+    /// Secrets or grants changed, or a call found that the registry is out of date: check all tools
+    /// soon.
     pub fn check_soon(&self) {
         self.soon.notify_one();
     }
@@ -79,18 +82,33 @@ impl Readiness {
     /// Checks all tools periodically, until stopped.
     pub async fn run(&self, every: Duration, stop: CancellationToken) {
         let work = async {
+            let mut looked = Instant::now();
             loop {
-                tokio::select! {
-                    () = self.soon.notified() => {}
-                    () = tokio::time::sleep(every) => {}
+                let is_asked = tokio::time::timeout(SETTINGS.min(every), self.soon.notified()).await.is_ok();
+                if is_asked || looked.elapsed() >= every {
+                    self.check_all().await;
+                    looked = Instant::now();
+                } else {
+                    self.check_settings();
                 }
-                self.check_all().await;
             }
         };
         tokio::select! {
             () = stop.cancelled() => {}
             () = work => {}
         }
+    }
+
+    /// Checks the native tools without secrets, which takes no request.
+    fn check_settings(&self) {
+        let is_native = |tool: &Arc<Candidate>| tool.source() == ToolSource::Native;
+        let needs_none = |tool: &Arc<Candidate>| tool.executor.required_secrets(&tool.definition).is_empty();
+        let tools = self.registry.working().into_iter().filter(|tool| is_native(tool) && needs_none(tool));
+        let missing = tools.map(|tool| {
+            let missing = MissingRequirements::of(&tool, &[]);
+            (tool, missing)
+        });
+        self.registry.set_missing(missing.collect());
     }
 
     async fn check_all(&self) {

@@ -40,6 +40,8 @@ pub(crate) struct Candidate {
     /// Looked up only if several records claim the name.
     pub named_since: OnceLock<NamedSince>,
     pub workspace: Option<String>,
+    /// The record's tags.
+    pub tags: Vec<String>,
     /// The author's profiles. They apply when the tool is triggered or bootstrapped.
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
@@ -180,6 +182,7 @@ impl Candidate {
             parameters: self.definition.input_schema.clone(),
             source: self.source(),
             annotations: self.definition.annotations.clone(),
+            tags: self.tags.clone(),
             tool_id: self.id,
             tool_version: self.version,
         }

@@ -1,9 +1,9 @@
-//! Finds the tool of a request and decides whether its caller's profiles allow the call, or says
-//! why not.
+//! Finds the tool of a request and decides whether its caller's [rights](ToolRights) allow the
+//! call, or says why not.
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, Profile, Profiles, ToolFailure, schema_names::TOOL_ERROR};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, schema_names::TOOL_ERROR};
 use serde_json::json;
 
 use crate::backoff::with_retries;
@@ -11,6 +11,7 @@ use crate::dispatch::peer_runners::PeerRunners;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_loader::ToolLoader;
+use crate::registry::tool_rights::ToolRights;
 use crate::registry::{Lookup, Registry};
 
 /// The maximum number of records of one name that a call validates.
@@ -38,58 +39,55 @@ impl Refusal {
 }
 
 impl ToolAccess {
-    pub async fn find(&self, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
-        if let Some(profile) = profiles.closing_name(name) {
-            return Err(Refusal::Failed { tool: self.registry.offered(name), failure: closed(profile, name) });
+    pub async fn find(&self, name: &str, rights: &ToolRights) -> Result<Arc<Tool>, Refusal> {
+        if let Some(failure) = rights.profiles.closing_name(name).and_then(|_| rights.refusal_of_name(name)) {
+            return Err(Refusal::Failed { tool: self.registry.offered(name), failure });
         }
-        let found = self.find_validated(name, profiles).await;
+        let found = self.find_validated(name, rights).await;
         let candidate = match &found {
             Lookup::Tool(tool) => Some(&tool.candidate),
             Lookup::Waiting(tool) => Some(tool),
             _ => None,
         };
         if let Some(tool) = candidate
-            && let Some(profile) = profiles.closing(name, &tool.source())
+            && let Some(failure) = rights.refusal(tool)
         {
-            return Err(Refusal::Failed { tool: Some(tool.clone()), failure: closed(profile, name) });
+            return Err(Refusal::Failed { tool: Some(tool.clone()), failure });
         }
         match found {
             Lookup::Tool(tool) if tool.executor.missing_requirements(&tool.definition).is_empty() => Ok(tool),
-            Lookup::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
-            Lookup::Waiting(tool) => self.ready(tool, name, profiles).await,
-            Lookup::Broken(problem) => Err(Refusal::failed(broken(name, &problem))),
+            Lookup::Tool(tool) => self.ready(tool.candidate.clone(), name, rights).await,
+            Lookup::Waiting(tool) => self.ready(tool, name, rights).await,
+            Lookup::Broken(problem) => {
+                Err(Refusal::failed(rights.refusal_of_name(name).unwrap_or_else(|| broken(name, &problem))))
+            }
             Lookup::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
             Lookup::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
         }
     }
 
     /// The `tool.v1` that this tool replaced, for use when this tool lacks a secret.
-    pub async fn replaced_tool(&self, tool: &Tool, profiles: &Profiles) -> Option<Arc<Tool>> {
+    pub async fn replaced_tool(&self, tool: &Tool, rights: &ToolRights) -> Option<Arc<Tool>> {
         let missing = self.readiness.recheck(&tool.candidate).await;
         if missing.is_empty() || !tool.definition.is_code() {
             return None;
         }
-        self.find(tool.name(), profiles).await.ok().filter(|found| found.id != tool.id)
+        self.find(tool.name(), rights).await.ok().filter(|found| found.id != tool.id)
     }
 
     /// The tool, if it can run without further checks.
-    pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+    pub fn ready_now(&self, name: &str, rights: &ToolRights) -> Option<Arc<Tool>> {
         if !self.loading.is_listed() {
             return None;
         }
         let tool = self.registry.active_version(name)?;
-        let is_open = profiles.closing(name, &tool.source()).is_none();
+        let is_open = rights.refusal(&tool).is_none();
         (is_open && tool.executor.missing_requirements(&tool.definition).is_empty()).then_some(tool)
     }
 
     /// The owner of the name, after validation.
-    async fn find_validated(&self, name: &str, profiles: &Profiles) -> Lookup {
-        let find = || {
-            self.registry.find(name, |name, source| match source {
-                Some(source) => profiles.closing(name, source).is_none(),
-                None => profiles.closing_name(name).is_none(),
-            })
-        };
+    async fn find_validated(&self, name: &str, rights: &ToolRights) -> Lookup {
+        let find = || self.registry.find(name, |name, tool| rights.allows(name, tool));
         let mut found = find();
         // The tool may have just been written: the request can overtake its event. While the list
         // of all tools is being read, an older claimant of the name may still be unread.
@@ -117,12 +115,12 @@ impl ToolAccess {
     }
 
     /// Checks the tool's requirements again: they may have been met, or lost, since the last check.
-    async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
+    async fn ready(&self, tool: Arc<Candidate>, name: &str, rights: &ToolRights) -> Result<Arc<Tool>, Refusal> {
         let missing = self.readiness.recheck(&tool).await;
         // If it lacks something, the tool that it replaced may serve.
-        if let Lookup::Tool(found) = self.find_validated(name, profiles).await
+        if let Lookup::Tool(found) = self.find_validated(name, rights).await
             && (missing.is_empty() || found.id != tool.id)
-            && profiles.closing(name, &found.source()).is_none()
+            && rights.refusal(&found).is_none()
         {
             return Ok(found);
         }
@@ -132,11 +130,6 @@ impl ToolAccess {
         let failure = if missing.is_empty() { undecided(name) } else { missing.failure(&tool) };
         Err(Refusal::Failed { tool: Some(tool), failure })
     }
-}
-
-fn closed(profile: Profile, name: &str) -> ToolFailure {
-    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
-        .with_details(json!({"profile": profile, "tool": name}))
 }
 
 /// The tool changed during the check.

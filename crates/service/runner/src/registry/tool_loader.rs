@@ -106,6 +106,20 @@ impl ToolLoader {
         self.until(LoadQueue::is_caught_up).await;
     }
 
+    /// Returns when every change of a tool that is known now is read.
+    pub async fn changes_read(&self) {
+        let changed = self.queue().changed();
+        if !changed.is_empty() {
+            self.until(|queue| changed.iter().all(|id| queue.is_done(*id))).await;
+        }
+    }
+
+    /// Reads a record that this process has just changed.
+    pub async fn read_changed(&self, id: Uuid) {
+        self.check_soon(id);
+        self.until(|queue| queue.is_done(id)).await;
+    }
+
     async fn until(&self, holds: impl Fn(&LoadQueue) -> bool) {
         loop {
             let done = self.done.notified();

@@ -76,6 +76,7 @@ impl ToolPreparer {
                 _ => OnceLock::new(),
             },
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
+            tags: version.tags.to_vec(),
             profiles,
             subscriptions: definition.subscriptions.iter().map(Matcher::from).collect(),
             definition: Arc::new(definition),

@@ -45,9 +45,13 @@ impl Fixture {
         let dispatch = LocalDispatch::over(store.clone());
         let mut agents = Vec::new();
         for name in ["person", "runner"] {
-            let agent =
-                NewAgent { name: name.into(), roles: Role::ALL.to_vec(), profile: rcrt_breadcrumb::Profile::Main };
-            let agent = store.create_agent(owner, agent).await.unwrap().agent;
+            let agent = NewAgent {
+                name: name.into(),
+                roles: Role::ALL.to_vec(),
+                profile: rcrt_breadcrumb::Profile::Main,
+                tools: None,
+            };
+            let agent = store.create_agent(owner, None, agent).await.unwrap().agent;
             let identity = Identity {
                 owner_id: owner,
                 agent_id: agent.id,
@@ -84,8 +88,8 @@ impl Fixture {
 
     /// The tenant as an agent of this profile.
     pub async fn agent_of(&self, profile: Profile) -> Arc<dyn Breadcrumbs> {
-        let agent = NewAgent { name: profile.to_string(), roles: Role::ALL.to_vec(), profile };
-        let agent = self.store.create_agent(self.owner, agent).await.unwrap().agent;
+        let agent = NewAgent { name: profile.to_string(), roles: Role::ALL.to_vec(), profile, tools: None };
+        let agent = self.store.create_agent(self.owner, None, agent).await.unwrap().agent;
         self.dispatch.acting_as(Identity { owner_id: self.owner, agent_id: agent.id, roles: agent.roles, profile })
     }
 

@@ -30,18 +30,19 @@ async fn fixture() -> (Fixture, std::sync::Arc<Fake>) {
 }
 
 #[tokio::test]
-async fn a_large_result_is_stored_and_the_caller_gets_a_table_of_chunks() {
+async fn a_large_result_is_stored_and_the_caller_gets_an_object_with_the_index() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start_with(&fake, small());
-    // The tool's output is an object, as its schema requires; the table that replaces it is a
-    // string.
-    for tool in ["texts", "reads"] {
+    for (tool, kind) in [("texts", "text"), ("reads", "json")] {
         let response = fixture.answer(fixture.ask_with(tool, json!({"session": "s1"})).await).await;
         assert_eq!(response.status, ResponseStatus::Success, "{response:?}");
         let metadata = &response.metadata["large_result"];
         let key = metadata["key"].as_str().unwrap();
         assert!(key.starts_with(&format!("session/s1/tool-{tool}-")), "{key}");
-        let table = response.output.as_ref().unwrap().as_str().unwrap();
+        let output = response.output.as_ref().unwrap();
+        assert_eq!((&output["type"], &output["kind"]), (&json!("large_result"), &json!(kind)));
+        assert_eq!((&output["key"], &output["parts"]), (&metadata["key"], &metadata["chunks"]));
+        let table = output["text"].as_str().unwrap();
         assert!(table.chars().count() <= 5_000 && table.contains(key), "{table}");
         let chunks = metadata["chunks"].as_u64().unwrap() as usize;
         let entries: Vec<String> = fixture
@@ -63,7 +64,8 @@ async fn without_a_session_a_result_is_truncated_and_says_how_much_is_missing() 
     let runner = fixture.start_with(&fake, small());
     let response = fixture.answer(fixture.ask_with("texts", json!({})).await).await;
     let output = response.output.unwrap();
-    let text = output.as_str().unwrap();
+    assert_eq!((&output["type"], &output["truncated"]), (&json!("large_result"), &json!(true)));
+    let text = output["text"].as_str().unwrap();
     assert!(text.starts_with("# One") && text.contains("[result truncated — "), "{text}");
     assert!(text.chars().count() < 5_200);
     assert_eq!(response.metadata["large_result"]["truncated"], true);

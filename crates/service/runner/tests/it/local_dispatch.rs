@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 
-/// How many of the calls began their life running.
+/// The number of calls that were claimed or finished when they were written.
 pub async fn count_claimed_at_write(fixture: &Fixture) -> i64 {
     let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
     sqlx::query_scalar(
@@ -29,19 +29,19 @@ pub async fn count_claimed_at_write(fixture: &Fixture) -> i64 {
     .unwrap()
 }
 
-/// From here on the runner knows that nothing waits in the queue.
+/// Starts a runner, and returns when it knows that the queue is empty.
 async fn start_with_empty_queue(fixture: &Fixture, tool: &str) -> Running {
     let runner = fixture.start(&Fake::new());
     let mut calls = 0;
     while count_claimed_at_write(fixture).await == 0 {
         calls += 1;
-        assert!(calls < 1000, "no call is ever taken as it is written");
+        assert!(calls < 1000, "no call was taken before it was written");
         fixture.call(tool, json!({})).await;
     }
     runner
 }
 
-/// From here on the runner knows that nothing waits in the queue. The tool waits for this gate.
+/// Returns when the runner knows that the queue is empty. The tool waits for this gate.
 pub async fn wait_for_empty_queue_behind(fixture: &Fixture, gate: &Semaphore, tool: &str) {
     for _ in 0..1000 {
         gate.add_permits(1);
@@ -50,7 +50,7 @@ pub async fn wait_for_empty_queue_behind(fixture: &Fixture, gate: &Semaphore, to
             return;
         }
     }
-    panic!("no call is ever taken as it is written");
+    panic!("no call was taken before it was written");
 }
 
 #[tokio::test]
@@ -62,16 +62,16 @@ async fn an_idle_runner_takes_calls_without_the_queue() {
     let enough = begun + 5;
     while begun < enough {
         calls += 1;
-        assert!(calls < 1000, "calls at rest are taken as they are written");
+        assert!(calls < 1000, "an idle runner takes calls before they are written");
         let response = fixture.call("echo", json!({"n": calls})).await;
         assert_eq!(response.output, Some(json!({"input": {"n": calls}, "version": 1})));
         assert_eq!(response.metadata["attempt"], json!(1));
-        // On a machine that is busy with other things the runner gives some of them to the queue.
+        // On a busy machine, some calls go to the queue.
         let was_taken = count_claimed_at_write(&fixture).await > begun;
         assert_eq!(response.metadata["stages"]["queue_ms"] == json!(0.0), was_taken);
         begun += i64::from(was_taken);
     }
-    // A tool that is not known is looked for, and its calls are answered as ever.
+    // A call of an unknown tool goes to the queue and gets its response.
     assert_eq!(fixture.call("ecko", json!({})).await.status, ResponseStatus::Error);
     assert_eq!(count_claimed_at_write(&fixture).await, enough);
     runner.stop().await;
@@ -94,10 +94,10 @@ async fn more_calls_than_slots_are_each_run_once() {
     for _ in 0..CALLS {
         asked.push(fixture.ask("waits", json!({})).await);
     }
-    // Beyond the places and the promises they are in the queue, where another runner would find them.
+    // Calls beyond the slots and the limit of waiting calls are in the queue.
     let is_running = |progress: &crate::fake::RunCounts| progress.running.get("waits") == Some(&1);
     fake.until(is_running).await;
-    assert_eq!(fixture.call("echo", json!({})).await.status, ResponseStatus::Success, "another tool has its place");
+    assert_eq!(fixture.call("echo", json!({})).await.status, ResponseStatus::Success, "another tool has a slot");
     while states(&fixture, &asked).await.iter().filter(|state| **state == CallState::Queued).count() < CALLS - 1 {
         tokio::task::yield_now().await;
     }
@@ -143,9 +143,9 @@ async fn a_stopping_runner_releases_calls_that_wait_for_a_slot() {
     next.stop().await;
 }
 
-/// What began with its request counts as running: its attempt is had.
+/// A call that was written as running has used its attempt.
 #[tokio::test]
-async fn a_runner_that_is_lost_leaves_its_calls_to_the_next_where_an_attempt_is_left() {
+async fn calls_of_a_lost_runner_are_retried_if_an_attempt_is_left() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
     fixture.create(code("once", json!({}))).await;
@@ -214,8 +214,8 @@ async fn after_a_lost_connection(
     options: RunnerOptions,
 ) -> (Running, Arc<dyn Breadcrumbs>) {
     let dispatch = LocalDispatch::over(Arc::new(LosesConnections { store: fixture.store.clone(), is_written }));
-    let agent = NewAgent { name: "losing".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
-    let agent = fixture.store.create_agent(fixture.owner, agent).await.unwrap().agent;
+    let agent = NewAgent { name: "losing".into(), roles: Role::ALL.to_vec(), profile: Profile::Main, tools: None };
+    let agent = fixture.store.create_agent(fixture.owner, None, agent).await.unwrap().agent;
     let identity = Identity { owner_id: fixture.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
     let registration = dispatch.registration(&identity);
     let store = Tenancy::acting_as(&*dispatch, identity);
@@ -228,7 +228,7 @@ async fn after_a_lost_connection(
             Err(other) => panic!("{other}"),
         }
     }
-    panic!("no call is ever claimed as it is written");
+    panic!("no call was claimed when it was written");
 }
 
 #[tokio::test]
@@ -261,8 +261,8 @@ async fn requests_of_another_tenant_are_not_dispatched_to_this_runner() {
     fixture.create(code("echo", json!({}))).await;
     let runner = start_with_empty_queue(&fixture, "echo").await;
     let other = fixture.store.ensure_tenant("other").await.unwrap().id;
-    let agent = NewAgent { name: "stranger".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
-    let agent = fixture.store.create_agent(other, agent).await.unwrap().agent;
+    let agent = NewAgent { name: "stranger".into(), roles: Role::ALL.to_vec(), profile: Profile::Main, tools: None };
+    let agent = fixture.store.create_agent(other, None, agent).await.unwrap().agent;
     let identity = Identity { owner_id: other, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
     let stranger = Tenancy::acting_as(&*fixture.dispatch, identity);
     let record = ToolRequest::record("echo", json!({}), None, Some("workspace:test"));
@@ -272,7 +272,7 @@ async fn requests_of_another_tenant_are_not_dispatched_to_this_runner() {
 }
 
 #[tokio::test]
-async fn a_runner_without_local_dispatch_takes_calls_from_the_queue_alone() {
+async fn a_runner_without_local_dispatch_takes_calls_only_from_the_queue() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("echo", json!({}))).await;
     let runner = Running::start(fixture.runner.clone(), &fake, options());

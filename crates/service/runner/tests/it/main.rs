@@ -4,6 +4,7 @@
 // Tests write values inline and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
+mod allow_lists;
 mod bootstrap;
 mod calls;
 mod cancelling;
@@ -23,6 +24,7 @@ mod peer_runners;
 mod precedence;
 mod profiles;
 mod progress;
+mod read_your_writes;
 mod rights;
 mod scale;
 mod secrets;

@@ -71,7 +71,7 @@ async fn a_tool_is_offered_while_its_secret_is_granted() {
         catalog.find_waiting("secretive").unwrap().missing_requirements,
         [format!(
             "the secret \"API_KEY\" does not exist; a curator can fix it with \
-             `rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}`"
+             `rcrt secret set API_KEY --readable && rcrt secret grant API_KEY {tool}`"
         )]
     );
     let key = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };

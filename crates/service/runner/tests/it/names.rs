@@ -52,7 +52,7 @@ async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
 }
 
 #[tokio::test]
-async fn the_next_in_line_serves_when_the_first_is_gone() {
+async fn the_next_tool_of_a_name_serves_when_the_first_is_deleted() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let older = fixture.create(native("echo", json!({}))).await;
     let newer = fixture.create(native("echo", json!({}))).await;

@@ -152,18 +152,18 @@ async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
     );
     let load = Load::on(&fixture, "echo");
     load.until(by_native).await;
-    let needy = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
+    let with_secret = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
     let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
     let secret = fixture.person.create_secret(secret).await.unwrap().id;
     load.until(by_native).await;
-    fixture.person.grant_secret(secret, needy).await.unwrap();
-    load.until((needy, schema_names::TOOL_CODE, 1)).await;
-    fixture.person.revoke_secret(secret, needy).await.unwrap();
+    fixture.person.grant_secret(secret, with_secret).await.unwrap();
+    load.until((with_secret, schema_names::TOOL_CODE, 1)).await;
+    fixture.person.revoke_secret(secret, with_secret).await.unwrap();
     load.until(by_native).await;
-    fixture.person.grant_secret(secret, needy).await.unwrap();
-    load.until((needy, schema_names::TOOL_CODE, 1)).await;
+    fixture.person.grant_secret(secret, with_secret).await.unwrap();
+    load.until((with_secret, schema_names::TOOL_CODE, 1)).await;
     // Its grants are deleted with the record, before the event arrives.
-    fixture.person.delete(needy, None).await.unwrap();
+    fixture.person.delete(with_secret, None).await.unwrap();
     load.until(by_native).await;
     load.end().await;
     runner.stop().await;
@@ -239,14 +239,14 @@ async fn only_its_author_or_a_curator_can_take_a_granted_tools_name() {
 
 /// A record gets no name because the owner cannot run at the moment.
 #[tokio::test]
-async fn a_younger_native_tool_does_not_serve_while_code_waits() {
+async fn a_newer_native_tool_does_not_serve_while_code_waits() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    let needy = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
+    let with_secret = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
     let runner = fixture.start(&fake);
     let younger = fixture.create(native("echo", json!({}))).await;
     fixture.tool_error(younger, |_| true).await;
     let response = fixture.call("echo", json!({})).await;
-    assert_eq!((response.status, ran(&response).0), (ResponseStatus::Error, needy));
+    assert_eq!((response.status, ran(&response).0), (ResponseStatus::Error, with_secret));
     runner.stop().await;
 }
 
@@ -264,8 +264,8 @@ fn becomes(schema: &str, context: Option<Value>) -> BreadcrumbChanges {
 async fn a_version_of_another_schema_takes_no_name(is_runner_there: bool) {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, stranger) = emitter(&fixture).await;
-    let squatting = NewBreadcrumb { schema_name: Some("note.v1".into()), ..native("echo", json!({})) };
-    let squatting = stranger.create(squatting, None).await.unwrap().id;
+    let duplicate = NewBreadcrumb { schema_name: Some("note.v1".into()), ..native("echo", json!({})) };
+    let duplicate = stranger.create(duplicate, None).await.unwrap().id;
     let shipped = fixture.create(native("echo", json!({}))).await;
     let early = is_runner_there.then(|| fixture.start(&fake));
     let mut forged = Vec::new();
@@ -283,14 +283,14 @@ async fn a_version_of_another_schema_takes_no_name(is_runner_there: bool) {
     for id in &forged {
         stranger.update(*id, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
     }
-    stranger.update(squatting, 1, becomes(schema_names::TOOL_V1, None)).await.unwrap();
+    stranger.update(duplicate, 1, becomes(schema_names::TOOL_V1, None)).await.unwrap();
 
     let runner = early.unwrap_or_else(|| fixture.start(&fake));
     for id in forged {
         let error = fixture.tool_error(id, |error| error["version"] == 2).await;
         assert!(error["running_version"].is_null(), "{error}");
     }
-    fixture.tool_error(squatting, |_| true).await;
+    fixture.tool_error(duplicate, |_| true).await;
     assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
     runner.stop().await;
 }
@@ -361,8 +361,8 @@ async fn an_owner_that_changes_its_schema_keeps_its_name() {
         let theirs = author.create(first, None).await.unwrap().id;
         let runner = fixture.start(&fake);
         assert_eq!(ran(&fixture.call("echo", json!({})).await).0, theirs);
-        let squatting = stranger.create(second.clone(), None).await.unwrap().id;
-        fixture.tool_error(squatting, |_| true).await;
+        let duplicate = stranger.create(second.clone(), None).await.unwrap().id;
+        fixture.tool_error(duplicate, |_| true).await;
         author.update(theirs, 1, becomes(&schema, Some(Value::Object(second.context)))).await.unwrap();
         loop {
             let (id, _, version) = ran(&fixture.call("echo", json!({})).await);

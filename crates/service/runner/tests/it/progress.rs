@@ -15,13 +15,13 @@ fn is_progress(event: &Event) -> bool {
 }
 
 /// Reports `told`. The tool continues when the returned `Notify` is notified.
-fn reports_progress(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<Notify> {
+fn reports_progress(fake: &Arc<Fake>, tool: &str, reports: Vec<(Option<f64>, String)>) -> Arc<Notify> {
     let go = Arc::new(Notify::new());
     let wait = go.clone();
     fake.does(tool, move |call, _| {
-        let (wait, told) = (wait.clone(), told.clone());
+        let (wait, reports) = (wait.clone(), reports.clone());
         async move {
-            for (fraction, message) in told {
+            for (fraction, message) in reports {
                 call.progress.report(fraction, &message);
                 wait.notified().await;
             }

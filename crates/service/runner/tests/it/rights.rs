@@ -20,8 +20,8 @@ use crate::fixture::{Fixture, Running, code, options};
 /// An agent without special roles, and the store as it sees it.
 pub async fn emitter(fixture: &Fixture) -> (Uuid, Arc<dyn Breadcrumbs>) {
     let roles = vec![Role::Emitter, Role::Subscriber];
-    let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
-    let agent = fixture.store.create_agent(fixture.owner, agent).await.unwrap().agent;
+    let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main, tools: None };
+    let agent = fixture.store.create_agent(fixture.owner, None, agent).await.unwrap().agent;
     let identity = Identity { owner_id: fixture.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
     (agent.id, fixture.dispatch.acting_as(identity))
 }

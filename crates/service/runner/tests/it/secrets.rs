@@ -32,8 +32,8 @@ fn lack(response: &ToolResponse) -> (String, String) {
     let [lack] = details["secrets"].as_array().unwrap().as_slice() else { panic!("{details}") };
     let text = |key: &str| lack[key].as_str().unwrap().to_owned();
     assert_eq!(text("secret"), "API_KEY");
-    assert!(response.error.as_ref().unwrap().contains(&text("convert")), "{response:?}");
-    (text("problem"), text("convert"))
+    assert!(response.error.as_ref().unwrap().contains(&text("fix")), "{response:?}");
+    (text("problem"), text("fix"))
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn each_missing_step_of_a_secret_is_reported() {
     let runner = fixture.start(&fake);
     let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
     assert_eq!(problem, "missing");
-    assert_eq!(fix, format!("rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}"));
+    assert_eq!(fix, format!("rcrt secret set API_KEY --readable && rcrt secret grant API_KEY {tool}"));
 
     let secret = keep(&fixture, NewSecret::new("API_KEY", "hunter2hunter2")).await.id;
     let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
@@ -50,7 +50,7 @@ async fn each_missing_step_of_a_secret_is_reported() {
 
     fixture.person.grant_secret(secret, tool).await.unwrap();
     let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
-    assert_eq!((problem.as_str(), fix.as_str()), ("unbound", "rcrt secret set API_KEY --keep-value --host HOST"));
+    assert_eq!((problem.as_str(), fix.as_str()), ("unbound", "rcrt secret set API_KEY --keep-value --readable"));
 
     let hosts = Some(vec!["api.example.com".into()]);
     fixture.person.update_secret(secret, SecretChanges { hosts, ..SecretChanges::default() }).await.unwrap();

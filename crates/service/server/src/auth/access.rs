@@ -122,8 +122,9 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
         };
     }
     let rate_class = access.rate_class();
-    // Runners finish their calls. New work goes to another server.
-    if state.draining.is_cancelled() && rate_class != RateClass::Runner {
+    // Runners finish their calls, and callers read the responses. New work goes to another server.
+    let is_read = request.method().is_safe();
+    if state.draining.is_cancelled() && rate_class != RateClass::Runner && !is_read {
         return Problem::draining().into_response();
     }
     let admitted = match credential(&state, access, &request) {
@@ -185,7 +186,10 @@ async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) 
 
 async fn authorize(state: &ServerState, access: Access, verified: VerifiedToken) -> Result<Caller, Problem> {
     let VerifiedToken { mut identity, id: token, expires_at, is_operator } = verified;
-    identity.roles = current_roles(state, &identity, token).await?;
+    let roles = current_roles(state, &identity, token).await?;
+    // Also if the route refuses it: a leaked token may be tried on any.
+    state.token_uses.used(&identity, token, expires_at);
+    identity.roles = roles;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
         return Err(Problem::forbidden(format!("this requires one of the roles: {}", role_names(&allowed))));
@@ -202,8 +206,8 @@ pub async fn is_operator_token(state: &ServerState, token: &str) -> bool {
 
 /// The roles of the token that the agent still has. In open mode the agent need not exist.
 pub async fn current_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
-    let standing = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
-    if standing.has_revoked(token.jti, token.issued_at) {
+    let status = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
+    if status.has_revoked(token.jti, token.issued_at) {
         return Err(Problem::unauthorized("the token was revoked"));
     }
     if state.auth == AuthMode::Open {
@@ -212,7 +216,7 @@ pub async fn current_roles(state: &ServerState, identity: &Identity, token: Toke
         }
         return Ok(identity.roles.clone());
     }
-    let Some(present) = &standing.agent else {
+    let Some(present) = &status.agent else {
         return Err(Problem::unauthorized("the agent of this token no longer exists"));
     };
     Ok(identity.roles.iter().copied().filter(|role| present.roles.contains(role)).collect())

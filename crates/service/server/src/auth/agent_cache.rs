@@ -20,7 +20,7 @@ type AgentId = (Uuid, Uuid);
 
 struct CachedAgent {
     at: Instant,
-    standing: Arc<AgentStatus>,
+    status: Arc<AgentStatus>,
 }
 
 /// A bounded cache of agents.
@@ -40,11 +40,11 @@ impl AgentCache {
 
     /// The agent's status, at most three seconds old.
     pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
-        if let Some(standing) = self.remembered(owner_id, agent_id) {
-            return Ok(standing);
+        if let Some(status) = self.remembered(owner_id, agent_id) {
+            return Ok(status);
         }
         let (asked, changes) = (Instant::now(), *self.changes.borrow());
-        let standing = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
+        let status = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
         let mut seen = self.seen.lock();
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < CACHE_TTL);
@@ -52,9 +52,9 @@ impl AgentCache {
         // If this server changed an agent during the query, the result may be stale and is not
         // cached.
         if seen.len() < MOST && changes == *self.changes.borrow() {
-            seen.insert((owner_id, agent_id), CachedAgent { at: asked, standing: standing.clone() });
+            seen.insert((owner_id, agent_id), CachedAgent { at: asked, status: status.clone() });
         }
-        Ok(standing)
+        Ok(status)
     }
 
     /// Whether the tenant exists, or did at most three seconds ago.
@@ -111,6 +111,6 @@ impl AgentCache {
     fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
         let seen = self.seen.lock();
         let seen = seen.get(&(owner_id, agent_id))?;
-        (seen.at.elapsed() < CACHE_TTL).then(|| seen.standing.clone())
+        (seen.at.elapsed() < CACHE_TTL).then(|| seen.status.clone())
     }
 }

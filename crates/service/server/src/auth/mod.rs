@@ -6,3 +6,4 @@ pub(crate) mod host_policy;
 pub(crate) mod revocation;
 pub(crate) mod token;
 pub(crate) mod token_keys;
+pub(crate) mod token_uses;

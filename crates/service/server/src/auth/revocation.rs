@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Identity, Role, StoreError, TokenRevocation, Violations, WhichTokens};
+use rcrt_breadcrumb::{Identity, Role, StoreError, TokenInfo, TokenQuery, TokenRevocation, Violations, WhichTokens};
 use serde::{Deserialize, Serialize};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -30,10 +30,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 pub struct RevokeTokens {
     /// The token itself.
     token: Option<String>,
-    /// The id of the token, its claim `jti`.
+    /// The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim
+    /// `jti`.
     jti: Option<Uuid>,
-    /// The agent of `jti` or `all`; the caller when absent. Only curators can revoke tokens of
-    /// other agents.
+    /// The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller.
+    /// Only curators can revoke tokens of other agents.
     agent_id: Option<Uuid>,
     /// `true`: all tokens of the agent that were issued before now.
     #[serde(default)]
@@ -57,7 +58,7 @@ pub struct RevokedTokens {
 ///
 /// At once on this server, within seconds on others. Event streams that were opened with such a
 /// token close. An agent can revoke its own tokens, a curator those of any agent of the tenant. The
-/// agent's key stays valid; to invalidate it, delete the agent.
+/// agent's key stays valid; `POST /agents/{id}/rotate-key` replaces it.
 #[utoipa::path(post, path = "/auth/revoke", tag = "auth", operation_id = "revoke_tokens",
     request_body = RevokeTokens, responses((status = 200, body = RevokedTokens)))]
 pub async fn revoke(
@@ -65,7 +66,7 @@ pub async fn revoke(
     caller: Caller,
     JsonBody(request): JsonBody<RevokeTokens>,
 ) -> Result<NoStore<RevokedTokens>, Problem> {
-    let revocation = revocation(&state, &caller, request)?;
+    let revocation = revocation(&state, &caller, request).await?;
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     // In open mode the agent need not exist.
     if state.auth == AuthMode::Keys && state.tenancy.agent(owner_id, revocation.agent_id).await?.is_none() {
@@ -83,7 +84,7 @@ pub async fn revoke(
     Ok(NoStore(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
 }
 
-fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
+async fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
     let RevokeTokens { token, jti, agent_id, all } = request;
     let named = usize::from(token.is_some()) + usize::from(jti.is_some()) + usize::from(all);
     let mut found = Violations::default();
@@ -94,6 +95,12 @@ fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Re
         found.add("agent_id", "can only be combined with jti or all; a token names its own agent");
     }
     found.into_result()?;
+    if let (Some(jti), None) = (jti, agent_id)
+        && let Some(listed) = find_listed(state, caller, jti).await?
+    {
+        let which = WhichTokens::One { jti, until: listed.expires_at };
+        return Ok(TokenRevocation { agent_id: listed.agent_id, which });
+    }
     let agent = agent_id.unwrap_or(caller.identity.agent_id);
     if all {
         return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::IssuedBefore(Utc::now()) });
@@ -116,6 +123,14 @@ fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Re
     }
     let which = WhichTokens::One { jti: verified.id.jti, until: moment(verified.expires_at) };
     Ok(TokenRevocation { agent_id: verified.identity.agent_id, which })
+}
+
+/// The token as the list has it. Other agents' tokens do not exist for an agent that is no curator.
+async fn find_listed(state: &ServerState, caller: &Caller, jti: Uuid) -> Result<Option<TokenInfo>, StoreError> {
+    state.token_uses.write(&*state.tenancy).await?;
+    let agent_id = (!caller.identity.has(Role::Curator)).then_some(caller.identity.agent_id);
+    let query = TokenQuery { id: Some(jti), agent_id, before: None, limit: 1 };
+    Ok(state.tenancy.tokens(caller.identity.owner_id, &query).await?.pop())
 }
 
 /// A time from seconds since 1970. A value outside the calendar becomes a time far in the future.

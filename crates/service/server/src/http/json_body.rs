@@ -10,7 +10,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use rcrt_breadcrumb::{MAX_RECORD_BYTES, Violations};
+use rcrt_breadcrumb::{MAX_RECORD_BYTES, Violations, check_numbers, intended_field};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::http::problem::Problem;
@@ -32,10 +32,29 @@ pub struct JsonBody<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        RawBody::from_request(request, state).await?.parse().map(Self)
+    }
+}
+
+/// A JSON body that is not parsed yet, for a handler that must first know what it is.
+pub struct RawBody {
+    text: Bytes,
+    is_rcrt: bool,
+}
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = Problem;
+
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let is_rcrt = rcrt_compat::is_on(request.extensions());
-        let body = whole(request).await?;
-        if is_rcrt { rcrt_compat::parse(&body) } else { parse(&body) }.map(Self)
+        Ok(Self { text: whole(request).await?, is_rcrt })
+    }
+}
+
+impl RawBody {
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        if self.is_rcrt { rcrt_compat::parse(&self.text) } else { parse(&self.text) }
     }
 }
 
@@ -95,6 +114,7 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     }
     // Tracking the path costs as much as reading itself, so it is done only after an error.
     if let Ok(value) = serde_json::from_slice(text) {
+        check_numbers(text).map_err(|violation| Violations(vec![violation]))?;
         return Ok(value);
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -132,6 +152,7 @@ pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, Strin
         let message = full.split(" at line ").next().unwrap_or(&full);
         named_field(if path == "." { "" } else { &path }, message)
     })?;
+    check_numbers(text).map_err(|violation| (violation.field, violation.message))?;
     reader.end().map_err(|_| (String::new(), "must be one JSON object, with nothing after it".to_owned()))?;
     Ok(value)
 }
@@ -152,7 +173,10 @@ fn named_field(path: &str, message: &str) -> (String, String) {
         return (under(&name), "is required".to_owned());
     }
     if let Some((name, rest)) = quoted("unknown field `") {
-        return (under(&name), format!("is not a known field; {rest}"));
+        // `rest` is "expected one of `a`, `b`": every second part is a name.
+        let meant = intended_field(&name, rest.split('`').skip(1).step_by(2));
+        let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+        return (under(&name), format!("is not a known field; {meant}{rest}"));
     }
     (path.to_owned(), message.to_owned())
 }

@@ -1,14 +1,16 @@
 //! Metrics for Prometheus. Every crate counts through the `metrics` facade; this module collects
 //! them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rcrt_breadcrumb::TenantCount;
+use rcrt_breadcrumb::{TenantCount, UnfinishedCalls};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 const SECONDS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 900.0];
 
@@ -32,6 +34,12 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_counter!("rcrt_webhook_attempts_total", "Attempts to deliver an event to a webhook, by outcome");
     describe_histogram!("rcrt_webhook_attempt_duration_seconds", Unit::Seconds, "Duration of an attempt");
     describe_gauge!("rcrt_webhook_attempts_under_way", "Attempts to deliver that are in progress");
+    describe_gauge!(
+        "rcrt_runner_slots",
+        "Slots of this process' runner, by kind (worker, waiting) and state (used, free)"
+    );
+    describe_gauge!("rcrt_runner_info", "The runner of this process: its id, host and version");
+    describe_gauge!("rcrt_runner_draining", "1 while the runner of this process finishes its calls before it stops");
     describe_gauge!("rcrt_embeddings_waiting", "Records whose text is not yet embedded, in all tenants");
     describe_gauge!("rcrt_embedding_walks", "Tenants whose older records are being queued for embedding");
     Some(handle)
@@ -56,10 +64,10 @@ const FOR_ANYONE: [&str; 4] =
     ["rcrt_http_requests_total", "rcrt_http_request_duration_seconds", "rcrt_event_streams", "rcrt_embeddings_waiting"];
 
 /// The metrics in Prometheus' text format.
-pub fn render(audience: Audience, tenants: &[TenantCount]) -> String {
+pub fn render(audience: Audience, tenants: &[TenantCount], unfinished: &[UnfinishedCalls]) -> String {
     let all = RECORDER.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     match audience {
-        Audience::Operator => all + &of_tenants(tenants),
+        Audience::Operator => all + &of_tenants(tenants) + &of_calls(unfinished),
         Audience::Anyone => {
             let shown = all.lines().filter(|line| is_for_anyone(line)).flat_map(|line| [line, "\n"]);
             shown.chain(["# The operator's token shows more: docs/operations.md.\n"]).collect()
@@ -81,6 +89,44 @@ fn of_tenants(tenants: &[TenantCount]) -> String {
             let _ = writeln!(text, "{name}{{tenant=\"{}\"}} {}", tenant.id, value(tenant));
         }
         text.push('\n');
+    }
+    text
+}
+
+/// The most tools of one tenant with series of their own: callers choose the names.
+const MOST_TOOLS: usize = 200;
+
+/// The queue, as it is now. Read from the database, because every server and runner works on it.
+fn of_calls(unfinished: &[UnfinishedCalls]) -> String {
+    let mut text = String::new();
+    // Writing into a String cannot fail.
+    let _ = writeln!(text, "# HELP rcrt_calls Unfinished calls, by tool and state (queued, claimed, running)");
+    let _ = writeln!(text, "# TYPE rcrt_calls gauge");
+    let mut tenants: BTreeMap<Uuid, Vec<&UnfinishedCalls>> = BTreeMap::new();
+    for calls in unfinished {
+        tenants.entry(calls.owner_id).or_default().push(calls);
+    }
+    for (tenant, mut tools) in tenants.clone() {
+        tools.sort_by_key(|calls| std::cmp::Reverse(calls.queued + calls.claimed + calls.running));
+        let other = tools.iter().skip(MOST_TOOLS);
+        let other = other.fold([0; 3], |[queued, claimed, running], calls| {
+            [queued + calls.queued, claimed + calls.claimed, running + calls.running]
+        });
+        let named = tools.iter().take(MOST_TOOLS);
+        let named = named.map(|calls| (calls.tool.as_str(), [calls.queued, calls.claimed, calls.running]));
+        let other = (tools.len() > MOST_TOOLS).then_some(("(other)", other));
+        for (tool, counts) in named.chain(other) {
+            let tool = tool.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            for (state, count) in ["queued", "claimed", "running"].iter().zip(counts) {
+                let _ = writeln!(text, "rcrt_calls{{tenant=\"{tenant}\",tool=\"{tool}\",state=\"{state}\"}} {count}");
+            }
+        }
+    }
+    let _ = writeln!(text, "# HELP rcrt_oldest_waiting_call_seconds How long the oldest queued call has waited");
+    let _ = writeln!(text, "# TYPE rcrt_oldest_waiting_call_seconds gauge");
+    for (tenant, tools) in tenants {
+        let oldest = tools.iter().filter_map(|calls| calls.oldest_ms).fold(0.0, f64::max) / 1000.0;
+        let _ = writeln!(text, "rcrt_oldest_waiting_call_seconds{{tenant=\"{tenant}\"}} {oldest:.3}");
     }
     text
 }

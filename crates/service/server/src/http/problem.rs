@@ -335,6 +335,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, serde_json::to_vec(&self.document).unwrap_or_default()).into_response();
+        // For the middleware of `--public-url`.
+        response.extensions_mut().insert(*self.document);
         let always = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")]
             .map(|(name, value)| (name, HeaderValue::from_static(value)));
         for (name, value) in self.headers.into_iter().chain(always) {

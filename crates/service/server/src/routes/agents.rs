@@ -1,12 +1,11 @@
 //! Agents of the caller's tenant, and their keys.
 
 use axum::{Json, extract::State, http::StatusCode};
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Violations};
+use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Role, Violations};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
@@ -14,6 +13,7 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::replies::Done;
 use crate::routes::replies::NoStore;
+use crate::{AuthMode, ServerState};
 
 /// Create an agent
 ///
@@ -30,7 +30,7 @@ pub async fn create(
         found.add("name", "must have 1 to 200 characters, and no NUL");
     }
     if agent.roles.is_empty() {
-        found.add("roles", "must name at least one of curator, emitter, subscriber, runner");
+        found.add("roles", format!("must name at least one of {}", Role::NAMES));
     }
     found.into_result()?;
     let own = caller.identity.profile;
@@ -39,7 +39,7 @@ pub async fn create(
         let why = format!("a token of the profile {own} can only create agents of that profile; name it in profile");
         return Err(Problem::forbidden(why));
     }
-    let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
+    let made = state.tenancy.create_agent(caller.identity.owner_id, Some(caller.identity.agent_id), agent).await?;
     Ok((StatusCode::CREATED, NoStore(made)))
 }
 
@@ -57,8 +57,9 @@ pub struct Registered {
 /// Register an agent
 ///
 /// Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
-/// roles, and if given the name, of an existing one. A removed role is removed from the agent's
-/// tokens at once. An added role is in tokens that are issued later.
+/// roles, and if given the name and the allow list, of an existing one. A removed role is removed
+/// from the agent's tokens at once. An added role is in tokens that are issued later. A curator
+/// cannot remove its own role, so that a tenant keeps a curator.
 #[utoipa::path(post, path = "/agents/{id}", tag = "agents", operation_id = "register_agent",
     params(("id" = Uuid, Path)), request_body = AgentRegistration, responses((status = 200, body = Registered)))]
 pub async fn put(
@@ -67,7 +68,7 @@ pub async fn put(
     PathId(id): PathId,
     JsonBody(agent): JsonBody<AgentRegistration>,
 ) -> Result<NoStore<Registered>, Problem> {
-    let Identity { owner_id, profile: own, .. } = caller.identity;
+    let Identity { owner_id, agent_id: by, profile: own, .. } = caller.identity;
     if own != Profile::Main {
         let present = state.tenancy.agent(owner_id, id).await?;
         let its = present.map_or_else(|| agent.profile.unwrap_or_default(), |present| present.profile);
@@ -76,7 +77,12 @@ pub async fn put(
             return Err(Problem::forbidden(why));
         }
     }
-    let (_, agent_key) = state.tenancy.put_agent(owner_id, id, agent).await?;
+    // In open mode agents register themselves with any roles.
+    if state.auth == AuthMode::Keys && id == by && !agent.roles.contains(&Role::Curator) {
+        let why = "a curator cannot remove its own role curator; use the token of another curator";
+        return Err(Problem::forbidden(why));
+    }
+    let (_, agent_key) = state.tenancy.put_agent(owner_id, Some(by), id, agent).await?;
     state.agent_cache.forget(owner_id, id);
     Ok(NoStore(Registered { ok: true, created: agent_key.is_some(), agent_key }))
 }
@@ -105,9 +111,32 @@ pub async fn get(
     Ok(Json(agent.ok_or(rcrt_breadcrumb::StoreError::NotFound { what: "agent", id })?))
 }
 
+/// Give an agent a new key
+///
+/// The old key is invalid from now on. The agent's tokens stay valid until they expire or are
+/// revoked. The new key is shown only once.
+#[utoipa::path(post, path = "/agents/{id}/rotate-key", tag = "agents", operation_id = "rotate_agent_key",
+    params(("id" = Uuid, Path)), responses((status = 200, body = NewAgentKey)))]
+pub async fn rotate_key(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<NoStore<NewAgentKey>, Problem> {
+    let Identity { owner_id, agent_id: by, profile: own, .. } = caller.identity;
+    if own != Profile::Main {
+        let present = state.tenancy.agent(owner_id, id).await?;
+        if present.is_some_and(|present| present.profile != own) {
+            let why = format!("a token of the profile {own} can only change agents of that profile");
+            return Err(Problem::forbidden(why));
+        }
+    }
+    Ok(NoStore(state.tenancy.rotate_agent_key(owner_id, Some(by), id).await?))
+}
+
 /// Delete an agent
 ///
-/// Its key and its tokens become invalid.
+/// Its key and its tokens become invalid. An agent cannot delete itself, so that a tenant keeps a
+/// curator.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "agents", operation_id = "delete_agent",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
 pub async fn delete(
@@ -115,7 +144,11 @@ pub async fn delete(
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Json<Done>, Problem> {
-    state.tenancy.delete_agent(caller.identity.owner_id, id).await?;
-    state.agent_cache.forget(caller.identity.owner_id, id);
+    let Identity { owner_id, agent_id: by, .. } = caller.identity;
+    if id == by {
+        return Err(Problem::forbidden("an agent cannot delete itself; use the token of another curator"));
+    }
+    state.tenancy.delete_agent(owner_id, Some(by), id).await?;
+    state.agent_cache.forget(owner_id, id);
     Ok(Done::JSON)
 }

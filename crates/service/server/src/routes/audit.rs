@@ -1,8 +1,8 @@
-//! The egress log: written by runners, read by curators.
+//! The audit log, and the egress log, which runners write. Curators read both.
 
 use axum::Json;
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, Violations};
+use rcrt_breadcrumb::{AuditEntry, AuditQuery, EgressEntry, EgressOutcome, EgressQuery, EgressRecord, Violations};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,6 +21,54 @@ pub struct EgressRecords {
     /// At most 1000.
     #[schema(min_items = 1)]
     entries: Vec<EgressRecord>,
+}
+
+/// A page of the audit log.
+#[derive(Serialize, ToSchema)]
+pub struct AuditPage {
+    /// The newest first.
+    entries: Vec<AuditEntry>,
+    /// The value of `before` for the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<i64>,
+}
+
+/// Read the audit log
+///
+/// Changes of agents, tokens, grants, secrets and tools, and uses of secrets. An entry is written
+/// in the transaction of the change. The actions are `agent.created`, `agent.changed`,
+/// `agent.key_rotated`, `agent.deleted`; `token.revoked`, `tokens.revoked`; `acl.granted`,
+/// `acl.revoked`; `secret.created`, `secret.decrypted` and so on; `tool.created`, `tool.changed`,
+/// `tool.deleted`, `tool.expired`, `tool.imported`; `webhook.created`, `webhook.deleted`,
+/// `webhook_secret.set`.
+#[utoipa::path(get, path = "/audit", tag = "audit", operation_id = "audit_log",
+    params(
+        ("action" = Option<String>, Query, description = "An action, such as `secret.decrypted`, or a group, such as `secret`"),
+        ("agent_id" = Option<Uuid>, Query, description = "The agent that did it"),
+        ("subject" = Option<Uuid>, Query, description = "The id of what was changed or used"),
+        ("tool_id" = Option<Uuid>, Query, description = "The tool for which it was done"),
+        ("since" = Option<String>, Query, description = "At this time or later (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "Before this time (RFC 3339)"),
+        ("before" = Option<i64>, Query, description = "The `next` of the previous page"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
+    ),
+    responses((status = 200, body = AuditPage)))]
+pub async fn log(caller: Caller, mut query: Query) -> Result<Json<AuditPage>, Problem> {
+    let asked = AuditQuery {
+        action: query.take_text("action"),
+        agent_id: query.take_optional("agent_id", "the id of an agent, a UUID"),
+        subject: query.take_optional("subject", "an id, a UUID"),
+        tool_id: query.take_optional("tool_id", "the id of a tool's record, a UUID"),
+        since: query.take_optional::<DateTime<Utc>>("since", "a time such as 2026-01-31T12:00:00Z"),
+        until: query.take_optional::<DateTime<Utc>>("until", "a time such as 2026-01-31T12:00:00Z"),
+        before: query.take_optional("before", "the `next` of a page"),
+        limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
+    };
+    query.finish(&["action", "agent_id", "subject", "tool_id", "since", "until", "before", "limit"])?;
+    let entries = caller.store.audit_log(&asked).await?;
+    let is_full = entries.len() == asked.limit as usize;
+    let next = entries.last().filter(|_| is_full).map(|entry| entry.id);
+    Ok(Json(AuditPage { entries, next }))
 }
 
 /// A page of the egress log.

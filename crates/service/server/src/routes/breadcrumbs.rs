@@ -1,8 +1,11 @@
 //! Records: create, read, update, delete, list, search.
 
+use std::time::Instant;
+
 use axum::{
     Extension, Json,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    body::Body,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use rcrt_breadcrumb::{
@@ -23,6 +26,7 @@ use crate::http::query::{AppliedLimit, Query};
 use crate::routes::config_secrets::ConfigSecrets;
 use crate::routes::rcrt_compat::{CompatBody, RcrtCompat};
 use crate::routes::replies::Done;
+use crate::routes::runners;
 
 /// How often an update without a version is retried after a conflict before it is refused.
 const MOST_OVERTAKEN: usize = 5;
@@ -47,6 +51,7 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
         ("Location" = String, description = "The record's path"),
         ("ETag" = String, description = "The record's version"),
         ("Idempotency-Replayed" = String, description = "`true` when this response is a repetition"),
+        ("Runners-Behind" = Option<u32>, description = "How many live runners do not use this tool yet; absent when all do"),
     )))
 )]
 pub async fn create(
@@ -55,7 +60,7 @@ pub async fn create(
     headers: HeaderMap,
     CompatBody(mut record): CompatBody<NewBreadcrumb>,
 ) -> Result<Response, Problem> {
-    let key = idempotency_key(&headers)?;
+    let (key, begun) = (idempotency_key(&headers)?, Instant::now());
     carry_traceparent(&headers, &mut record);
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let created = caller.store.create(record, key).await?;
@@ -63,28 +68,31 @@ pub async fn create(
         chosen.grant(&*caller.store).await;
     }
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
-    let replayed = created.replayed;
+    let (replayed, id) = (created.replayed, created.id);
     let mut answer =
         (StatusCode::CREATED, [(header::LOCATION, location), (header::ETAG, etag(created.version))], Json(created))
             .into_response();
     if replayed {
         answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
-    Ok(answer)
+    Ok(runners::mark(answer, &caller, id, begun).await)
 }
 
 /// Read a record
 ///
 /// The short view, without owner, audit and TTL fields. If the record expires by the number of its
 /// reads (`ttl_type` usage or hybrid), this counts as one, as the full view does. Lists, searches,
-/// events and the history do not count.
+/// events, the history and `HEAD` do not count.
 #[utoipa::path(
     get, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "get_breadcrumb",
     params(("id" = Uuid, Path)),
     responses((status = 200, body = BreadcrumbView, headers(("ETag" = String, description = "The record's version"))))
 )]
-pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+pub async fn get(caller: Caller, method: Method, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
     query.finish(&[])?;
+    if method == Method::HEAD {
+        return Ok(head(caller.store.version(id, false).await?));
+    }
     let view = caller.store.view(id).await?;
     Ok(([(header::ETAG, etag(view.version))], Json(view)).into_response())
 }
@@ -95,9 +103,20 @@ pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Res
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Breadcrumb, headers(("ETag" = String, description = "The record's version"))))
 )]
-pub async fn full(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+pub async fn full(caller: Caller, method: Method, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
     query.finish(&[])?;
+    if method == Method::HEAD {
+        return Ok(head(caller.store.version(id, true).await?));
+    }
     Ok(versioned(caller.store.get(id).await?))
+}
+
+/// The response to HEAD, which counts as no read. The length of the body is left out, because it
+/// is not known.
+fn head(version: i64) -> Response {
+    let body = Body::from_stream(futures::stream::empty::<Result<bytes::Bytes, std::convert::Infallible>>());
+    let media_type = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    ([(header::ETAG, etag(version)), media_type], body).into_response()
 }
 
 /// Read all versions of a record
@@ -129,7 +148,8 @@ pub async fn history(
     ),
     request_body = BreadcrumbChanges,
     responses((status = 200, description = "The changed record", body = Changed,
-        headers(("ETag" = String, description = "The record's new version"))))
+        headers(("ETag" = String, description = "The record's new version"),
+            ("Runners-Behind" = Option<u32>, description = "How many live runners do not use this tool yet; absent when all do"))))
 )]
 pub async fn update(
     caller: Caller,
@@ -138,6 +158,7 @@ pub async fn update(
     headers: HeaderMap,
     CompatBody(changes): CompatBody<BreadcrumbChanges>,
 ) -> Result<Response, Problem> {
+    let begun = Instant::now();
     let version = match if_match(&headers)? {
         IfMatch::Version(version) => Some(version),
         // RCRT overwrites any version.
@@ -155,7 +176,8 @@ pub async fn update(
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;
     }
-    Ok(([(header::ETAG, etag(record.version))], Json(Changed { ok: true, record })).into_response())
+    let answer = ([(header::ETAG, etag(record.version))], Json(Changed { ok: true, record })).into_response();
+    Ok(runners::mark(answer, &caller, id, begun).await)
 }
 
 /// The response to an update.
@@ -190,15 +212,18 @@ async fn overwrite(store: &dyn Records, id: Uuid, changes: BreadcrumbChanges) ->
         ("id" = Uuid, Path),
         ("If-Match" = Option<String>, Header, pattern = "^((W/)?\"?[0-9]{1,18}\"?|\\*)$", description = "The version that you read, such as \"3\"")
     ),
-    responses((status = 200, body = Done))
+    responses((status = 200, body = Done, headers(
+        ("Runners-Behind" = Option<u32>, description = "How many live runners do not use this tool yet; absent when all do"),
+    )))
 )]
-pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> Result<Json<Done>, Problem> {
+pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> Result<Response, Problem> {
+    let begun = Instant::now();
     let version = match if_match(&headers)? {
         IfMatch::Version(version) => Some(version),
         IfMatch::Absent | IfMatch::Any => None,
     };
     caller.store.delete(id, version).await?;
-    Ok(Done::JSON)
+    Ok(runners::mark(Done::JSON.into_response(), &caller, id, begun).await)
 }
 
 /// List records

@@ -1,5 +1,4 @@
-//! Calls. Every reader can get the state of a request. Runners claim, start, heartbeat, complete
-//! and release.
+//! The queue of calls. Runners claim, start, heartbeat, complete and release.
 
 use axum::Json;
 use rcrt_breadcrumb::{Call, Claim, ClaimRequest, Lease, LeaseState, NewBreadcrumb, Release, Violations};
@@ -113,14 +112,6 @@ pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) ->
 pub async fn release(caller: Caller, JsonBody(back): JsonBody<ReleaseRequest>) -> Result<Json<Done>, Problem> {
     caller.store.release(back.lease, back.release).await?;
     Ok(Done::JSON)
-}
-
-/// Read the state of a request
-#[utoipa::path(get, path = "/calls/{request_id}", tag = "calls", operation_id = "get_call",
-    params(("request_id" = Uuid, Path, description = "The id of the request's record")),
-    responses((status = 200, body = Call)))]
-pub async fn get(caller: Caller, PathId(request): PathId) -> Result<Json<Call>, Problem> {
-    Ok(Json(caller.store.call(request).await?))
 }
 
 /// Cancel a request

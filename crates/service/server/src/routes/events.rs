@@ -41,6 +41,8 @@ use crate::routes::replies::NoStore;
 
 /// The time after which the subscribers of a server that stops reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// How long a stream can continue at the shutdown until it has sent the events so far.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
 /// Without it, a proxy that buffers responses would hold back every event.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -269,6 +271,9 @@ struct SubscriberStream {
     changes: watch::Receiver<u64>,
     /// When the token expires. `None`: the stream continues after that.
     ends: Option<Instant>,
+    /// Set at the shutdown: the number of the newest event then. The stream ends after it, so that a
+    /// response that was written before the shutdown is not lost.
+    last: Option<EventNumber>,
     /// The message about the shutdown was sent.
     has_announced_shutdown: bool,
     _permit: StreamPermit,
@@ -303,6 +308,7 @@ impl SubscriberStream {
             ping,
             changes,
             ends,
+            last: None,
             has_announced_shutdown: false,
             _permit: permit,
         }
@@ -316,12 +322,19 @@ impl SubscriberStream {
             return None;
         }
         loop {
+            if self.last.is_some_and(|last| self.passed >= last) {
+                self.has_announced_shutdown = true;
+                return Some(shutdown_message());
+            }
             tokio::select! {
-                () = self.state.shutdown.cancelled() => {
-                    self.has_announced_shutdown = true;
-                    return Some(shutdown_message());
+                () = self.state.shutdown.cancelled(), if self.last.is_none() => {
+                    self.last = Some(self.caller.store.latest_event().await.unwrap_or(self.passed));
+                    self.ends = Some(Instant::now() + FLUSH_TIME);
                 }
-                () = passed(self.ends) => return None,
+                () = passed(self.ends) => match self.last {
+                    None => return None,
+                    Some(_) => self.last = Some(self.passed),
+                },
                 followed = self.followed.next() => match followed? {
                     Ok(SubscriptionItem::Event(event)) => {
                         self.mark_sent(event.number);

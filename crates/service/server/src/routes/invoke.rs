@@ -1,7 +1,5 @@
 //! A call in one round trip: writes an ordinary request and waits for its response.
 
-use std::sync::Arc;
-
 use axum::{
     Json,
     extract::State,
@@ -9,7 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rcrt_breadcrumb::{
-    Breadcrumbs, Catalog, Created, Identity, NewBreadcrumb, Role, StoreError, ToolRequest, ToolResponse, Violations,
+    Created, ErrorCode, ModelCall, NewBreadcrumb, StoreError, ToolFailure, ToolFormat, ToolRequest, ToolResponse,
+    Violations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,7 +19,7 @@ use uuid::Uuid;
 use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::headers::{carry_traceparent, idempotency_key};
-use crate::http::json_body::JsonBody;
+use crate::http::json_body::RawBody;
 use crate::http::path::PathTool;
 use crate::http::prefer::{PREFERENCE_APPLIED, Preferences};
 use crate::http::problem::Problem;
@@ -75,10 +74,24 @@ pub struct Accepted {
 /// not wait. If the time is up or the server is about to stop, the status is 202. The request is
 /// then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
 /// `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
+///
+/// With `?format=openai`, `anthropic` or `mcp` the body is a model's call of the tool (one of the
+/// `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
+/// `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
+/// (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
+/// `tools/call`). Arguments that are not valid JSON are such a failure: no request is written. The
+/// other fields of the usual body are then parameters of the query.
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(
         ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S", description = "The tool's name, or its name in a format of GET /tools"),
+        ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
+        ("workspace" = Option<String>, Query, description = "With a model's format: as in the usual body"),
+        ("session" = Option<String>, Query, description = "The same"),
+        ("model" = Option<String>, Query, description = "The same"),
+        ("max_result_chars" = Option<u64>, Query, description = "The same"),
+        ("deadline_ms" = Option<u64>, Query, description = "The same"),
+        ("requestId" = Option<String>, Query, description = "The same"),
         ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
         ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
@@ -101,18 +114,40 @@ pub async fn invoke(
     caller: Caller,
     PathTool(name): PathTool,
     headers: HeaderMap,
-    query: Query,
-    JsonBody(invocation): JsonBody<Invocation>,
+    mut query: Query,
+    body: RawBody,
 ) -> Result<Response, Problem> {
-    query.finish(&[])?;
+    let format = query.take_as("format", "rcrt, openai, anthropic or mcp", ToolFormat::Rcrt);
+    let (mut invocation, model_call) = if format == ToolFormat::Rcrt {
+        query.finish(&["format"])?;
+        (body.parse::<Invocation>()?, None)
+    } else {
+        let invocation = Invocation::from_query(query)?;
+        (invocation, Some(ModelCall::read(format, &body.parse()?)?))
+    };
     let key = idempotency_key(&headers)?;
     let preferences = Preferences::read(&headers);
+    let tool = resolve_tool_name(&state, &caller, name).await?;
+    if let Some(call) = &model_call {
+        if resolve_tool_name(&state, &caller, call.name.clone()).await? != tool {
+            let message = format!("is {:?}, but the path names {tool:?}", call.name);
+            return Err(Problem::invalid(call.name_field, message));
+        }
+        match &call.input {
+            Ok(input) => invocation.input = input.clone(),
+            Err(why) => {
+                let failure = ToolFailure::new(ErrorCode::InvalidArguments, why.as_str());
+                return Ok(Json(call.failure(&failure)).into_response());
+            }
+        }
+    }
     let own_id = invocation.request_id.clone();
-    let mut record = invocation.record(&resolve_tool_name(&caller, name).await?);
+    let mut record = invocation.record(&tool);
     carry_traceparent(&headers, &mut record);
     record.check().map_err(as_fields)?;
 
     let wait = preferences.wait();
+    let _open = state.invocations.token();
     // Before the request is written, so that its response cannot be missed.
     let listener = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
     let created = caller.store.create(record, key).await?;
@@ -125,7 +160,7 @@ pub async fn invoke(
         },
     };
     let mut response = match answer {
-        Some(context) => Json(context).into_response(),
+        Some(context) => answered(context, model_call.as_ref())?,
         None => accepted(&created, request_id)?,
     };
     if let Some(applied) = preferences.applied() {
@@ -137,6 +172,16 @@ pub async fn invoke(
     Ok(response)
 }
 
+/// The response as the caller asked for it.
+fn answered(context: Map<String, Value>, model_call: Option<&ModelCall>) -> Result<Response, Problem> {
+    let Some(call) = model_call else { return Ok(Json(context).into_response()) };
+    let response = ToolResponse::from_context(&context).map_err(|error| {
+        tracing::error!(%error, "a response is not well-formed");
+        Problem::internal()
+    })?;
+    Ok(Json(call.message(&response)).into_response())
+}
+
 fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(format!("/calls/{}", created.id)).map_err(|_| Problem::internal())?;
     let cancel = format!("/calls/{}/cancel", created.id);
@@ -145,12 +190,7 @@ fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> 
 }
 
 impl ServerState {
-    /// The tenant's store with the rights of a runner, which sees all responses: one stream serves
-    /// all waiters.
-    fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
-        self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
-    }
-
+    /// With the rights of a runner, which sees all responses: one stream serves all waiters.
     async fn listen(&self, caller: &Caller) -> Result<Listener, StoreError> {
         self.response_waiters.listen(caller.identity.owner_id, &self.tenant_store(caller)).await
     }
@@ -174,6 +214,23 @@ impl ServerState {
 }
 
 impl Invocation {
+    /// The fields beside a model's call, whose own input follows.
+    fn from_query(mut query: Query) -> Result<Self, Problem> {
+        const NUMBER: &str = "a whole number";
+        let invocation = Self {
+            input: nothing(),
+            workspace: query.take_text("workspace"),
+            session: query.take_text("session"),
+            model: query.take_text("model"),
+            max_result_chars: query.take_optional("max_result_chars", NUMBER),
+            deadline_ms: query.take_optional("deadline_ms", NUMBER),
+            request_id: query.take_text("requestId"),
+        };
+        let known = ["format", "workspace", "session", "model", "max_result_chars", "deadline_ms", "requestId"];
+        query.finish(&known)?;
+        Ok(invocation)
+    }
+
     fn record(self, tool: &str) -> NewBreadcrumb {
         let workspace = self.workspace.map(|name| match name.strip_prefix("workspace:") {
             Some(_) => name,
@@ -197,14 +254,14 @@ impl Invocation {
 
 /// Returns the tool's own name. A name that a format made ends with 8 hexadecimal digits; only such
 /// a name needs the catalog.
-async fn resolve_tool_name(caller: &Caller, name: String) -> Result<String, Problem> {
+async fn resolve_tool_name(state: &ServerState, caller: &Caller, name: String) -> Result<String, Problem> {
     let is_made = name
         .rsplit_once('_')
         .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
     if !is_made {
         return Ok(name);
     }
-    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    let catalog = state.allowed_catalog(caller).await?;
     Ok(catalog.find_by_any_name(&name).map_or(name, |tool| tool.name.clone()))
 }
 

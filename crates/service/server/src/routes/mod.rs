@@ -6,6 +6,7 @@ pub(crate) mod acl;
 pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod breadcrumbs;
+pub(crate) mod call_history;
 pub(crate) mod calls;
 pub(crate) mod config_secrets;
 pub(crate) mod dead_letters;
@@ -15,6 +16,7 @@ pub(crate) mod invoke;
 pub(crate) mod operations;
 pub(crate) mod rcrt_compat;
 pub(crate) mod replies;
+pub(crate) mod runners;
 pub(crate) mod secret_grants;
 pub(crate) mod secrets;
 pub(crate) mod selectors;
@@ -30,7 +32,7 @@ use axum::{
     middleware,
     response::{IntoResponse, Response},
 };
-use rcrt_breadcrumb::Role::{self, Emitter, Runner, Subscriber};
+use rcrt_breadcrumb::Role::{self, Caller, Emitter, Runner, Subscriber};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -51,6 +53,11 @@ pub struct Entry {
 const READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner]);
 /// A runner writes on behalf of the tools that it runs.
 const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
+/// What callers may use too. A caller reads only its own calls and writes only requests: the store
+/// sees to that.
+const CALL_READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner, Caller]);
+const REQUESTERS: Access = Access::Roles(&[Emitter, Runner, Caller]);
+const FOLLOWERS: &[Role] = &[Subscriber, Runner, Caller];
 const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
 const RUNNERS: Access = Access::Roles(&[Runner]);
 const CURATORS: Access = Access::Roles(&[]);
@@ -63,14 +70,15 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
 pub fn table() -> Vec<Entry> {
     vec![
         entry(Access::Unauthenticated, routes!(tokens::token)),
-        entry(READERS, routes!(revocation::revoke)),
+        entry(CALL_READERS, routes!(tokens::list)),
+        entry(CALL_READERS, routes!(revocation::revoke)),
         // Records
-        entry(WRITERS, routes!(breadcrumbs::create)),
-        entry(READERS, routes!(breadcrumbs::list)),
-        entry(READERS, routes!(breadcrumbs::search)),
-        entry(READERS, routes!(breadcrumbs::get)),
-        entry(READERS, routes!(breadcrumbs::full)),
-        entry(READERS, routes!(breadcrumbs::history)),
+        entry(REQUESTERS, routes!(breadcrumbs::create)),
+        entry(CALL_READERS, routes!(breadcrumbs::list)),
+        entry(CALL_READERS, routes!(breadcrumbs::search)),
+        entry(CALL_READERS, routes!(breadcrumbs::get)),
+        entry(CALL_READERS, routes!(breadcrumbs::full)),
+        entry(CALL_READERS, routes!(breadcrumbs::history)),
         entry(WRITERS, routes!(breadcrumbs::update)),
         entry(WRITERS, routes!(breadcrumbs::delete)),
         // Rights
@@ -78,25 +86,28 @@ pub fn table() -> Vec<Entry> {
         entry(WRITERS, routes!(acl::grant)),
         entry(WRITERS, routes!(acl::revoke)),
         // Events
-        entry(Access::RolesOrTicket(SUBSCRIBERS), routes!(events::stream)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(events::ticket)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(events::latest)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::create)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::list)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::update)),
-        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::delete)),
+        entry(Access::RolesOrTicket(FOLLOWERS), routes!(events::stream)),
+        entry(Access::Roles(FOLLOWERS), routes!(events::ticket)),
+        entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::create)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::list)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::update)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::delete)),
         // Tools
-        entry(READERS, routes!(tools::list)),
-        entry(READERS, routes!(tools::get)),
-        entry(WRITERS, routes!(invoke::invoke)),
+        entry(CALL_READERS, routes!(tools::list)),
+        entry(CALL_READERS, routes!(tools::get)),
+        entry(REQUESTERS, routes!(invoke::invoke)),
         // Calls
-        entry(READERS, routes!(calls::get)),
-        entry(WRITERS, routes!(calls::cancel)),
+        entry(CALL_READERS, routes!(call_history::list)),
+        entry(CURATORS, routes!(call_history::stats)),
+        entry(CALL_READERS, routes!(call_history::get)),
+        entry(REQUESTERS, routes!(calls::cancel)),
         entry(RUNNERS, routes!(calls::claim)),
         entry(RUNNERS, routes!(calls::start)),
         entry(RUNNERS, routes!(calls::heartbeat)),
         entry(RUNNERS, routes!(calls::complete)),
         entry(RUNNERS, routes!(calls::release)),
+        entry(RUNNERS, routes!(runners::report)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),
@@ -110,6 +121,7 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(agents::list)),
         entry(CURATORS, routes!(agents::get)),
         entry(CURATORS, routes!(agents::put)),
+        entry(CURATORS, routes!(agents::rotate_key)),
         entry(CURATORS, routes!(agents::delete)),
         // Hygiene
         entry(CURATORS, routes!(hygiene::stats)),
@@ -127,6 +139,7 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(dead_letters::retry)),
         entry(CURATORS, routes!(dead_letters::delete)),
         // Audit
+        entry(CURATORS, routes!(audit::log)),
         entry(CURATORS, routes!(audit::egress)),
         entry(RUNNERS, routes!(audit::log_egress)),
         // Tenants

@@ -61,7 +61,15 @@ pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Re
         Ok(Some(token)) if is_operator_token(&state, token).await => Audience::Operator,
         _ => Audience::Anyone,
     };
-    text("text/plain; version=0.0.4; charset=utf-8", metrics::render(audience, &state.tenancy.counted_tenants()))
+    let unfinished =
+        if audience == Audience::Operator { state.tenancy.unfinished_calls().await } else { Ok(Vec::new()) };
+    // The other metrics matter most when the database cannot be reached.
+    let unfinished = unfinished.unwrap_or_else(|error| {
+        tracing::debug!(%error, "unfinished calls cannot be counted");
+        Vec::new()
+    });
+    let all = metrics::render(audience, &state.tenancy.counted_tenants(), &unfinished);
+    text("text/plain; version=0.0.4; charset=utf-8", all)
 }
 
 /// This description

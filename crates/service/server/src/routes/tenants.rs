@@ -163,8 +163,8 @@ async fn put(
     }
     let first_agent = if created {
         state.agent_cache.forget_tenant(id);
-        let first = NewAgent { name: "first".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
-        Some(state.tenancy.create_agent(tenant.id, first).await?)
+        let first = NewAgent { name: "first".into(), roles: Role::ALL.to_vec(), profile: Profile::Main, tools: None };
+        Some(state.tenancy.create_agent(tenant.id, None, first).await?)
     } else {
         None
     };

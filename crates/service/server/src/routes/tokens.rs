@@ -1,23 +1,30 @@
 //! Issues access tokens to callers that prove an agent's key, and in open mode to every caller.
+//! Lists the tokens of agents.
 
 use std::time::Duration;
 
 use axum::extract::State;
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, Profile, Role, StoreError, Violations};
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, AllowedToolsChange, Identity, Profile, Role, StoreError, TokenInfo, TokenQuery,
+    Violations,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::AuthMode;
 use crate::ServerState;
-use crate::auth::access::role_names;
+use crate::auth::access::{Caller, role_names};
 use crate::auth::token::MAX_TTL_SEC;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 use crate::routes::replies::NoStore;
 
 /// How long a token is valid if the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
+/// Tokens of a page if the caller sets no limit.
+const PAGE: u32 = 100;
 /// The tenant of callers in open mode that do not name one.
 pub const OPEN_TENANT: &str = "default";
 /// The tenant that RCRT's clients name if none is configured. Here it means the default tenant.
@@ -46,6 +53,8 @@ pub struct TokenRequest {
 #[derive(Serialize, ToSchema)]
 pub struct GivenToken {
     token: String,
+    /// The token's id, by which it can be revoked: its claim `jti`.
+    id: Uuid,
     owner_id: Uuid,
     agent_id: Uuid,
     roles: Vec<Role>,
@@ -104,9 +113,65 @@ pub async fn token(
         tracing::error!(%error, "a token could not be signed");
         Problem::internal()
     })?;
-    let exp = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?.expires_at;
+    let issued = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?;
+    let (id, exp) = (issued.id.jti, issued.expires_at);
+    state.token_uses.issued(&identity, issued.id, exp);
     let Identity { owner_id, agent_id, roles, profile } = identity;
-    Ok(NoStore(GivenToken { token, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
+    Ok(NoStore(GivenToken { token, id, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
+}
+
+/// A page of tokens.
+#[derive(Serialize, ToSchema)]
+pub struct TokenPage {
+    /// The newest first.
+    tokens: Vec<ListedToken>,
+    /// The value of `before` for the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ListedToken {
+    #[serde(flatten)]
+    token: TokenInfo,
+    /// Whether it is the token of this request.
+    current: bool,
+}
+
+/// List tokens
+///
+/// The tokens that have not expired: of the whole tenant for a curator, else the agent's own. A
+/// token that was not issued over HTTP, such as the one in the server's data folder, appears with
+/// its first use. The time of the last use is exact to the minute.
+#[utoipa::path(get, path = "/auth/tokens", tag = "auth", operation_id = "list_tokens",
+    params(
+        ("agent_id" = Option<Uuid>, Query, description = "Only tokens of this agent"),
+        ("before" = Option<i64>, Query, description = "The `next` of the previous page"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
+    ),
+    responses((status = 200, body = TokenPage)))]
+pub async fn list(
+    State(state): State<ServerState>,
+    caller: Caller,
+    mut query: Query,
+) -> Result<NoStore<TokenPage>, Problem> {
+    let mut asked = TokenQuery {
+        id: None,
+        agent_id: query.take_optional("agent_id", "the id of an agent, a UUID"),
+        before: query.take_optional("before", "the `next` of a page"),
+        limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
+    };
+    query.finish(&["agent_id", "before", "limit"])?;
+    let own = caller.identity.agent_id;
+    if !caller.identity.has(Role::Curator) && *asked.agent_id.get_or_insert(own) != own {
+        return Err(Problem::forbidden("only a curator can list the tokens of another agent"));
+    }
+    state.token_uses.write(&*state.tenancy).await?;
+    let tokens = state.tenancy.tokens(caller.identity.owner_id, &asked).await?;
+    let is_full = tokens.len() == asked.limit as usize;
+    let next = tokens.last().filter(|_| is_full).map(|token| token.number);
+    let listed = |token: TokenInfo| ListedToken { current: token.id == caller.token.jti, token };
+    Ok(NoStore(TokenPage { tokens: tokens.into_iter().map(listed).collect(), next }))
 }
 
 async fn identity_by_key(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
@@ -144,8 +209,9 @@ async fn open_identity(state: &ServerState, request: &TokenRequest) -> Result<Id
         return Ok(identity(agent));
     }
     if request.agent_id.is_some() {
-        let agent = AgentRegistration { roles: Role::ALL.to_vec(), name: None, profile: None };
-        match state.tenancy.put_agent(owner_id, agent_id, agent).await {
+        let agent =
+            AgentRegistration { roles: Role::ALL.to_vec(), name: None, profile: None, tools: AllowedToolsChange::None };
+        match state.tenancy.put_agent(owner_id, None, agent_id, agent).await {
             Ok((agent, _)) => return Ok(identity(agent)),
             // Another tenant has an agent with this id: RCRT's clients use the same few ids
             // everywhere.

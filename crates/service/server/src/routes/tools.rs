@@ -1,9 +1,15 @@
-//! The offered tools: the catalog that runners maintain, filtered by the caller's profile.
+//! The offered tools: the catalog that runners maintain, filtered by the caller's profile and allow
+//! list.
 
-use axum::Json;
-use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names};
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use rcrt_breadcrumb::{
+    Breadcrumbs, Catalog, CatalogEntry, Identity, Profile, Role, StoreError, ToolFormat, nearest_names,
+};
 use serde_json::{Value, json};
 
+use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
@@ -12,23 +18,23 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
 
 /// List the offered tools
 ///
-/// All tools of the caller's profile, by name. The format `rcrt` also has the tools with missing
-/// requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are lists for a
-/// model (or the result of `tools/list`). A name that the format does not allow is replaced by
-/// another one, which can be invoked too. A tool whose input is never an object is left out. The
-/// lists are empty until the first runner of a tenant has loaded its tools.
+/// All tools of the caller's profile and allow list, by name. The format `rcrt` also has the tools
+/// with missing requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are
+/// lists for a model (or the result of `tools/list`). A name that the format does not allow is
+/// replaced by another one, which can be invoked too. A tool whose input is never an object is left
+/// out. The lists are empty until the first runner of a tenant has loaded its tools.
 #[utoipa::path(get, path = "/tools", tag = "tools", operation_id = "list_tools",
     params(
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
         ("profile" = inline(Option<Profile>), Query, description = "Also filter by this profile"),
     ),
     responses((status = 200, body = ToolList)))]
-pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
     let own = caller.identity.profile;
     let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
     query.finish(&["format", "profile"])?;
-    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    let catalog = state.allowed_catalog(&caller).await?;
     Ok(Json(catalog.for_profile(own).for_profile(profile).in_format(format)))
 }
 
@@ -42,10 +48,15 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Probl
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
     ),
     responses((status = 200, body = ToolInFormat)))]
-pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> Result<Json<Value>, Problem> {
+pub async fn get(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathTool(name): PathTool,
+    mut query: Query,
+) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
     query.finish(&["format"])?;
-    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    let catalog = state.allowed_catalog(&caller).await?;
     let profile = caller.identity.profile;
     let entry = catalog.entry(&name);
     let catalog = catalog.for_profile(profile);
@@ -65,6 +76,28 @@ pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> 
             let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
             Err(Problem::tool_not_found(format!("there is no tool {name:?}{hint}"), nearest))
         }
+    }
+}
+
+impl ServerState {
+    /// The tenant's store with the rights of a runner, which sees all records.
+    pub fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
+        self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
+    }
+
+    /// The catalog without the tools that are not on the caller's allow list. Also for a caller
+    /// that cannot read the catalog's records.
+    pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
+        let catalog = if Role::read_only_own_calls(&caller.identity.roles) {
+            Catalog::read(&*self.tenant_store(caller)).await?
+        } else {
+            Catalog::read(&*caller.store).await?
+        };
+        let catalog = catalog.unwrap_or_default();
+        Ok(match caller.store.allowed_tools().await? {
+            Some(allowed) => catalog.for_allowed(&allowed),
+            None => catalog,
+        })
     }
 }
 

@@ -28,6 +28,21 @@ async fn an_agent_is_created_gets_a_token_and_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_tenant_keeps_a_curator() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (own, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (_, other) = world.agent(tenant, &[Role::Curator]).await;
+    let path = format!("/agents/{}", own.id);
+    answer(world.request("DELETE", &path, &curator)).await.problem(403, "forbidden");
+    world.post(&path, &curator, json!({"roles": ["emitter"]})).await.problem(403, "forbidden");
+    world.post(&path, &curator, json!({"roles": ["emitter", "curator"]})).await.ok();
+    world.post(&path, &other, json!({"roles": ["emitter"]})).await.ok();
+    answer(world.request("DELETE", &path, &other)).await.ok();
+    world.close().await;
+}
+
+#[tokio::test]
 async fn an_agent_cannot_create_one_with_more_rights() {
     let world = World::start().await;
     let tenant = world.tenant().await;

@@ -12,8 +12,13 @@ use crate::harness::{World, answer, key};
 async fn a_token_is_issued_for_a_key_with_a_subset_of_the_roles() {
     let world = World::start().await;
     let tenant = world.tenant().await;
-    let agent = NewAgent { name: "a".into(), roles: vec![Role::Emitter, Role::Subscriber], profile: Profile::Main };
-    let made = world.store.create_agent(tenant, agent).await.unwrap();
+    let agent = NewAgent {
+        name: "a".into(),
+        roles: vec![Role::Emitter, Role::Subscriber],
+        profile: Profile::Main,
+        tools: None,
+    };
+    let made = world.store.create_agent(tenant, None, agent).await.unwrap();
     let ask = |more: Value| {
         let mut body = json!({"owner_id": tenant, "agent_id": made.agent.id, "agent_key": made.agent_key});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -167,8 +172,9 @@ async fn a_token_has_a_profile_and_only_main_can_choose_it() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let ask = async |own: Profile, wanted: Option<&str>| {
-        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: vec![Role::Emitter], profile: own };
-        let made = world.store.create_agent(tenant, agent).await.unwrap();
+        let agent =
+            NewAgent { name: Uuid::new_v4().to_string(), roles: vec![Role::Emitter], profile: own, tools: None };
+        let made = world.store.create_agent(tenant, None, agent).await.unwrap();
         let mut body = json!({"owner_id": tenant, "agent_id": made.agent.id, "agent_key": made.agent_key});
         if let Some(wanted) = wanted {
             body["profile"] = json!(wanted);
@@ -213,8 +219,8 @@ async fn open_mode_issues_any_profile_except_for_a_known_agent() {
     let token = world.post("/auth/token", "", json!({"profile": "scheduled"})).await.ok().json();
     assert_eq!(token["profile"], "scheduled");
     let tenant: Uuid = token["owner_id"].as_str().unwrap().parse().unwrap();
-    let agent = NewAgent { name: "sub".into(), roles: vec![Role::Emitter], profile: Profile::Subagent };
-    let agent = world.store.create_agent(tenant, agent).await.unwrap().agent.id;
+    let agent = NewAgent { name: "sub".into(), roles: vec![Role::Emitter], profile: Profile::Subagent, tools: None };
+    let agent = world.store.create_agent(tenant, None, agent).await.unwrap().agent.id;
     let ask = |more: Value| {
         let mut body = json!({"owner_id": tenant, "agent_id": agent});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

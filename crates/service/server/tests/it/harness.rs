@@ -158,8 +158,8 @@ impl World {
 
     /// The same, with another profile.
     pub async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> (AgentInfo, String) {
-        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile };
-        let agent = self.store.create_agent(tenant, agent).await.unwrap().agent;
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile, tools: None };
+        let agent = self.store.create_agent(tenant, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec(), profile };
         let token = key().issue(&identity, Duration::from_mins(10)).unwrap();
         (agent, token)

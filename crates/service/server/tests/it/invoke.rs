@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::harness::{Answer, World, answer};
 
 /// A runner that a test controls step by step.
-struct Hand {
+pub struct Hand {
     store: Arc<dyn Breadcrumbs>,
     events: EventStream,
 }
@@ -29,7 +29,7 @@ impl Hand {
     }
 
     /// The next call, as soon as one is queued.
-    async fn claim(&mut self) -> Claim {
+    pub async fn claim(&mut self) -> Claim {
         let one = ClaimRequest { runner_id: Uuid::new_v4(), limit: 1, lease_ms: 60_000, except_tools: Vec::new() };
         loop {
             if let Some(claim) = self.store.claim(&one).await.unwrap().pop() {
@@ -40,7 +40,7 @@ impl Hand {
         }
     }
 
-    async fn answer(&self, claim: &Claim, result: Result<Value, ToolFailure>) -> Value {
+    pub async fn answer(&self, claim: &Claim, result: Result<Value, ToolFailure>) -> Value {
         self.answer_with(claim, result, Map::new()).await
     }
 
@@ -64,23 +64,31 @@ impl Hand {
     }
 }
 
-struct Scene {
-    world: World,
-    tenant: Uuid,
-    token: String,
-    hand: Hand,
+pub struct Scene {
+    pub world: World,
+    pub tenant: Uuid,
+    pub token: String,
+    pub hand: Hand,
 }
 
 impl Scene {
-    async fn start() -> Self {
-        let world = Box::pin(World::start()).await;
+    pub async fn start() -> Self {
+        Self::of(Box::pin(World::start()).await).await
+    }
+
+    async fn of(world: World) -> Self {
         let tenant = world.tenant().await;
         let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
         let hand = Hand::of(&world, tenant).await;
         Self { world, tenant, token, hand }
     }
 
-    fn invoke(
+    /// `path` follows `/tools/`.
+    pub fn invoke_at(&self, path: &str, body: &Value) -> impl Future<Output = Answer> + 'static {
+        answer(self.world.request("POST", &format!("/tools/{path}"), &self.token).json(body))
+    }
+
+    pub fn invoke(
         &self,
         tool: &str,
         headers: &[(&'static str, &str)],
@@ -291,8 +299,25 @@ async fn a_deadline_that_passes_in_the_queue_is_the_response() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_releases_its_waiting_callers() {
+async fn a_server_that_stops_waits_for_the_responses_of_open_calls() {
     let mut scene = Scene::start().await;
+    let asking = tokio::spawn(scene.invoke("echo", &[("Prefer", "wait=60")], json!({})));
+    let claim = scene.hand.claim().await;
+    let (_, runner) = scene.world.agent(scene.tenant, &[Role::Runner]).await;
+    scene.world.shutdown.cancel();
+    // Runners can complete calls, and no other work is accepted.
+    while scene.invoke("echo", &[("Prefer", "respond-async")], json!({})).await.status.as_u16() != 503 {}
+    let lease = json!({"leases": [claim.lease], "lease_ms": 60_000});
+    scene.world.post("/calls/heartbeat", &runner, lease).await.ok();
+    let given = scene.hand.answer(&claim, Ok(json!(1))).await;
+    assert_eq!(asking.await.unwrap().ok().json(), given);
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_releases_callers_after_the_drain_time() {
+    let drain_time = |options: &mut rcrt_server::ServerOptions| options.limits.drain_time = Duration::from_millis(1);
+    let mut scene = Scene::of(Box::pin(World::start_as(drain_time)).await).await;
     let asking = tokio::spawn(scene.invoke("echo", &[("Prefer", "wait=60")], json!({})));
     let claim = scene.hand.claim().await;
     scene.world.shutdown.cancel();

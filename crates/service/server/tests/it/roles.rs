@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rcrt_breadcrumb::Role::{self, Curator, Emitter, Runner, Subscriber};
+use rcrt_breadcrumb::Role::{self, Caller, Curator, Emitter, Runner, Subscriber};
 
 use crate::harness::World;
 
@@ -12,20 +12,24 @@ pub type Roles = Option<&'static [Role]>;
 const ANYONE: Roles = None;
 const READERS: Roles = Some(&[Curator, Emitter, Subscriber, Runner]);
 const WRITERS: Roles = Some(&[Curator, Emitter, Runner]);
-const FOLLOWERS: Roles = Some(&[Curator, Subscriber, Runner]);
+const CALL_READERS: Roles = Some(&[Curator, Emitter, Subscriber, Runner, Caller]);
+const REQUESTERS: Roles = Some(&[Curator, Emitter, Runner, Caller]);
+const FOLLOWERS: Roles = Some(&[Curator, Subscriber, Runner, Caller]);
+const SUBSCRIBERS: Roles = Some(&[Curator, Subscriber, Runner]);
 const RUNNERS: Roles = Some(&[Curator, Runner]);
 const CURATORS: Roles = Some(&[Curator]);
 
 /// The roles of each route, intentionally written a second time.
 pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("POST", "/auth/token", ANYONE),
-    ("POST", "/auth/revoke", READERS),
-    ("POST", "/breadcrumbs", WRITERS),
-    ("GET", "/breadcrumbs", READERS),
-    ("GET", "/breadcrumbs/search", READERS),
-    ("GET", "/breadcrumbs/{id}", READERS),
-    ("GET", "/breadcrumbs/{id}/full", READERS),
-    ("GET", "/breadcrumbs/{id}/history", READERS),
+    ("GET", "/auth/tokens", CALL_READERS),
+    ("POST", "/auth/revoke", CALL_READERS),
+    ("POST", "/breadcrumbs", REQUESTERS),
+    ("GET", "/breadcrumbs", CALL_READERS),
+    ("GET", "/breadcrumbs/search", CALL_READERS),
+    ("GET", "/breadcrumbs/{id}", CALL_READERS),
+    ("GET", "/breadcrumbs/{id}/full", CALL_READERS),
+    ("GET", "/breadcrumbs/{id}/history", CALL_READERS),
     ("PATCH", "/breadcrumbs/{id}", WRITERS),
     ("DELETE", "/breadcrumbs/{id}", WRITERS),
     ("GET", "/acl", READERS),
@@ -38,16 +42,17 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/subscriptions/selectors", FOLLOWERS),
     ("PUT", "/subscriptions/selectors/{id}", FOLLOWERS),
     ("DELETE", "/subscriptions/selectors/{id}", FOLLOWERS),
-    ("GET", "/tools", READERS),
-    ("GET", "/tools/{name}", READERS),
-    ("POST", "/tools/{name}/invoke", WRITERS),
-    ("GET", "/calls/{request_id}", READERS),
-    ("POST", "/calls/{request_id}/cancel", WRITERS),
+    ("GET", "/tools", CALL_READERS),
+    ("GET", "/tools/{name}", CALL_READERS),
+    ("POST", "/tools/{name}/invoke", REQUESTERS),
+    ("GET", "/calls/{request_id}", CALL_READERS),
+    ("POST", "/calls/{request_id}/cancel", REQUESTERS),
     ("POST", "/calls/claim", RUNNERS),
     ("POST", "/calls/start", RUNNERS),
     ("POST", "/calls/heartbeat", RUNNERS),
     ("POST", "/calls/complete", RUNNERS),
     ("POST", "/calls/release", RUNNERS),
+    ("POST", "/runners", RUNNERS),
     ("POST", "/secrets", CURATORS),
     ("GET", "/secrets", RUNNERS),
     ("PUT", "/secrets/{id}", CURATORS),
@@ -59,20 +64,24 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/agents", CURATORS),
     ("GET", "/agents/{id}", CURATORS),
     ("POST", "/agents/{id}", CURATORS),
+    ("POST", "/agents/{id}/rotate-key", CURATORS),
     ("DELETE", "/agents/{id}", CURATORS),
     ("GET", "/hygiene/stats", CURATORS),
     ("POST", "/hygiene/run", CURATORS),
     ("POST", "/admin/purge", CURATORS),
-    ("POST", "/agents/{id}/webhooks", FOLLOWERS),
+    ("POST", "/agents/{id}/webhooks", SUBSCRIBERS),
     ("GET", "/agents/{id}/webhooks", READERS),
     ("DELETE", "/agents/{id}/webhooks/{wid}", READERS),
     ("POST", "/agents/{id}/webhooks/{wid}/pause", READERS),
-    ("POST", "/agents/{id}/webhooks/{wid}/resume", FOLLOWERS),
+    ("POST", "/agents/{id}/webhooks/{wid}/resume", SUBSCRIBERS),
     ("POST", "/agents/{id}/secret", READERS),
     ("GET", "/dlq", CURATORS),
     ("DELETE", "/dlq", CURATORS),
     ("POST", "/dlq/{id}/retry", CURATORS),
     ("DELETE", "/dlq/{id}", CURATORS),
+    ("GET", "/audit", CURATORS),
+    ("GET", "/calls", CALL_READERS),
+    ("GET", "/calls/stats", CURATORS),
     ("GET", "/audit/egress", CURATORS),
     ("POST", "/audit/egress", RUNNERS),
     ("GET", "/tenants", CURATORS),

@@ -63,7 +63,10 @@ async fn a_draining_server_says_so_and_finishes_running_calls() {
     refused.problem(503, "draining");
     assert_eq!(refused.header("retry-after"), "1");
     world.post("/breadcrumbs", &token, note("new")).await.problem(503, "draining");
-    world.get("/breadcrumbs", &token).await.problem(503, "draining");
+    world.post("/tools/slow/invoke", &token, json!({})).await.problem(503, "draining");
+    // Callers still read: a response that was just written, or the state of their call.
+    world.get("/breadcrumbs", &token).await.ok();
+    world.get(&format!("/calls/{request}"), &token).await.ok();
 
     // The running call is completed, and followers get the event.
     let lease = claims[0]["lease"].clone();
@@ -75,4 +78,23 @@ async fn a_draining_server_says_so_and_finishes_running_calls() {
     }
     world.close().await;
     while stream.chunk().await.unwrap().is_some() {}
+}
+
+/// The runner of the same process finishes its calls just before the shutdown.
+#[tokio::test]
+async fn a_stream_that_closes_has_all_events_until_the_shutdown() {
+    let world = World::start().await;
+    let token = world.token(&Role::ALL).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    for number in 0..50 {
+        world.create(&token, note(&format!("note {number}"))).await;
+    }
+    world.shutdown.cancel();
+    let mut received = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert_eq!(received.matches("breadcrumb.created").count(), 50, "{received}");
+    world.close().await;
 }

@@ -14,6 +14,7 @@ fn tool(name: &str) -> Registration {
         description: format!("What {name} does."),
         parameters: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
         source: ToolSource::Native,
+        tags: Vec::new(),
         annotations: Annotations::default(),
         tool_id: Uuid::from_u128(5),
         tool_version: 1,
@@ -26,6 +27,7 @@ pub fn catalog() -> Catalog {
     let waiting = Waiting {
         name: "web_search".into(),
         source: ToolSource::Native,
+        tags: Vec::new(),
         tool_id: Uuid::from_u128(6),
         missing_requirements,
     };

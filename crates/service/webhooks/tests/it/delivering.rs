@@ -121,7 +121,7 @@ async fn nothing_is_delivered_for_a_deleted_webhook_or_agent() {
     assert_eq!(world.count("SELECT count(*) FROM deliveries").await, 1);
     let delivering = Delivering::start(&world.store, options());
     assert_eq!(two.next().await.title(), "queued");
-    rcrt_breadcrumb::Tenancy::delete_agent(&*world.store, world.tenant, world.agent).await.unwrap();
+    rcrt_breadcrumb::Tenancy::delete_agent(&*world.store, world.tenant, None, world.agent).await.unwrap();
     world.write("after").await;
     world
         .until(

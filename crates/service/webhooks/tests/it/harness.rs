@@ -42,8 +42,8 @@ impl World {
         let database = TestDatabase::new().await;
         let store = open(&database).await;
         let tenant = store.ensure_tenant("tenant").await.unwrap().id;
-        let new = NewAgent { name: "agent".into(), roles: vec![Role::Curator], profile: Profile::Main };
-        let agent = store.create_agent(tenant, new).await.unwrap().agent;
+        let new = NewAgent { name: "agent".into(), roles: vec![Role::Curator], profile: Profile::Main, tools: None };
+        let agent = store.create_agent(tenant, None, new).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: agent.roles, profile: agent.profile };
         let records = store.acting_as(identity);
         Self { database, store, tenant, agent: agent.id, records }
@@ -69,8 +69,8 @@ impl World {
 
     /// Another agent of the tenant.
     pub async fn another(&self, role: Role) -> Uuid {
-        let new = NewAgent { name: "another".into(), roles: vec![role], profile: Profile::Main };
-        self.store.create_agent(self.tenant, new).await.unwrap().agent.id
+        let new = NewAgent { name: "another".into(), roles: vec![role], profile: Profile::Main, tools: None };
+        self.store.create_agent(self.tenant, None, new).await.unwrap().agent.id
     }
 
     pub async fn secret(&self, secret: &str) {

@@ -32,8 +32,8 @@ async fn open(database: TestDatabase, key: u8, identity: Option<Identity>) -> Wo
         Some(identity) => identity,
         None => {
             let owner_id = store.ensure_tenant("first").await.unwrap().id;
-            let agent = NewAgent { name: "a".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
-            let agent = store.create_agent(owner_id, agent).await.unwrap().agent;
+            let agent = NewAgent { name: "a".into(), roles: Role::ALL.to_vec(), profile: Profile::Main, tools: None };
+            let agent = store.create_agent(owner_id, None, agent).await.unwrap().agent;
             Identity { owner_id, agent_id: agent.id, roles: agent.roles, profile: agent.profile }
         }
     };

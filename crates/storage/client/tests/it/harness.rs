@@ -68,8 +68,8 @@ impl ClientHarness {
     }
 
     async fn new_agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> NewAgentKey {
-        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile };
-        self.store.create_agent(tenant, agent).await.unwrap()
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile, tools: None };
+        self.store.create_agent(tenant, None, agent).await.unwrap()
     }
 
     pub fn token(&self, agent: &NewAgentKey, ttl: Duration) -> String {

@@ -62,6 +62,7 @@ async fn agents_are_created_listed_and_deleted_over_http() {
             name: "new".into(),
             roles: vec![Role::Emitter],
             profile: rcrt_breadcrumb::Profile::Main,
+            tools: None,
         })
         .await
         .unwrap();
@@ -106,7 +107,7 @@ async fn a_token_is_renewed_before_it_expires() {
                 let number = counting.fetch_add(1, Ordering::SeqCst);
                 let id = Uuid::nil();
                 format!(
-                    "{{\"token\":\"t{number}\",\"owner_id\":\"{id}\",\"agent_id\":\"{id}\",\"roles\":[],\"exp\":0,\"expires_in\":0}}"
+                    "{{\"token\":\"t{number}\",\"id\":\"{id}\",\"owner_id\":\"{id}\",\"agent_id\":\"{id}\",\"roles\":[],\"exp\":0,\"expires_in\":0}}"
                 )
             } else {
                 "[]".into()

@@ -22,6 +22,7 @@ fn catalog() -> Catalog {
         description: "Does it.".into(),
         parameters: json!(true),
         source: ToolSource::Sandbox,
+        tags: Vec::new(),
         annotations: Annotations::default(),
         tool_id: Uuid::from_u128(1),
         tool_version: 1,
@@ -30,6 +31,7 @@ fn catalog() -> Catalog {
     let waiting = Waiting {
         name: "python".into(),
         source: ToolSource::Native,
+        tags: Vec::new(),
         tool_id: Uuid::from_u128(2),
         missing_requirements,
     };
@@ -124,8 +126,8 @@ async fn a_token_sees_the_tools_of_its_profile() {
     let url: url::Url = format!("http://{}", harness.address).parse().unwrap();
     let asking = Client::new(url.clone(), Credentials::Token(String::new()));
     let made = Arc::clone(&harness.store);
-    let new = NewAgent { name: "main".into(), roles: vec![Role::Emitter], profile: Profile::Main };
-    let made = rcrt_breadcrumb::Tenancy::create_agent(&*made, curator.identity.owner_id, new).await.unwrap();
+    let new = NewAgent { name: "main".into(), roles: vec![Role::Emitter], profile: Profile::Main, tools: None };
+    let made = rcrt_breadcrumb::Tenancy::create_agent(&*made, curator.identity.owner_id, None, new).await.unwrap();
     let token = asking
         .request_token(&TokenRequest {
             owner_id: made.agent.owner_id,

@@ -63,8 +63,8 @@ impl Harness for LayerHarness {
     }
 
     async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent {
-        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec(), profile };
-        let made = self.schemas.create_agent(tenant, agent).await.unwrap().agent;
+        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec(), profile, tools: None };
+        let made = self.schemas.create_agent(tenant, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile };
         Agent { store: self.schemas.acting_as(identity.clone()), identity }
     }

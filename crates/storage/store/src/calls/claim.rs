@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles};
+use serde_json::Value;
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::database::Database;
 use crate::database::failure::{Result, is_unreachable};
 use crate::database::from_row::from_row;
 use crate::events::Feeds;
+use crate::rights::agents;
 use crate::rows::row::RecordRow;
 
 from_row! {
@@ -20,6 +23,7 @@ from_row! {
         queued_at: DateTime<Utc>,
         ready_at: DateTime<Utc>,
         profiles: Vec<String>,
+        allowed_tools: Option<Json<Value>>,
         left_ms: Option<f64>,
         ..record: RecordRow,
     }
@@ -62,6 +66,7 @@ pub(crate) async fn claim(
                 attempt: row.next_attempt.unsigned_abs(),
                 request,
                 profiles,
+                allowed_tools: row.allowed_tools.map(|list| Box::new(agents::read_allowed_tools(list))),
                 time_left_ms: row.left_ms.map(|left| left.max(0.0) as u64),
                 queued_at: row.queued_at,
                 ready_at: Some(row.ready_at),

@@ -204,7 +204,7 @@ mod tests {
         );
         database.execute(&insert).await;
         assert_eq!(
-            super::prune(&store.inner.database, Utc::now() - store.inner.egress_retention, 100).await.unwrap(),
+            super::prune(&store.inner.database, Utc::now() - store.inner.retention.egress, 100).await.unwrap(),
             11_900
         );
         let mut tx = TenantTransaction::begin(&store.inner.database, tenant).await.unwrap();

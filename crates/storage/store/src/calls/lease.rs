@@ -101,22 +101,34 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
             call.deadline_failure(if call.attempt > 0 { "before the tool could be retried" } else { NOT_RUN });
         respond(&mut tx, &call, failure).await?;
     } else {
-        requeue(&mut tx, lease.request, call.attempt, after_ms).await?;
+        let outcome = matches!(release, Release::Retry { .. }).then_some("retry");
+        requeue(&mut tx, lease.request, call.attempt, after_ms, outcome).await?;
     }
     tx.commit().await
 }
 
 /// Returns a claimed or running call to its former place in the queue. `attempt`: how many attempts
-/// were started.
-pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, attempt: i32, after_ms: u64) -> Result<()> {
+/// were started. `outcome`: why the attempt that was running ended, if it counts.
+pub(super) async fn requeue(
+    tx: &mut TenantTransaction,
+    request: Uuid,
+    attempt: i32,
+    after_ms: u64,
+    outcome: Option<&str>,
+) -> Result<()> {
     sqlx::query(
-        "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL, attempt = $3,
+        "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL, attempt = $3, started_at = NULL,
+            past_attempts = CASE WHEN $4::text IS NOT NULL AND state = 'running' THEN
+                coalesce(past_attempts, '[]') || jsonb_build_object('attempt', attempt, 'runner_id', runner_id,
+                    'started_at', started_at, 'ended_at', clock_timestamp(), 'outcome', $4::text)
+                ELSE past_attempts END,
             run_after = CASE WHEN $2 > 0 THEN clock_timestamp() + $2 * interval '1 millisecond' END
          WHERE request = $1",
     )
     .bind(request)
     .bind(after_ms as f64)
     .bind(attempt)
+    .bind(outcome)
     .execute(tx.connection())
     .await?;
     Ok(())

@@ -2,6 +2,10 @@
 //! and a statement that finds another fence or state changes nothing.
 
 pub(crate) mod egress_log;
+pub(crate) mod history;
+pub(crate) mod history_details;
+pub(crate) mod runners;
+pub(crate) mod stats;
 
 mod cancel;
 mod claim;

@@ -33,7 +33,7 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Result<usize> {
         } else if call.is_overdue_in(0) {
             respond(&mut tx, call, call.deadline_failure("after its runner was lost")).await?;
         } else {
-            requeue(&mut tx, call.request, call.attempt, 0).await?;
+            requeue(&mut tx, call.request, call.attempt, 0, Some("runner_lost")).await?;
         }
         tracing::info!(
             tenant = %tx.owner_id, request = %call.request, tool = call.tool, attempt = call.attempt, was_running,

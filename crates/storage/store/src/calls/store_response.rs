@@ -17,6 +17,11 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     metadata.insert("request".into(), json!(call.request));
     metadata.insert("attempt".into(), json!(call.attempt));
     metadata.insert("answered_by".into(), json!("store"));
+    let code = failure.code;
+    tracing::info!(
+        tenant = %tx.owner_id, request = %call.request, tool = call.tool, %code, error = ?failure.message,
+        attempt = call.attempt, "the call failed"
+    );
     let mut response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
     let id = Uuid::now_v7();
     // If a request is hidden, its response is hidden too.
@@ -30,12 +35,18 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     }
     writing::insert(tx, id, response, asker).await?;
     sqlx::query(
-        "UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), runner_id = NULL,
-            lease_until = NULL
-         WHERE request = $1",
+        "WITH done AS (
+            UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), error_code = $3,
+                runner_id = NULL, lease_until = NULL
+            WHERE request = $1
+            RETURNING owner_id, tool, error_code, finished_at, queued_at)
+         INSERT INTO call_outcomes (owner_id, tool, error_code, finished_at, total_us)
+         SELECT owner_id, tool, error_code, finished_at, (extract(epoch FROM finished_at - queued_at) * 1000000)::bigint
+         FROM done",
     )
     .bind(call.request)
     .bind(id)
+    .bind(code.as_str())
     .execute(tx.connection())
     .await?;
     Ok(id)

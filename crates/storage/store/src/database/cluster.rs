@@ -39,3 +39,12 @@ pub async fn create_app_role(admin_url: &str, can_log_in: bool) -> Result<(), sq
     }
     connection.close().await
 }
+
+/// What is stored in a database of the store: kind, entries and bytes.
+pub async fn stored_sizes(url: &str) -> Result<Vec<(String, i64, i64)>, sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let sizes =
+        sqlx::query_as("SELECT kind, entries, bytes FROM public.stored_sizes()").fetch_all(&mut connection).await;
+    let _ = connection.close().await;
+    sizes
+}

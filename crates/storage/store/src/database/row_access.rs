@@ -17,6 +17,8 @@ pub(crate) enum Principal {
     Unrestricted,
     /// An agent of the tenant.
     Agent(Uuid),
+    /// An agent that is only a caller: sees its requests and their responses.
+    Caller(Uuid),
     /// An agent of another tenant.
     Guest { agent: Uuid, tenant: Uuid },
 }
@@ -53,15 +55,16 @@ impl RowAccess {
     pub(crate) fn settings(&self) -> String {
         // UUIDs have only hexadecimal digits and hyphens, and the rest is constant, so the quoting
         // is safe.
-        let (agent, guest) = match self.principal {
-            Principal::Unrestricted => ("*".to_owned(), String::new()),
-            Principal::Agent(agent) => (agent.to_string(), String::new()),
-            Principal::Guest { agent, tenant } => (agent.to_string(), tenant.to_string()),
+        let (agent, guest, own_calls) = match self.principal {
+            Principal::Unrestricted => ("*".to_owned(), String::new(), "off"),
+            Principal::Agent(agent) => (agent.to_string(), String::new(), "off"),
+            Principal::Caller(agent) => (agent.to_string(), String::new(), "on"),
+            Principal::Guest { agent, tenant } => (agent.to_string(), tenant.to_string(), "off"),
         };
         let actions = self.permission.actions().join(",");
         format!(
             "SET LOCAL rcrt.tenant = '{}'; SET LOCAL rcrt.agent = '{agent}'; SET LOCAL rcrt.guest = '{guest}'; \
-             SET LOCAL rcrt.actions = '{{{actions}}}'",
+             SET LOCAL rcrt.own_calls = {own_calls}; SET LOCAL rcrt.actions = '{{{actions}}}'",
             self.owner_id
         )
     }

@@ -45,14 +45,14 @@ impl Default for Announcer {
 
 impl Announcer {
     pub(crate) fn announce(&self, owner_id: Uuid) {
-        self.tell(owner_id, Topic::Events);
+        self.enqueue(owner_id, Topic::Events);
     }
 
     pub(crate) fn announce_selectors(&self, owner_id: Uuid) {
-        self.tell(owner_id, Topic::Selectors);
+        self.enqueue(owner_id, Topic::Selectors);
     }
 
-    fn tell(&self, owner_id: Uuid, what: Topic) {
+    fn enqueue(&self, owner_id: Uuid, what: Topic) {
         self.pending.lock().insert((owner_id, what));
         self.ring.notify_one();
     }
@@ -111,12 +111,12 @@ pub(crate) async fn announce(streams: Arc<EventStreams>, options: PgConnectOptio
         if owners.is_empty() {
             continue;
         }
-        let told = tokio::select! {
+        let notified = tokio::select! {
             () = streams.database.stop.cancelled() => break,
-            told = tell(&mut connection, &options, owners) => told,
+            notified = notify(&mut connection, &options, owners) => notified,
         };
-        if let Err(error) = told {
-            tracing::debug!(%error, "other servers were not next_wakeup");
+        if let Err(error) = notified {
+            tracing::debug!(%error, "other servers could not be notified");
             connection = None;
             tokio::select! {
                 () = streams.database.stop.cancelled() => break,
@@ -130,7 +130,7 @@ pub(crate) async fn announce(streams: Arc<EventStreams>, options: PgConnectOptio
     }
 }
 
-async fn tell(
+async fn notify(
     connection: &mut Option<PgConnection>,
     options: &PgConnectOptions,
     owners: Vec<String>,
@@ -158,7 +158,7 @@ pub(crate) async fn listen(streams: Arc<EventStreams>, options: PgConnectOptions
     loop {
         let ended = tokio::select! {
             () = streams.database.stop.cancelled() => break,
-            ended = hear(&streams, &pool) => ended,
+            ended = receive(&streams, &pool) => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "cannot listen to other servers; polling instead");
@@ -171,7 +171,7 @@ pub(crate) async fn listen(streams: Arc<EventStreams>, options: PgConnectOptions
     pool.close().await;
 }
 
-async fn hear(streams: &EventStreams, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
+async fn receive(streams: &EventStreams, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(CHANNEL).await?;
     loop {

@@ -144,14 +144,14 @@ async fn fill_shared(database: &Arc<Database>, owner_id: Uuid, rows: &mut [Event
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
     let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
     let mut tx = TenantTransaction::begin(database, owner_id).await?;
-    let told: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_event_contents($1, $2)")
+    let shared: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_event_contents($1, $2)")
         .bind(records)
         .bind(versions)
         .fetch_all(tx.connection())
         .await?;
-    let mut told: HashMap<_, _> = told.into_iter().map(|row| ((row.breadcrumb_id, row.version), row)).collect();
+    let mut shared: HashMap<_, _> = shared.into_iter().map(|row| ((row.breadcrumb_id, row.version), row)).collect();
     for row in rows.iter_mut().filter(|row| row.owner_id != owner_id) {
-        if let Some(shared) = told.remove(&(row.breadcrumb_id, row.version)) {
+        if let Some(shared) = shared.remove(&(row.breadcrumb_id, row.version)) {
             row.tags = shared.tags;
             row.schema_name = shared.schema_name;
             row.context = shared.context;
@@ -177,6 +177,16 @@ pub(super) async fn is_granted(database: &Arc<Database>, rights: SubscriberRight
     };
     Ok(readers
         .is_some_and(|readers| readers.iter().any(|reader| *reader == rights.agent() || *reader == rights.tenant)))
+}
+
+/// Whether the subscriber wrote the request that this response answers.
+pub(super) async fn is_requester(database: &Arc<Database>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+    let mut tx = TenantTransaction::begin(database, rights.tenant).await?;
+    Ok(sqlx::query_scalar("SELECT coalesce(requester_of($1) = $2, false)")
+        .bind(event.breadcrumb_id)
+        .bind(rights.agent())
+        .fetch_one(tx.connection())
+        .await?)
 }
 
 /// Whether the subscriber can get this response by its request id: it wrote the request, is a

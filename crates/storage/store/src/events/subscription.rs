@@ -55,7 +55,7 @@ pub(crate) async fn subscribe(
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
-            Ok(told) => Some((Ok(told), Some(subscription))),
+            Ok(item) => Some((Ok(item), Some(subscription))),
             Err(error) => Some((Err(error), None)),
         }
     })
@@ -69,6 +69,8 @@ enum Question {
     IsGranted,
     /// Can the subscriber get this response by its request id?
     CanGetResponse,
+    /// Did the subscriber write the request that this answers?
+    IsRequester,
 }
 
 struct Subscription {
@@ -178,9 +180,11 @@ impl Subscription {
         if selector_match == SelectorMatch::Never {
             return Ok(false);
         }
-        let access = self.rights.access_to(&sized.visibility);
-        if access == EventAccess::Denied {
-            return Ok(false);
+        let access = self.rights.access_to(sized.event.schema_name.as_deref(), &sized.visibility);
+        match access {
+            EventAccess::Denied => return Ok(false),
+            EventAccess::IfRequester => return self.ask(sized, Question::IsRequester).await,
+            EventAccess::Allowed | EventAccess::IfGrantStands => {}
         }
         let is_granted = access == EventAccess::Allowed || self.ask(sized, Question::IsGranted).await?;
         let is_for_asker = selector_match == SelectorMatch::RequesterOnly && !self.rights.sees_all();
@@ -194,6 +198,7 @@ impl Subscription {
             let asking = async move {
                 match question {
                     Question::IsGranted => page::is_granted(&database, rights, &event.event).await,
+                    Question::IsRequester => page::is_requester(&database, rights, &event.event).await,
                     Question::CanGetResponse => page::can_get_response(&database, rights, &event.event).await,
                 }
             };

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use rcrt_breadcrumb::schema_names;
 use uuid::Uuid;
 
 use crate::rights::actor::Actor;
@@ -38,6 +39,8 @@ pub(crate) struct SubscriberRights {
     sees_all: bool,
     /// A runner acts on what it receives, and only in its own tenant.
     sees_other_tenants: bool,
+    /// Only events of its own requests and their responses.
+    only_own_calls: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,15 +48,32 @@ pub(super) enum EventAccess {
     Allowed,
     /// Only if the grant still exists.
     IfGrantStands,
+    /// Only if the agent wrote the request that the record answers.
+    IfRequester,
     Denied,
 }
 
 impl SubscriberRights {
     pub(crate) fn new(tenant: Uuid, actor: Actor, sees_all: bool) -> Self {
-        Self { tenant, agent: actor.on_behalf_of, sees_all, sees_other_tenants: !actor.is_plain_runner() }
+        let (agent, only_own_calls) = (actor.on_behalf_of, actor.reads_only_own_calls);
+        Self { tenant, agent, sees_all, sees_other_tenants: !actor.is_plain_runner(), only_own_calls }
     }
 
-    pub(super) fn access_to(&self, visibility: &EventVisibility) -> EventAccess {
+    /// The access of an agent that is only a caller. A response names no requester, so the store is
+    /// asked.
+    fn access_to_own_call(&self, schema_name: Option<&str>, visibility: &EventVisibility) -> EventAccess {
+        match schema_name {
+            _ if visibility.scope == VisibilityScope::OtherTenant => EventAccess::Denied,
+            Some(schema_names::TOOL_REQUEST) if visibility.created_by == Some(self.agent) => EventAccess::Allowed,
+            Some(schema_names::TOOL_RESPONSE) => EventAccess::IfRequester,
+            _ => EventAccess::Denied,
+        }
+    }
+
+    pub(super) fn access_to(&self, schema_name: Option<&str>, visibility: &EventVisibility) -> EventAccess {
+        if self.only_own_calls {
+            return self.access_to_own_call(schema_name, visibility);
+        }
         let by_itself = match visibility.scope {
             VisibilityScope::Team => true,
             VisibilityScope::Private => self.sees_all || visibility.created_by == Some(self.agent),
@@ -105,15 +125,15 @@ mod tests {
             readers: readers.iter().copied().map(Uuid::from_u128).collect(),
             read_at,
         };
-        assert_eq!(agent.access_to(&visibility(&[], Instant::now())), EventAccess::Denied);
-        assert_eq!(agent.access_to(&visibility(&[8], Instant::now())), EventAccess::Denied);
+        assert_eq!(agent.access_to(None, &visibility(&[], Instant::now())), EventAccess::Denied);
+        assert_eq!(agent.access_to(None, &visibility(&[8], Instant::now())), EventAccess::Denied);
         for reader in [7, 1] {
-            assert_eq!(agent.access_to(&visibility(&[reader], Instant::now())), EventAccess::Allowed);
-            assert_eq!(agent.access_to(&visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
+            assert_eq!(agent.access_to(None, &visibility(&[reader], Instant::now())), EventAccess::Allowed);
+            assert_eq!(agent.access_to(None, &visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
         }
         // Its own records, and records that all agents can see, need no grant.
-        assert_eq!(rights(9, &[]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
-        assert_eq!(rights(5, &[Role::Curator]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
+        assert_eq!(rights(9, &[]).access_to(None, &visibility(&[], long_ago)), EventAccess::Allowed);
+        assert_eq!(rights(5, &[Role::Curator]).access_to(None, &visibility(&[], long_ago)), EventAccess::Allowed);
     }
 
     #[test]
@@ -124,8 +144,8 @@ mod tests {
             readers: vec![Uuid::from_u128(1)],
             read_at: Instant::now(),
         };
-        assert_eq!(rights(7, &[Role::Runner]).access_to(&of_other_tenant), EventAccess::Denied);
-        assert_eq!(rights(7, &[Role::Subscriber]).access_to(&of_other_tenant), EventAccess::Allowed);
-        assert_eq!(rights(7, &Role::ALL).access_to(&of_other_tenant), EventAccess::Allowed);
+        assert_eq!(rights(7, &[Role::Runner]).access_to(None, &of_other_tenant), EventAccess::Denied);
+        assert_eq!(rights(7, &[Role::Subscriber]).access_to(None, &of_other_tenant), EventAccess::Allowed);
+        assert_eq!(rights(7, &Role::ALL).access_to(None, &of_other_tenant), EventAccess::Allowed);
     }
 }

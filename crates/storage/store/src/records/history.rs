@@ -1,26 +1,11 @@
 //! The versions of a record.
 
-use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{BreadcrumbVersion, StoreError};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
-use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
-use crate::rows::row::Context;
-
-from_row! {
-    struct VersionRow {
-        version: i64,
-        title: String,
-        context: Context,
-        tags: Vec<String>,
-        schema_name: Option<String>,
-        checksum: String,
-        updated_at: DateTime<Utc>,
-        updated_by: Option<Uuid>,
-    }
-}
+use crate::rows::row::VersionRow;
 
 /// Newest first, including the current version.
 pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Result<Vec<BreadcrumbVersion>> {
@@ -39,17 +24,5 @@ pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Result<Vec<Bre
     if rows.is_empty() {
         return Err(StoreError::NotFound { what: "breadcrumb", id }.into());
     }
-    Ok(rows
-        .into_iter()
-        .map(|row| BreadcrumbVersion {
-            version: row.version,
-            title: row.title,
-            context: row.context.0,
-            tags: row.tags,
-            schema_name: row.schema_name,
-            checksum: row.checksum,
-            updated_at: row.updated_at,
-            updated_by: row.updated_by,
-        })
-        .collect())
+    Ok(rows.into_iter().map(BreadcrumbVersion::from).collect())
 }

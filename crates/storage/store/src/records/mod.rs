@@ -23,7 +23,8 @@ use crate::calls;
 use crate::database::failure::Result;
 use crate::database::row_access::RequiredPermission;
 use crate::database::transaction::TenantTransaction;
-use crate::rights::actor::Actor;
+use crate::rights::actor::{Actor, is_tool_schema};
+use crate::rights::audit::{self, AuditLine};
 use crate::rows;
 use crate::rows::quotas::{QuotaReservation, Quotas};
 use crate::rows::row::{CountedRow, RecordRow, record_columns};
@@ -61,26 +62,27 @@ pub(crate) async fn create(
     prepared.call = NewCall::of(id, &prepared.record, actor.profile);
     prepared.key = key;
     let claim = start_with(&mut prepared, owner_id, how)?;
-    let quota = match Box::pin(reserve_quota_for(writer, owner_id, actor, &prepared)).await {
-        Err(refused @ StoreError::QuotaExceeded { .. }) => {
-            // A repeated create needs no quota: its record already exists.
-            let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
-            let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
-            let first = idempotency::first_result(&mut tx, creator, key, fingerprint).await;
-            let id = first.map_err(|_| refused)?;
-            return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
-        }
-        quota => quota?,
+    // A repeated create needs no quota: its record already exists.
+    let (quota, refused) = match Box::pin(reserve_quota_for(writer, owner_id, actor, &prepared)).await {
+        Ok(quota) => (Some(quota), None),
+        Err(refused @ StoreError::QuotaExceeded { .. }) if again.is_some() => (None, Some(refused)),
+        Err(error) => return Err(error.into()),
     };
-    let outcome = writer.write(owner_id, WriteOp::Create(prepared)).await?;
+    let outcome = match &quota {
+        Some(_) => writer.write(owner_id, WriteOp::Create(prepared)).await?,
+        None => WriteOutcome::Refused,
+    };
     if outcome == WriteOutcome::Refused
         && let Some((key, fingerprint)) = again
     {
         let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
-        let id = idempotency::first_result(&mut tx, creator, &key, &fingerprint).await?;
+        let first = idempotency::first_result(&mut tx, creator, &key, &fingerprint).await;
+        let id = first.map_err(|error| refused.map_or(error, Into::into))?;
         return Ok((Created { id, version: 1, replayed: true, warnings: Vec::new() }, None));
     }
-    quota.keep();
+    if let Some(quota) = quota {
+        quota.keep();
+    }
     let claim = match outcome {
         WriteOutcome::Written(Some(at)) => claim.map(|claim| claim.written_at(at)),
         _ => None,
@@ -161,6 +163,17 @@ pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> R
     Ok(record)
 }
 
+/// The record's version. Counts no read.
+pub(crate) async fn version(tx: &mut TenantTransaction, id: Uuid) -> Result<i64> {
+    let version: Option<i64> = sqlx::query_scalar(
+        "SELECT version FROM breadcrumbs WHERE id = $1 AND (ttl IS NULL OR ttl > clock_timestamp())",
+    )
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(version.ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
+}
+
 /// Reads the record for a change in this transaction. Waits for a reader that may be its last.
 async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrumb> {
     tx.lock(id).await?;
@@ -175,6 +188,7 @@ async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrum
     Ok(row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
 }
 
+/// Also returns whether the record was a tool before the change.
 pub(crate) async fn update(
     mut tx: TenantTransaction,
     quotas: &Quotas,
@@ -183,8 +197,9 @@ pub(crate) async fn update(
     version: i64,
     changes: &BreadcrumbChanges,
     check: Option<&ChangeCheck<'_>>,
-) -> Result<Breadcrumb> {
+) -> Result<(Breadcrumb, bool)> {
     let record = get_to_change(&mut tx, id).await?;
+    let was_tool = secrets::is_tool(record.schema_name.as_deref());
     refuse_response(record.schema_name.as_deref())?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
@@ -213,13 +228,28 @@ pub(crate) async fn update(
     let quota = quotas.reserve_version(tx.owner_id, if is_free { None } else { Some(&next) })?;
     let mut written =
         rows::write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
+    audit_tool(&mut tx, actor, &record, &written).await?;
     if !tx.shows(&written, RequiredPermission::Read).await? {
         let can_view = tx.shows(&written, RequiredPermission::View).await?;
         hide_unreadable(&mut written, changes, can_view);
     }
     tx.commit().await?;
     quota.keep();
-    Ok(written)
+    Ok((written, was_tool))
+}
+
+/// Writes the change of a tool's record into the audit log.
+async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, new: &Breadcrumb) -> Result<()> {
+    let action = match (is_tool_schema(old.schema_name.as_deref()), is_tool_schema(new.schema_name.as_deref())) {
+        (true, true) => "tool.changed",
+        (false, true) => "tool.created",
+        (true, false) => "tool.deleted",
+        (false, false) => return Ok(()),
+    };
+    let named = if action == "tool.deleted" { old } else { new };
+    let name = named.context.get("name").and_then(|name| name.as_str()).unwrap_or(&named.title);
+    let version = format!("version {}", new.version);
+    audit::write(tx, AuditLine::by(actor.agent, action).on(new.id, name).because(&version)).await
 }
 
 /// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So
@@ -253,7 +283,8 @@ fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_vi
     }
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<()> {
+/// Returns whether the record was a tool.
+pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<bool> {
     let record = get_to_change(&mut tx, id).await?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
@@ -272,7 +303,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     remove(&mut tx, Some(actor.agent), id).await?;
     tx.count_usage(-1, 0);
     tx.commit().await?;
-    Ok(())
+    Ok(secrets::is_tool(record.schema_name.as_deref()))
 }
 
 /// Deletes a locked record. Its last version stays in the history until its events are deleted,
@@ -301,7 +332,12 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
         uncounted AS (
             DELETE FROM breadcrumb_reads r USING gone
             WHERE r.owner_id = gone.owner_id AND r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
-        told AS (
+        audited AS (
+            INSERT INTO audit (owner_id, agent_id, action, subject, subject_name)
+            SELECT owner_id, $3::uuid, CASE WHEN $3::uuid IS NULL THEN 'tool.expired' ELSE 'tool.deleted' END, id,
+                coalesce(context ->> 'name', title)
+            FROM gone WHERE schema_name IN ('tool.code.v1', 'tool.v1')),
+        shared AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
                 size_bytes)
             SELECT grantee_owner_id, event_number(place), owner_id, 'breadcrumb.deleted', id, version,
@@ -310,12 +346,13 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
                 SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
                 FROM gone JOIN acl_grants g
                     ON g.owner_id = gone.owner_id AND g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
-                WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) heard)
+                WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) shares)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )
     .bind(ids)
     .bind(places)
+    .bind(agent)
     .execute(tx.connection())
     .await?;
     Ok(())
@@ -365,6 +402,7 @@ fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
         "max_result_chars",
         "deadline_ms",
         "traceparent",
+        "parent",
     ] {
         if old.context.get(field) != new.context.get(field) {
             found.add(format!("context.{field}"), "of a request cannot be changed; create a new request");

@@ -1,4 +1,5 @@
-//! Deletes what is stored for a limited time: events, and the results of idempotent creates.
+//! Deletes what is stored for a limited time: events, requests and responses, old versions, and the
+//! results of idempotent creates.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
@@ -6,12 +7,12 @@ use uuid::Uuid;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 
-/// How long a subscriber can be away and still receive everything.
-pub(crate) const EVENT_RETENTION: TimeDelta = TimeDelta::days(7);
 /// How long a repeated create returns the first result.
 pub(crate) const KEY_RETENTION: TimeDelta = TimeDelta::days(1);
 
 const BATCH: i64 = 500;
+/// Records that one transaction deletes.
+const CALLS: i64 = 100;
 
 /// Deletes events from before this time, the oldest first. With the event of a deletion, it also
 /// deletes the record's versions and its call. Returns how many: at most a batch.
@@ -21,7 +22,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
             DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
                 SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
             RETURNING owner_id, number, breadcrumb_id, kind),
-         told AS (
+         shared AS (
             INSERT INTO pruned_events AS f (owner_id, number)
             SELECT owner_id, max(number) FROM forgotten GROUP BY owner_id
             ON CONFLICT (owner_id) DO UPDATE SET number = greatest(f.number, EXCLUDED.number))
@@ -65,6 +66,60 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     }
     tx.commit().await?;
     Ok(forgotten.len())
+}
+
+/// Deletes responses from before this time, and requests whose calls finished before it. The
+/// requests of open calls stay. A record that another transaction has locked is left for the next
+/// batch. Returns how many: at most a batch.
+pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    let found: Vec<Uuid> = sqlx::query_scalar(OLD_CALLS).bind(before).bind(CALLS).fetch_all(tx.connection()).await?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    let free = tx.try_lock_all(&found).await?;
+    let old: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT id FROM breadcrumbs WHERE id = ANY($1) AND updated_at < $2 ORDER BY id FOR UPDATE SKIP LOCKED",
+    )
+    .bind(&free)
+    .bind(before)
+    .fetch_all(tx.connection())
+    .await?;
+    if !old.is_empty() {
+        super::remove_all(&mut tx, None, &old).await?;
+        tx.count_usage(-old.len().cast_signed() as i64, 0);
+        tx.commit().await?;
+    }
+    Ok(old.len())
+}
+
+/// By the index on schema names and times of change. A response never changes, so its time is the
+/// end of its call.
+const OLD_CALLS: &str = "
+    (SELECT id FROM breadcrumbs
+     WHERE owner_id = current_tenant() AND schema_name = 'tool.response.v1' AND updated_at < $1
+     ORDER BY updated_at LIMIT $2)
+    UNION ALL
+    (SELECT id FROM breadcrumbs b
+     WHERE owner_id = current_tenant() AND schema_name = 'tool.request.v1' AND updated_at < $1
+        AND NOT EXISTS (SELECT FROM calls c WHERE c.owner_id = b.owner_id AND c.request = b.id
+            AND (c.state <> 'finished' OR c.finished_at >= $1))
+     ORDER BY updated_at LIMIT $2)";
+
+/// Deletes versions of existing records that were replaced before this time. Returns how many.
+pub(crate) async fn versions(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    let forgotten = sqlx::query(
+        "DELETE FROM breadcrumb_versions WHERE ctid = ANY (ARRAY(
+            SELECT v.ctid FROM breadcrumb_versions v
+            WHERE v.replaced_at < $1 AND EXISTS (
+                SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
+            LIMIT $2))",
+    )
+    .bind(before)
+    .bind(BATCH)
+    .execute(tx.connection())
+    .await?;
+    tx.commit().await?;
+    Ok(forgotten.rows_affected() as usize)
 }
 
 pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {

@@ -84,8 +84,8 @@ pub(crate) async fn grant(mut tx: TenantTransaction, actor: Actor, change: &AclC
     .bind(actor.on_behalf_of)
     .fetch_one(tx.connection())
     .await?;
-    let told = reason(change);
-    let line = AuditLine::by(actor.agent, "acl.granted").on(change.breadcrumb_id, &record.title).because(&told);
+    let details = reason(change);
+    let line = AuditLine::by(actor.agent, "acl.granted").on(change.breadcrumb_id, &record.title).because(&details);
     audit::write(&mut tx, line).await?;
     tx.commit().await?;
     Ok(id)
@@ -113,8 +113,8 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, actor: Actor, change: &Acl
     .await?
     .len() as u64;
     if changed > 0 {
-        let told = reason(change);
-        let line = AuditLine::by(actor.agent, "acl.revoked").on(change.breadcrumb_id, &record.title).because(&told);
+        let details = reason(change);
+        let line = AuditLine::by(actor.agent, "acl.revoked").on(change.breadcrumb_id, &record.title).because(&details);
         audit::write(&mut tx, line).await?;
     }
     tx.commit().await?;

@@ -18,6 +18,10 @@ pub(crate) struct Actor {
     pub(crate) profile: Profile,
     pub(crate) is_curator: bool,
     is_runner: bool,
+    /// Can create requests and nothing else.
+    pub(crate) writes_only_requests: bool,
+    /// Sees its own requests and their responses and nothing else.
+    pub(crate) reads_only_own_calls: bool,
 }
 
 impl Actor {
@@ -28,6 +32,8 @@ impl Actor {
             profile: identity.profile,
             is_curator: identity.has(Role::Curator),
             is_runner: identity.has(Role::Runner),
+            writes_only_requests: Role::write_only_requests(&identity.roles),
+            reads_only_own_calls: Role::read_only_own_calls(&identity.roles),
         }
     }
 
@@ -45,6 +51,18 @@ impl Actor {
     /// An agent has no role in another tenant.
     pub(crate) fn as_guest(self) -> Self {
         Self { is_curator: false, is_runner: false, ..self }
+    }
+
+    /// A caller can only create requests. What tools do on its behalf, runners write.
+    pub(crate) fn refuse_writes_of_callers(self, schema_name: Option<&str>) -> Result<(), StoreError> {
+        if !self.writes_only_requests || schema_name == Some(schema_names::TOOL_REQUEST) {
+            return Ok(());
+        }
+        let why = format!(
+            "an agent with the role caller can create a {} and change nothing else; use an agent with the role emitter",
+            schema_names::TOOL_REQUEST
+        );
+        Err(StoreError::Forbidden(why))
     }
 
     /// A runner on its own behalf, with no other role.
@@ -151,5 +169,9 @@ impl Actor {
 }
 
 fn is_tool(record: &NewBreadcrumb) -> bool {
-    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+    is_tool_schema(record.schema_name.as_deref())
+}
+
+pub(crate) fn is_tool_schema(schema_name: Option<&str>) -> bool {
+    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }

@@ -1,6 +1,8 @@
 //! The audit log.
 
 use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES, StoreError, Violations};
+use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
@@ -8,22 +10,22 @@ use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 
 from_row! {
-    /// One line of a tenant's audit log.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct AuditEntry {
-        pub at: DateTime<Utc>,
-        /// `None`: the operator.
-        pub agent_id: Option<Uuid>,
-        /// `secret.decrypted`, `secret.created`, `agent.deleted`, …
-        pub action: String,
-        /// The id of what the action changed or used.
-        pub subject: Uuid,
-        pub subject_name: String,
-        /// The reason that the caller gave; for `secret.bound`, the hosts.
-        pub reason: Option<String>,
-        /// The tool's record for which it was done, or whose use of `subject` was granted or
-        /// revoked.
-        pub tool_id: Option<Uuid>,
+    struct EntryRow {
+        id: i64,
+        at: DateTime<Utc>,
+        agent_id: Option<Uuid>,
+        action: String,
+        subject: Uuid,
+        subject_name: String,
+        reason: Option<String>,
+        tool_id: Option<Uuid>,
+    }
+}
+
+impl From<EntryRow> for AuditEntry {
+    fn from(row: EntryRow) -> Self {
+        let EntryRow { id, at, agent_id, action, subject, subject_name, reason, tool_id } = row;
+        Self { id, at, agent_id, action, subject, subject_name, reason, tool_id }
     }
 }
 
@@ -45,6 +47,11 @@ impl<'l> AuditLine<'l> {
 
     pub(crate) fn by_operator(action: &'static str) -> Self {
         Self { agent: None, action, subject: Uuid::nil(), subject_name: "", reason: None, tool: None }
+    }
+
+    /// By this agent, or by the operator.
+    pub(crate) fn by_any(agent: Option<Uuid>, action: &'static str) -> Self {
+        Self { agent, ..Self::by_operator(action) }
     }
 
     pub(crate) fn on(self, subject: Uuid, subject_name: &'l str) -> Self {
@@ -78,12 +85,40 @@ pub(crate) async fn write(tx: &mut TenantTransaction, line: AuditLine<'_>) -> Re
     Ok(())
 }
 
+pub(crate) fn check_query(query: &AuditQuery) -> std::result::Result<(), StoreError> {
+    if (1..=MAX_AUDIT_ENTRIES).contains(&query.limit) {
+        return Ok(());
+    }
+    Err(Violations::one("limit", format!("must be from 1 to {MAX_AUDIT_ENTRIES}")).into())
+}
+
 /// Newest first.
-pub(crate) async fn read(tx: &mut TenantTransaction, limit: u32) -> Result<Vec<AuditEntry>> {
-    Ok(sqlx::query_as(
-        "SELECT at, agent_id, action, subject, subject_name, reason, tool_id FROM audit ORDER BY id DESC LIMIT $1",
-    )
-    .bind(i64::from(limit))
-    .fetch_all(tx.connection())
-    .await?)
+pub(crate) async fn read(tx: &mut TenantTransaction, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+    let mut sql = QueryBuilder::<Postgres>::new(
+        "SELECT id, at, agent_id, action, subject, subject_name, reason, tool_id FROM audit
+         WHERE owner_id = current_tenant()",
+    );
+    if let Some(action) = &query.action {
+        // The group: what follows the name and a dot, since `/` is the character after the dot.
+        sql.push(" AND (action COLLATE \"C\" = ").push_bind(action);
+        sql.push(" OR action COLLATE \"C\" >= ").push_bind(format!("{action}."));
+        sql.push(" AND action COLLATE \"C\" < ").push_bind(format!("{action}/")).push(")");
+    }
+    for (column, id) in [("agent_id", query.agent_id), ("subject", query.subject), ("tool_id", query.tool_id)] {
+        if let Some(id) = id {
+            sql.push(format!(" AND {column} = ")).push_bind(id);
+        }
+    }
+    if let Some(since) = query.since {
+        sql.push(" AND at >= ").push_bind(since);
+    }
+    if let Some(until) = query.until {
+        sql.push(" AND at < ").push_bind(until);
+    }
+    if let Some(before) = query.before {
+        sql.push(" AND id < ").push_bind(before);
+    }
+    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(query.limit));
+    let rows: Vec<EntryRow> = sql.build_query_as().persistent(false).fetch_all(tx.connection()).await?;
+    Ok(rows.into_iter().map(AuditEntry::from).collect())
 }

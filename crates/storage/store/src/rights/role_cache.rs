@@ -1,10 +1,12 @@
-//! Whether the agents on whose behalf runners act see all records of their tenant. Cached for a few
-//! seconds, so that a tool's reads query it at most once.
+//! The rights of agents that sent no token of their own: of those on whose behalf runners act, and
+//! the allow lists of callers. Cached for a few seconds, so that a tool's reads query it at most
+//! once.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use rcrt_breadcrumb::AllowedTools;
 use uuid::Uuid;
 
 const CACHE_TTL: Duration = Duration::from_secs(3);
@@ -13,27 +15,41 @@ const MOST: usize = 4096;
 /// Tenant and agent.
 type Key = (Uuid, Uuid);
 
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentRights {
+    /// Whether it sees all records of its tenant.
+    pub(crate) sees_all: bool,
+    /// `None`: every tool.
+    pub(crate) allowed_tools: Option<AllowedTools>,
+}
+
 #[derive(Default)]
 pub(crate) struct RoleCache {
-    known: Mutex<HashMap<Key, (Instant, bool)>>,
+    known: Mutex<HashMap<Key, (Instant, AgentRights)>>,
 }
 
 impl RoleCache {
-    fn locked(&self) -> MutexGuard<'_, HashMap<Key, (Instant, bool)>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<Key, (Instant, AgentRights)>> {
         self.known.lock()
     }
 
-    pub(crate) fn get(&self, key: Key) -> Option<bool> {
-        self.locked().get(&key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, sees_all)| *sees_all)
+    pub(crate) fn get(&self, key: Key) -> Option<AgentRights> {
+        self.locked().get(&key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, rights)| rights.clone())
     }
 
-    pub(crate) fn insert(&self, key: Key, sees_all: bool) {
+    /// `asked`: when the query for it began.
+    pub(crate) fn insert(&self, key: Key, asked: Instant, rights: AgentRights) {
         let mut known = self.locked();
         if known.len() >= MOST {
             known.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
         if known.len() < MOST {
-            known.insert(key, (Instant::now(), sees_all));
+            known.insert(key, (asked, rights));
         }
+    }
+
+    /// The agent was changed by this process.
+    pub(crate) fn forget(&self, key: Key) {
+        self.locked().remove(&key);
     }
 }

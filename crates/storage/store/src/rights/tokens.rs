@@ -1,11 +1,15 @@
-//! Revoked tokens and used tickets.
+//! The list of tokens, revoked tokens and used tickets.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rcrt_breadcrumb::{AgentStatus, TokenRevocation, Violations, WhichTokens};
+use rcrt_breadcrumb::{
+    AgentStatus, MAX_TOKENS, Profile, Role, StoreError, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
+    Violations, WhichTokens,
+};
 use uuid::Uuid;
 
 use crate::database::Database;
 use crate::database::failure::Result;
+use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 use crate::rights::agents;
 use crate::rights::audit::{self, AuditLine};
@@ -84,6 +88,94 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
     tx.commit().await
 }
 
+from_row! {
+    struct TokenRow {
+        id: Uuid,
+        number: i64,
+        agent_id: Uuid,
+        agent_name: Option<String>,
+        roles: Vec<String>,
+        profile: String,
+        issued_at: DateTime<Utc>,
+        expires_at: DateTime<Utc>,
+        last_used_at: Option<DateTime<Utc>>,
+        revoked: bool,
+    }
+}
+
+impl From<TokenRow> for TokenInfo {
+    fn from(row: TokenRow) -> Self {
+        Self {
+            id: row.id,
+            number: row.number,
+            agent_id: row.agent_id,
+            agent_name: row.agent_name,
+            roles: row.roles.iter().filter_map(|role| role.parse().ok()).collect(),
+            profile: row.profile.parse().unwrap_or(Profile::Subagent),
+            issued_at: row.issued_at,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            revoked: row.revoked,
+        }
+    }
+}
+
+/// Records tokens of the transaction's tenant. Each may occur once.
+pub(crate) async fn record(mut tx: TenantTransaction, tokens: &[&TokenRecord]) -> Result<()> {
+    let owner_id = tx.owner_id;
+    let roles = |token: &&TokenRecord| {
+        let names: Vec<&str> = token.roles.iter().copied().map(Role::as_str).collect();
+        names.join(",")
+    };
+    sqlx::query(
+        "INSERT INTO tokens AS t (owner_id, id, agent_id, roles, profile, issued_at, expires_at, last_used_at)
+         SELECT $1, g.id, g.agent, string_to_array(g.roles, ','), g.profile, g.issued, g.expires, g.used
+         FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[],
+            $8::timestamptz[]) AS g (id, agent, roles, profile, issued, expires, used)
+         ORDER BY g.issued, g.id
+         ON CONFLICT (owner_id, id) DO UPDATE SET last_used_at = greatest(t.last_used_at, EXCLUDED.last_used_at)",
+    )
+    .bind(owner_id)
+    .bind(tokens.iter().map(|token| token.id).collect::<Vec<_>>())
+    .bind(tokens.iter().map(|token| token.agent_id).collect::<Vec<_>>())
+    .bind(tokens.iter().map(roles).collect::<Vec<_>>())
+    .bind(tokens.iter().map(|token| token.profile.as_str()).collect::<Vec<_>>())
+    .bind(tokens.iter().map(|token| token.issued_at).collect::<Vec<_>>())
+    .bind(tokens.iter().map(|token| token.expires_at).collect::<Vec<_>>())
+    .bind(tokens.iter().map(|token| token.used_at).collect::<Vec<_>>())
+    .execute(tx.connection())
+    .await?;
+    tx.commit().await
+}
+
+pub(crate) fn check_query(query: &TokenQuery) -> Result<(), StoreError> {
+    if (1..=MAX_TOKENS).contains(&query.limit) {
+        return Ok(());
+    }
+    Err(Violations::one("limit", format!("must be from 1 to {MAX_TOKENS}")).into())
+}
+
+pub(crate) async fn list(tx: &mut TenantTransaction, query: &TokenQuery) -> Result<Vec<TokenInfo>> {
+    let rows: Vec<TokenRow> = sqlx::query_as(
+        "SELECT t.id, t.number, t.agent_id, a.name AS agent_name, t.roles, t.profile, t.issued_at, t.expires_at,
+            t.last_used_at, coalesce(a.deleted_at IS NOT NULL, false) OR EXISTS (
+                SELECT FROM revoked_tokens r WHERE r.owner_id = t.owner_id AND r.agent_id = t.agent_id
+                    AND (r.jti = t.id OR r.issued_before > t.issued_at)) AS revoked
+         FROM tokens t LEFT JOIN agents a ON a.id = t.agent_id AND a.owner_id = t.owner_id
+         WHERE t.owner_id = current_tenant() AND t.expires_at > now()
+           AND ($1::uuid IS NULL OR t.id = $1) AND ($2::uuid IS NULL OR t.agent_id = $2)
+           AND ($3::bigint IS NULL OR t.number < $3)
+         ORDER BY t.number DESC LIMIT $4",
+    )
+    .bind(query.id)
+    .bind(query.agent_id)
+    .bind(query.before)
+    .bind(i64::from(query.limit))
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows.into_iter().map(TokenInfo::from).collect())
+}
+
 pub(crate) async fn recently_revoked(database: &Database) -> Result<Vec<(Uuid, Uuid)>> {
     let mut tx = database.begin("BEGIN").await?;
     Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
@@ -104,10 +196,11 @@ pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateT
     Ok(used.rows_affected() == 1)
 }
 
-/// Deletes revocations and used tickets that have expired.
+/// Deletes tokens, revocations and used tickets that have expired.
 pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Result<usize> {
     let mut count = 0;
     for forget in [
+        "DELETE FROM tokens WHERE owner_id = current_tenant() AND expires_at < now()",
         "DELETE FROM revoked_tokens WHERE owner_id = current_tenant() AND until < now()",
         // A server whose clock is slightly behind must not accept a used ticket that was already
         // deleted here.

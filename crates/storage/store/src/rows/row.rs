@@ -1,7 +1,7 @@
 //! Records as rows.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Breadcrumb, Sensitivity, TtlType, Visibility};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbVersion, Sensitivity, TtlType, Visibility};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -73,6 +73,35 @@ impl From<RecordRow> for Breadcrumb {
             read_count: None,
             reads_left: None,
             warnings: Vec::new(),
+        }
+    }
+}
+
+from_row! {
+    /// A version of a record.
+    pub(crate) struct VersionRow {
+        version: i64,
+        title: String,
+        context: Context,
+        tags: Vec<String>,
+        schema_name: Option<String>,
+        checksum: String,
+        updated_at: DateTime<Utc>,
+        updated_by: Option<Uuid>,
+    }
+}
+
+impl From<VersionRow> for BreadcrumbVersion {
+    fn from(row: VersionRow) -> Self {
+        Self {
+            version: row.version,
+            title: row.title,
+            context: row.context.0,
+            tags: row.tags,
+            schema_name: row.schema_name,
+            checksum: row.checksum,
+            updated_at: row.updated_at,
+            updated_by: row.updated_by,
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) async fn write_version(
             INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
             SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment),
         uncounted AS (DELETE FROM breadcrumb_reads WHERE $24 AND breadcrumb_id = $1),
-        told AS (
+        shared AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
             SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
             FROM moment, acl_grants g WHERE g.owner_id = $2 AND g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id

@@ -145,7 +145,8 @@ pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: 
     Err(StoreError::Forbidden(why).into())
 }
 
-fn is_tool(schema: Option<&str>) -> bool {
+/// Whether runners offer such a record as a tool.
+pub(crate) fn is_tool(schema: Option<&str>) -> bool {
     matches!(schema, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 

@@ -2,16 +2,16 @@
 
 use std::io::Write;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use futures::TryStreamExt as _;
-use rcrt_breadcrumb::{Breadcrumb, schema_names::TOOL_RUNNER};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbVersion, schema_names::TOOL_RUNNER};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
 use crate::database::from_row::from_row;
-use crate::rows::row::{Context, RecordRow, read_sensitivity, read_visibility, record_columns};
+use crate::rows::row::{RecordRow, VersionRow, read_sensitivity, read_visibility, record_columns};
 
 /// What to export.
 #[derive(Debug, Clone)]
@@ -29,34 +29,28 @@ pub struct Export {
 }
 
 from_row! {
-    struct VersionRow {
+    struct OldVersionRow {
         breadcrumb_id: Uuid,
-        version: i64,
-        title: String,
-        context: Context,
-        tags: Vec<String>,
-        schema_name: Option<String>,
-        checksum: String,
-        updated_at: DateTime<Utc>,
-        updated_by: Option<Uuid>,
         visibility: Option<String>,
         sensitivity: Option<String>,
         created_by: Option<Uuid>,
+        ..version: VersionRow,
     }
 }
 
-impl From<VersionRow> for OldVersion {
-    fn from(row: VersionRow) -> Self {
+impl From<OldVersionRow> for OldVersion {
+    fn from(row: OldVersionRow) -> Self {
+        let version = BreadcrumbVersion::from(row.version);
         Self {
             breadcrumb_id: row.breadcrumb_id,
-            version: row.version,
-            title: row.title,
-            context: row.context.0,
-            tags: row.tags,
-            schema_name: row.schema_name,
-            checksum: row.checksum,
-            updated_at: row.updated_at,
-            updated_by: row.updated_by,
+            version: version.version,
+            title: version.title,
+            context: version.context,
+            tags: version.tags,
+            schema_name: version.schema_name,
+            checksum: version.checksum,
+            updated_at: version.updated_at,
+            updated_by: version.updated_by,
             visibility: row.visibility.as_deref().map(read_visibility),
             sensitivity: row.sensitivity.as_deref().map(read_sensitivity),
             created_by: row.created_by,
@@ -104,7 +98,7 @@ pub async fn export_records(
     drop(rows);
     let mut versions = 0;
     if export.with_versions {
-        let mut rows = sqlx::query_as::<_, VersionRow>(
+        let mut rows = sqlx::query_as::<_, OldVersionRow>(
             "SELECT v.breadcrumb_id, v.version, v.title, v.context, v.tags, v.schema_name, v.checksum, v.updated_at,
                 v.updated_by, v.visibility, v.sensitivity, v.created_by
              FROM breadcrumb_versions v JOIN breadcrumbs b ON b.owner_id = v.owner_id AND b.id = v.breadcrumb_id

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity,
+    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, Violations, check_numbers,
     schema_names::{TOOL_CODE, TOOL_RUNNER},
 };
 use sqlx::types::Json;
@@ -157,6 +157,11 @@ impl Lines<'_> {
                 continue;
             }
             let read = serde_json::from_slice(&text);
+            if read.is_ok()
+                && let Err(violation) = check_numbers(&text)
+            {
+                return Err(TransferError::Line { line, what: Violations(vec![violation]).to_string() });
+            }
             return read.map(Some).map_err(|error| TransferError::Line { line, what: error.to_string() });
         }
     }
@@ -286,7 +291,11 @@ impl Batch<'_> {
                     EXCLUDED.version, EXCLUDED.checksum, EXCLUDED.size_bytes, EXCLUDED.ttl, EXCLUDED.ttl_type,
                     EXCLUDED.ttl_config, EXCLUDED.updated_at, EXCLUDED.updated_by, EXCLUDED.words)),
              tag AS (
-                INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t)
+                INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t),
+             audited AS (
+                INSERT INTO audit (owner_id, action, subject, subject_name, reason)
+                SELECT $2, 'tool.imported', $1, coalesce($6::json ->> 'name', $3), 'version ' || $12::bigint
+                WHERE $8 IN ('tool.code.v1', 'tool.v1'))
              INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
              VALUES ($2, event_number($24), 'breadcrumb.' || $25, $1, $12, clock_timestamp(), $14)",
         )

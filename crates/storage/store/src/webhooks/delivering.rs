@@ -162,9 +162,9 @@ async fn claim_of_webhook(
 
 /// For a record that became secret while its event was queued.
 fn without_context(payload: &str) -> String {
-    let told = serde_json::from_str::<Event>(payload);
-    let told = told.map(|event| Event { context: Map::new(), redacted: true, ..event });
-    told.and_then(|event| serde_json::to_string(&event)).unwrap_or_else(|_| "{}".to_owned())
+    let event = serde_json::from_str::<Event>(payload);
+    let event = event.map(|event| Event { context: Map::new(), redacted: true, ..event });
+    event.and_then(|event| serde_json::to_string(&event)).unwrap_or_else(|_| "{}".to_owned())
 }
 
 pub(super) async fn complete(mut tx: TenantTransaction, delivery: &Delivery, outcome: &DeliveryOutcome) -> Result<()> {

@@ -1,6 +1,6 @@
 //! What the queue of calls stores of a new request, and what a response must be.
 
-use rcrt_breadcrumb::{ClaimTerms, NewBreadcrumb, Profile, Profiles, Violations, schema_names};
+use rcrt_breadcrumb::{ClaimTerms, ErrorCode, NewBreadcrumb, Profile, Profiles, Violations, schema_names};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,6 +15,8 @@ pub(crate) struct NewCall {
     /// The writer's profile, and those in the record's tags.
     pub(crate) profiles: Profiles,
     pub(crate) deadline_ms: Option<u64>,
+    pub(crate) session: Option<String>,
+    pub(crate) parent: Option<Uuid>,
     pub(crate) start: CallStart,
 }
 
@@ -39,8 +41,33 @@ impl NewCall {
             workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles: Profiles::of_record(profile, &record.tags),
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
+            session: text("session").map(str::to_owned),
+            parent: text("parent").and_then(|parent| parent.parse().ok()),
             start: CallStart::Queued,
         })
+    }
+}
+
+/// What the queue stores of a response.
+pub(crate) struct Outcome {
+    /// `None` for a success.
+    pub(crate) error_code: Option<ErrorCode>,
+    /// How long the tool ran, in microseconds.
+    pub(crate) run_us: i64,
+}
+
+impl Outcome {
+    pub(crate) fn of(response: &NewBreadcrumb) -> Self {
+        let context = &response.context;
+        let has_failed = context.get("status").is_some_and(|status| status == "error");
+        let code = context.get("error_code").and_then(Value::as_str).and_then(|code| code.parse().ok());
+        // The stage is precise to the microsecond.
+        let run = response.context.get("metadata").and_then(|metadata| metadata.pointer("/stages/run_ms"));
+        let run_ms = run.or_else(|| context.get("execution_time_ms")).and_then(Value::as_f64).unwrap_or_default();
+        Self {
+            error_code: has_failed.then(|| code.unwrap_or(ErrorCode::ExecutionFailed)),
+            run_us: (run_ms.max(0.0) * 1000.0) as i64,
+        }
     }
 }
 

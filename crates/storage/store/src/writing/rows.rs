@@ -2,13 +2,14 @@
 
 use std::ops::Deref;
 
-use rcrt_breadcrumb::{Profile, TtlType};
+use rcrt_breadcrumb::{ErrorCode, Profile, TtlType};
 use sqlx::encode::{Encode, IsNull};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::PgRecordEncoder;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
 use sqlx::{Postgres, Type};
 
+use super::new_call::Outcome;
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
 use crate::rows::row::{sensitivity_text, visibility_text};
@@ -110,6 +111,9 @@ composite!(NewRecord<'_> as "new_record", |row| {
     max_attempts: row.max_attempts(),
     answer: row.answer().map(|answer| answer.id),
     answered: row.answered.map(|request| request.id),
+    session: row.call.as_ref().and_then(|call| call.session.as_deref()),
+    parent: row.call.as_ref().and_then(|call| call.parent),
+    run_us: row.answer().map(|answer| Outcome::of(&answer.record).run_us),
 });
 
 composite!(CallStep as "call_step", |step| {
@@ -117,4 +121,6 @@ composite!(CallStep as "call_step", |step| {
     fence: step.lease.fence,
     attempts: step.attempts,
     response: step.response,
+    error_code: step.error_code.map(ErrorCode::as_str),
+    run_us: step.run_us,
 });

@@ -1,10 +1,11 @@
 //! One write, and its outcome.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::Lease;
+use rcrt_breadcrumb::{ErrorCode, Lease};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::new_call::Outcome;
 use super::prepared::PreparedRecord;
 use crate::database::failure::Result;
 
@@ -31,6 +32,9 @@ pub(crate) struct CallStep {
     /// `None`.
     pub(crate) attempts: Option<i32>,
     pub(crate) response: Option<Uuid>,
+    pub(crate) error_code: Option<ErrorCode>,
+    /// How long the tool ran, in microseconds.
+    pub(crate) run_us: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +69,22 @@ impl WriteOp {
     pub(super) fn step(&self) -> Option<CallStep> {
         match self {
             Self::Create(_) => None,
-            Self::Start { lease, max_attempts } => {
-                Some(CallStep { lease: *lease, attempts: Some(*max_attempts), response: None })
-            }
+            Self::Start { lease, max_attempts } => Some(CallStep {
+                lease: *lease,
+                attempts: Some(*max_attempts),
+                response: None,
+                error_code: None,
+                run_us: None,
+            }),
             Self::Complete { lease, response, is_attempt } => {
-                Some(CallStep { lease: *lease, attempts: is_attempt.then_some(0), response: Some(response.id) })
+                let outcome = Outcome::of(&response.record);
+                Some(CallStep {
+                    lease: *lease,
+                    attempts: is_attempt.then_some(0),
+                    response: Some(response.id),
+                    error_code: outcome.error_code,
+                    run_us: Some(outcome.run_us),
+                })
             }
         }
     }

@@ -66,8 +66,8 @@ impl Harness for StoreHarness {
     }
 
     async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent {
-        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec(), profile };
-        let made = self.store.create_agent(tenant, agent).await.unwrap().agent;
+        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec(), profile, tools: None };
+        let made = self.store.create_agent(tenant, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile };
         let store: Arc<dyn Breadcrumbs> = self.store.acting_as(identity.clone());
         Agent { identity, store }

@@ -1,7 +1,8 @@
 //! Row-level security, tested on raw connections below the store.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Tenancy, Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, EventNumber, Identity, NewBreadcrumb, NewSecret, Role, RunnerReport, Tenancy,
+    ToolRequest, Visibility, schema_names,
 };
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{claim_of, note, request};
@@ -10,10 +11,11 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 17] = [
     "revoked_tokens",
     "used_tickets",
     "egress_log",
+    "runners",
     "acl_grants",
     "shared_events",
     "breadcrumbs",
@@ -21,6 +23,7 @@ const TABLES: [&str; 15] = [
     "breadcrumb_versions",
     "events",
     "calls",
+    "call_stats",
     "secrets",
     "secret_grants",
     "agents",
@@ -35,6 +38,10 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     let id = agent.create(request(), Some("key")).await.unwrap().id;
     agent.claim(&claim_of(1)).await.unwrap();
     agent.cancel(id).await.unwrap();
+    let queued = ToolRequest::record("other", serde_json::json!({}), None, None);
+    let queued = agent.create(queued, None).await.unwrap().id;
+    agent.cancel(queued).await.unwrap();
+    harness.store.count_calls().await.unwrap();
     let secret = agent.create_secret(NewSecret::new("KEY", "a long value")).await.unwrap().id;
     let tool = NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), ..note("a tool") };
     let tool = agent.create(tool, None).await.unwrap().id;
@@ -46,6 +53,14 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     agent.update(shared, 1, BreadcrumbChanges::default()).await.unwrap();
     let Identity { owner_id, agent_id, .. } = agent.identity;
     crate::tokens::fill(&harness.store, owner_id, agent_id).await;
+    let report = RunnerReport {
+        runner_id: Uuid::new_v4(),
+        lease_ms: 600_000,
+        applied: EventNumber(0),
+        host: "host".into(),
+        working_folder: None,
+    };
+    agent.report_runner(&report).await.unwrap();
     agent.log_egress(vec![crate::egress_log::record("a.example", 1)]).await.unwrap();
     owner_id
 }
@@ -178,20 +193,20 @@ async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
     };
     let tenant = author.identity.owner_id;
     let (own, colleagues) = (author.identity.agent_id.to_string(), colleague.identity.agent_id.to_string());
-    let (stranger, abroad) = (other.identity.agent_id.to_string(), other.identity.owner_id.to_string());
+    let (stranger, other_tenant) = (other.identity.agent_id.to_string(), other.identity.owner_id.to_string());
     assert_eq!(seen(tenant, "*", "", "").await, [private, team]);
     assert_eq!(seen(tenant, &own, "", "").await, [private, team]);
     assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [team]);
     // Without an agent nothing private is visible, and an agent of another tenant sees nothing.
     assert_eq!(seen(tenant, "", "", "{read_full}").await, [team]);
-    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
+    assert_eq!(seen(tenant, &stranger, &other_tenant, "{read_full}").await, NONE);
     assert_eq!(seen(other.identity.owner_id, "*", "", "").await, NONE);
     author.grant(&AclChange::agent(private, colleague.identity.agent_id, [Action::ReadFull])).await.unwrap();
     author.grant(&AclChange::tenant(private, other.identity.owner_id, [Action::Update])).await.unwrap();
     assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [private, team]);
     assert_eq!(seen(tenant, &colleagues, "", "{update}").await, [team]);
-    assert_eq!(seen(tenant, &stranger, &abroad, "{update}").await, [private]);
-    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
+    assert_eq!(seen(tenant, &stranger, &other_tenant, "{update}").await, [private]);
+    assert_eq!(seen(tenant, &stranger, &other_tenant, "{read_full}").await, NONE);
     // The grant applies only in the record's tenant.
     assert_eq!(seen(other.identity.owner_id, &stranger, "", "{update}").await, NONE);
     harness.close().await;

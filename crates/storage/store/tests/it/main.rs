@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod call_stats;
 mod calls;
 mod context_reads;
 mod egress_log;
@@ -18,6 +19,7 @@ mod migration_rules;
 mod opening;
 mod purge;
 mod quotas;
+mod retention;
 mod schema;
 mod secrets;
 mod selector_sql;

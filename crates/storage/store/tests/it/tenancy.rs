@@ -12,6 +12,7 @@ fn agent(name: &str) -> NewAgent {
         name: name.into(),
         roles: vec![Role::Runner, Role::Emitter, Role::Runner],
         profile: rcrt_breadcrumb::Profile::Scheduled,
+        tools: None,
     }
 }
 
@@ -37,7 +38,7 @@ async fn an_agent_is_authenticated_only_by_its_key() {
     let harness = StoreHarness::start().await;
     let store = &harness.store;
     let (tenant, other) = (harness.tenant().await, harness.tenant().await);
-    let made = store.create_agent(tenant, agent("bot")).await.unwrap();
+    let made = store.create_agent(tenant, None, agent("bot")).await.unwrap();
     assert!(made.agent_key.starts_with("rcrt_") && made.agent_key.len() == 48, "{}", made.agent_key.len());
     assert_eq!(made.agent.roles, [Role::Emitter, Role::Runner]);
     let id = made.agent.id;
@@ -46,7 +47,7 @@ async fn an_agent_is_authenticated_only_by_its_key() {
     assert_eq!(store.agent(tenant, id).await.unwrap(), found);
     assert_eq!(store.agents(tenant).await.unwrap(), vec![made.agent.clone()]);
 
-    let second = store.create_agent(tenant, agent("second")).await.unwrap();
+    let second = store.create_agent(tenant, None, agent("second")).await.unwrap();
     for (owner, id, key) in [
         (tenant, id, second.agent_key.as_str()),
         (tenant, id, ""),
@@ -56,15 +57,15 @@ async fn an_agent_is_authenticated_only_by_its_key() {
         assert_eq!(store.agent_by_key(owner, id, key).await.unwrap(), None);
     }
     assert_eq!(store.agent(other, id).await.unwrap(), None);
-    assert_eq!(fields(store.create_agent(tenant, agent("bot")).await), ["name"]);
-    assert_not_found(store.create_agent(Uuid::new_v4(), agent("lost")).await);
-    assert_not_found(store.delete_agent(other, id).await);
+    assert_eq!(fields(store.create_agent(tenant, None, agent("bot")).await), ["name"]);
+    assert_not_found(store.create_agent(Uuid::new_v4(), None, agent("lost")).await);
+    assert_not_found(store.delete_agent(other, None, id).await);
 
-    store.delete_agent(tenant, id).await.unwrap();
+    store.delete_agent(tenant, None, id).await.unwrap();
     assert_eq!(store.agent_by_key(tenant, id, &made.agent_key).await.unwrap(), None);
     assert_eq!(store.agent(tenant, id).await.unwrap(), None);
-    assert_not_found(store.delete_agent(tenant, id).await);
-    store.create_agent(tenant, agent("bot")).await.expect("the name is free again");
+    assert_not_found(store.delete_agent(tenant, None, id).await);
+    store.create_agent(tenant, None, agent("bot")).await.expect("the name is free again");
 
     let kept: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT key_hash FROM agents").fetch_all(&mut harness.admin().await).await.unwrap();

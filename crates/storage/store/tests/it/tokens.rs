@@ -28,9 +28,9 @@ async fn a_revocation_is_deleted_after_its_token_expires() {
     harness.store.revoke_tokens(owner, id, one(id, short, -1)).await.unwrap();
     // A repeated revocation with an earlier expiry has no effect.
     harness.store.revoke_tokens(owner, id, one(id, long, 1)).await.unwrap();
-    let standing = harness.store.agent_status(owner, id).await.unwrap();
-    assert_eq!(standing.agent.as_ref().unwrap().id, id);
-    assert!(standing.has_revoked(long, 0.0) && !standing.has_revoked(short, 0.0));
+    let status = harness.store.agent_status(owner, id).await.unwrap();
+    assert_eq!(status.agent.as_ref().unwrap().id, id);
+    assert!(status.has_revoked(long, 0.0) && !status.has_revoked(short, 0.0));
     assert_eq!(harness.store.recently_revoked().await.unwrap(), [(owner, id)]);
 
     let rows = "SELECT count(*) FROM revoked_tokens";
@@ -52,10 +52,10 @@ async fn all_tokens_issued_before_a_time_are_revoked() {
     harness.store.revoke_tokens(owner, id, before(now)).await.unwrap();
     // An earlier time does not re-enable tokens that a later time revoked.
     harness.store.revoke_tokens(owner, id, before(now - TimeDelta::hours(1))).await.unwrap();
-    let standing = harness.store.agent_status(owner, id).await.unwrap();
+    let status = harness.store.agent_status(owner, id).await.unwrap();
     let seconds = now.timestamp_micros() as f64 / 1e6;
-    assert!(standing.has_revoked(Uuid::new_v4(), seconds - 0.001));
-    assert!(!standing.has_revoked(Uuid::new_v4(), seconds + 0.001));
+    assert!(status.has_revoked(Uuid::new_v4(), seconds - 0.001));
+    assert!(!status.has_revoked(Uuid::new_v4(), seconds + 0.001));
     harness.store.prune().await.unwrap();
     assert!(harness.store.agent_status(owner, id).await.unwrap().tokens_from.is_some());
     // Other agents and other tenants are not affected.
@@ -78,9 +78,9 @@ async fn revoking_all_tokens_keeps_individual_revocations() {
     let all = TokenRevocation { agent_id: id, which: WhichTokens::IssuedBefore(now) };
     harness.store.revoke_tokens(owner, id, all).await.unwrap();
     let issued_at = (now + TimeDelta::minutes(4)).timestamp() as f64;
-    let standing = harness.store.agent_status(owner, id).await.unwrap();
-    assert!(standing.has_revoked(ahead, issued_at));
-    assert!(!standing.has_revoked(Uuid::new_v4(), issued_at));
+    let status = harness.store.agent_status(owner, id).await.unwrap();
+    assert!(status.has_revoked(ahead, issued_at));
+    assert!(!status.has_revoked(Uuid::new_v4(), issued_at));
     harness.close().await;
 }
 

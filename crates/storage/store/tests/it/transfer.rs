@@ -95,6 +95,20 @@ async fn exported_records_are_imported_unchanged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_beyond_64_bits_is_refused_with_its_path() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let tenant = agent.identity.owner_id;
+    create(&agent, NewBreadcrumb { context: rcrt_conformance::harness::object(json!({"n": "big"})), ..note("a note") })
+        .await;
+    let (lines, _) = export(&harness, tenant, false).await;
+    let changed = lines.replace("\"big\"", "123456789012345678901234567890");
+    let refused = import(&harness, tenant, &changed, OnConflict::Replace).await.unwrap_err();
+    assert!(refused.to_string().contains("123456789012345678901234567890"), "{refused}");
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_existing_record_is_skipped_replaced_or_refused() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
@@ -219,6 +233,9 @@ async fn an_import_keeps_the_curators_tag_only_from_a_store_that_reserves_it() {
         assert_eq!(versions.iter().map(|one| is_tagged(&one.tags)).collect::<Vec<_>>(), [expected, expected]);
         let all = reader.list(&BreadcrumbQuery::tagged("author:curator")).await.unwrap();
         assert_eq!(all.len(), usize::from(expected), "the index of tags says the same");
+        let log = to.store.audit_log(reader.identity.owner_id, 1).await.unwrap();
+        let line = (log[0].action.as_str(), log[0].agent_id, log[0].subject, log[0].subject_name.as_str());
+        assert_eq!((line, log[0].reason.as_deref()), (("tool.imported", None, tool, "echo"), Some("version 2")));
         assert!(!is_tagged(&reader.get(noted).await.unwrap().tags), "only tools have it");
         to.close().await;
     }

@@ -120,13 +120,13 @@ async fn grantee_note(harness: &impl Harness, agent: &Agent, title: &str) -> Uui
 
 pub async fn a_runner_gets_no_events_of_other_tenants(harness: &impl Harness) {
     let agents = Participants::of(harness).await;
-    let abroad = agents.stranger.identity.owner_id;
-    let runner = harness.agent_with(abroad, &[Role::Runner]).await;
+    let other_tenant = agents.stranger.identity.owner_id;
+    let runner = harness.agent_with(other_tenant, &[Role::Runner]).await;
     let id = agents.author.create(note("Lure"), None).await.unwrap().id;
     let tool = NewBreadcrumb { schema_name: Some("tool.code.v1".into()), ..note("Tool") };
     let tool = agents.author.create(tool, None).await.unwrap().id;
     for id in [id, tool] {
-        agents.author.grant(&AclChange::tenant(id, abroad, Action::ALL)).await.unwrap();
+        agents.author.grant(&AclChange::tenant(id, other_tenant, Action::ALL)).await.unwrap();
     }
     let mut of_runner = runner.events(Some(EventNumber(0))).await.unwrap();
     let mut of_stranger = agents.stranger.events(Some(EventNumber(0))).await.unwrap();

@@ -10,11 +10,11 @@ use crate::harness::{Harness, alone, assert_forbidden, assert_not_found, fields,
 pub async fn each_action_grants_only_its_right(harness: &impl Harness) {
     let agents = Participants::of(harness).await;
     let (colleague, stranger) = (id_of(&agents.colleague), id_of(&agents.stranger));
-    let abroad = agents.stranger.identity.owner_id;
+    let other_tenant = agents.stranger.identity.owner_id;
     let whose = |to: usize, id: Uuid, actions: Vec<Action>| match to {
         0 => AclChange::agent(id, colleague, actions),
         1 => AclChange::agent(id, stranger, actions),
-        _ => AclChange::tenant(id, abroad, actions),
+        _ => AclChange::tenant(id, other_tenant, actions),
     };
     for to in 0..3 {
         let grantee = if to == 0 { &agents.colleague } else { &agents.stranger };

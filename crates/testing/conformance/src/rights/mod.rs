@@ -1,9 +1,11 @@
 //! Who can see and change which record.
 
+mod callers;
 mod event_rights;
 mod grants;
 mod old_versions;
 
+pub use callers::*;
 pub use event_rights::*;
 pub use grants::*;
 pub use old_versions::*;

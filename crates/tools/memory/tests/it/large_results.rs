@@ -1,6 +1,6 @@
 //! How large results are stored and returned.
 
-use rcrt_breadcrumb::{BreadcrumbQuery, TtlType, schema_names::MEMORY_ENTRY};
+use rcrt_breadcrumb::{BreadcrumbQuery, LargeResult, LargeResultKind, TtlType, schema_names::MEMORY_ENTRY};
 use rcrt_large_results::{MIN_CHUNK_CHARS, Settings, shorten};
 use rcrt_test_tenant::golden;
 use serde_json::{Map, Value, json};
@@ -56,11 +56,16 @@ async fn large_text_is_stored_in_chunks_in_the_session() {
     let fixture = Fixture::new().await;
     let text = handbook();
     let handed_over = fixture.hand_over("web_fetch", text.clone().into()).await;
-    golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_text.md", &steady(&handed_over.output));
+    golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_text.md", &steady(&handed_over.output["text"]));
     let told = &handed_over.metadata["large_result"];
     assert_eq!(told["characters"], text.chars().count());
     let key = told["key"].as_str().unwrap();
     assert!(key.starts_with("session/s1/tool-web_fetch-"), "{key}");
+    let large = LargeResult::of(&handed_over.output).unwrap();
+    assert_eq!((large.kind, large.truncated, large.characters), (LargeResultKind::Text, false, text.chars().count()));
+    assert_eq!((large.key.as_deref(), large.parts as u64), (Some(key), told["chunks"].as_u64().unwrap()));
+    assert_eq!(large.part_prefix, Some(format!("{key}-chunk")));
+    assert!(large.expires_at.is_some());
     // Each chunk is returned whole, and together they form the text.
     let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
     let joined: String = chunks.iter().map(|chunk| chunk.as_str().unwrap()).collect();
@@ -85,7 +90,7 @@ async fn returned_keys_work_for_any_session_id() {
         let handed_over = shorten(handbook().into(), &fixture.settings, &call.request, &fixture.memory()).await;
         let told = &handed_over.metadata["large_result"];
         let key = told["key"].as_str().unwrap();
-        assert!(handed_over.output.as_str().unwrap().contains(&format!("KEY is \"{key}\"")), "{key}");
+        assert!(handed_over.output["text"].as_str().unwrap().contains(&format!("KEY is \"{key}\"")), "{key}");
         let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
         let joined: String = chunks.iter().map(|chunk| chunk.as_str().unwrap()).collect();
         assert!(joined == handbook(), "{session:?}");
@@ -98,7 +103,7 @@ async fn returned_keys_work_for_any_session_id() {
 async fn large_document_is_split_along_its_structure() {
     let fixture = Fixture::new().await;
     let handed_over = fixture.hand_over("registry.query", people(600)).await;
-    golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_document.md", &steady(&handed_over.output));
+    golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_document.md", &steady(&handed_over.output["text"]));
     let told = &handed_over.metadata["large_result"];
     let key = told["key"].as_str().unwrap();
     let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
@@ -139,7 +144,7 @@ async fn result_without_a_session_is_truncated() {
         let mut call = fixture.prepared("list_tool_guides", Value::Null);
         call.request.session = None;
         let cut = shorten(output.clone(), &fixture.settings, &call.request, &fixture.memory()).await;
-        let text = cut.output.as_str().unwrap();
+        let text = cut.output["text"].as_str().unwrap();
         assert!((63_990..=64_000).contains(&text.chars().count()));
         let whole = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         let (kept, notice) = text.split_once("\n[result truncated").unwrap();
@@ -147,6 +152,9 @@ async fn result_without_a_session_is_truncated() {
         let omitted = whole.chars().count() - kept.chars().count();
         assert_eq!(notice, format!(" — {omitted} chars omitted]"));
         assert_eq!(cut.metadata["large_result"]["truncated"], true);
+        let large = LargeResult::of(&cut.output).unwrap();
+        assert_eq!((large.truncated, large.parts, large.key, large.characters), (true, 0, None, whole.chars().count()));
+        assert_eq!(large.kind == LargeResultKind::Text, output.is_string());
     }
 }
 
@@ -160,7 +168,7 @@ async fn table_fits_the_limit_of_the_caller() {
         call.request.max_result_chars = Some(most);
         let text = handbook().repeat(20);
         let handed_over = shorten(text.into(), &fixture.settings, &call.request, &fixture.memory()).await;
-        let table = handed_over.output.as_str().unwrap();
+        let table = handed_over.output["text"].as_str().unwrap();
         assert!(table.chars().count() <= most as usize, "{} of {most}", table.chars().count());
         let key = handed_over.metadata["large_result"]["key"].as_str().unwrap();
         assert!(table.contains(key), "{table}");
@@ -204,7 +212,7 @@ async fn table_is_valid_whatever_the_titles_are() {
         "y ".repeat(40_000)
     );
     let handed_over = fixture.hand_over("web_fetch", text.into()).await;
-    let table = handed_over.output.as_str().unwrap();
+    let table = handed_over.output["text"].as_str().unwrap();
     for line in table.lines().filter(|line| line.starts_with("| ")) {
         let bars = line.replace("\\\\", "").replace("\\|", "").matches('|').count();
         assert_eq!(bars, 4, "{line}");
@@ -216,7 +224,7 @@ async fn table_is_valid_whatever_the_titles_are() {
 async fn text_that_cannot_be_stored_is_truncated() {
     let fixture = Fixture::new().await;
     let handed_over = fixture.hand_over("web_fetch", format!("{}\0", "x".repeat(100_000)).into()).await;
-    assert!(handed_over.output.as_str().unwrap().ends_with("chars omitted]"));
+    assert!(handed_over.output["text"].as_str().unwrap().ends_with("chars omitted]"));
     assert_eq!(handed_over.metadata["large_result"]["truncated"], true);
 }
 

@@ -95,7 +95,7 @@ async fn large_query_result_is_stored_too() {
     let key = fixture.keep("registry.query", people(900)).await;
     let call = fixture.prepared("result_jsonpath", json!({"key": key, "path": "$.people[*]", "limit": 1000}));
     let (output, metadata) = fixture.execute(call).await.unwrap();
-    assert!(output.as_str().unwrap().starts_with("The result of result_jsonpath has"));
+    assert!(output["text"].as_str().unwrap().starts_with("The result of result_jsonpath has"));
     let inner = metadata["large_result"]["key"].as_str().unwrap();
     let asked =
         fixture.call("result_jsonpath", json!({"key": inner, "path": "$.matches[899].value.id"})).await.unwrap();
@@ -111,7 +111,7 @@ async fn json_as_text_is_split_and_queried_as_a_document() {
         let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
         let told = &handed_over.metadata["large_result"];
         assert_eq!(told["characters"], text.chars().count());
-        let table = handed_over.output.as_str().unwrap();
+        let table = handed_over.output["text"].as_str().unwrap();
         assert!(table.contains(&format!("has {} characters", text.chars().count())), "{table}");
         assert!(table.contains("result_jsonpath"), "{table}");
         let key = told["key"].as_str().unwrap();

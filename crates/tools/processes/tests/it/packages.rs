@@ -107,7 +107,7 @@ async fn part_an_environment_is_only_read() {
 
 #[tokio::test]
 #[ignore = "a part of the test above"]
-async fn part_what_cannot_be_installed_leaves_nothing() {
+async fn part_a_failed_installation_leaves_nothing() {
     let Some((tools, index)) = with_index().await else { return };
     for (package, words) in
         [("no_such_package", "no matching distribution"), ("broken", ""), ("source_only", "no matching distribution")]
@@ -158,7 +158,7 @@ async fn part_a_cancelled_installation_leaves_nothing() {
 
 #[tokio::test]
 #[ignore = "a part of the test above"]
-async fn part_what_is_no_package_never_reaches_pip() {
+async fn part_an_invalid_requirement_never_reaches_pip() {
     let Some((tools, _)) = with_index().await else { return };
     for package in [
         "-r/etc/passwd",
@@ -198,7 +198,7 @@ async fn part_a_set_that_is_too_large_is_not_installed() {
 
 #[tokio::test]
 #[ignore = "a part of the test above"]
-async fn part_a_set_that_nobody_uses_makes_room_for_another() {
+async fn part_an_unused_set_is_deleted_for_another() {
     let disk = DiskBounds { packages_total: BARE + LARGE as u64 * 3 / 2, min_free: 0, ..DiskBounds::default() };
     let Some((tools, index)) = with_index_and_disk(disk).await else { return };
     let first = || tools.result(TOOL, with_packages("import large; print(len(large.__file__) > 0)", &["large"]));

@@ -16,14 +16,14 @@ const POINTS: [Stop; 6] =
 const NOON: &str = "2026-03-01T12:00:00Z";
 
 /// A fixture with one task that came due, and a scheduler that died at this point.
-async fn died_at(stop: Stop, more: serde_json::Value) -> Fixture {
+async fn stopped_at(stop: Stop, more: serde_json::Value) -> Fixture {
     let fixture = Fixture::at("2026-03-01T11:00:00Z").await;
     fixture.schedule("noon", "0 12 * * *", more).await;
     let store = FailingStore::stopping(fixture.store(), stop);
-    let doomed = fixture.scheduler_on(store.clone());
+    let stopping = fixture.scheduler_on(store.clone());
     fixture.clock.set(NOON);
     store.stopped().await;
-    doomed.kill().await;
+    stopping.kill().await;
     fixture
 }
 
@@ -45,7 +45,7 @@ async fn works_again(fixture: &Fixture) {
 #[tokio::test(flavor = "multi_thread")]
 async fn next_scheduler_finishes_the_fire_once() {
     for stop in POINTS {
-        let fixture = Box::pin(died_at(stop, json!({}))).await;
+        let fixture = Box::pin(stopped_at(stop, json!({}))).await;
         works_again(&fixture).await;
         assert_eq!(fixture.fired().await, [NOON, "2026-03-02T12:00:00Z"], "{stop:?}");
         assert_eq!(fixture.record("noon").await.context["state"]["fires"], 2, "{stop:?}");
@@ -55,7 +55,7 @@ async fn next_scheduler_finishes_the_fire_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn next_scheduler_finishes_the_call_once() {
     for stop in POINTS {
-        let fixture = Box::pin(died_at(stop, json!({"tool": "echo", "input": {"text": "hello"}}))).await;
+        let fixture = Box::pin(stopped_at(stop, json!({"tool": "echo", "input": {"text": "hello"}}))).await;
         works_again(&fixture).await;
         let requests = fixture.records(schema_names::TOOL_REQUEST).await;
         let times: Vec<_> = requests.iter().map(|request| &request.context["schedule"]["scheduled_for"]).collect();
@@ -69,7 +69,7 @@ async fn surviving_schedulers_finish_the_fire_once() {
         let fixture = Fixture::at("2026-03-01T11:00:00Z").await;
         fixture.schedule("noon", "0 12 * * *", json!({"run_once": true})).await;
         let store = FailingStore::stopping(fixture.store(), stop);
-        let doomed = fixture.scheduler_on(store.clone());
+        let stopping = fixture.scheduler_on(store.clone());
         let others: Vec<_> = (0..3).map(|_| fixture.scheduler()).collect();
         fixture.clock.set(NOON);
         // If another scheduler was faster, this one does not reach its end.
@@ -77,7 +77,7 @@ async fn surviving_schedulers_finish_the_fire_once() {
             fixture.clock.forward(TimeDelta::seconds(1));
             tokio::task::yield_now().await;
         }
-        doomed.kill().await;
+        stopping.kill().await;
         for other in others {
             other.stop().await;
         }
@@ -88,7 +88,7 @@ async fn surviving_schedulers_finish_the_fire_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_unfinished_fire_is_found_and_not_repeated() {
-    let fixture = Box::pin(died_at(Stop::After(0), json!({}))).await;
+    let fixture = Box::pin(stopped_at(Stop::After(0), json!({}))).await;
     // It was written, but its key is no longer remembered.
     let id = fixture.record("noon").await.id;
     let fired = NewBreadcrumb {
@@ -112,7 +112,7 @@ async fn old_unfinished_fire_is_found_and_not_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
-    let fixture = Box::pin(died_at(Stop::After(0), json!({}))).await;
+    let fixture = Box::pin(stopped_at(Stop::After(0), json!({}))).await;
     let cancelled = fixture.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     assert!(cancelled["note"].as_str().unwrap().contains("had begun already"), "{cancelled}");
     fixture.schedule("other", "30 12 * * *", json!({})).await;
@@ -127,7 +127,7 @@ async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
 /// cancelled meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn task_cancelled_during_its_fire_stays_cancelled() {
-    let fixture = Box::pin(died_at(Stop::After(1), json!({"run_once": true}))).await;
+    let fixture = Box::pin(stopped_at(Stop::After(1), json!({"run_once": true}))).await;
     fixture.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
     let running = fixture.scheduler();
     fixture.clock.set("2026-03-02T13:00:00Z");

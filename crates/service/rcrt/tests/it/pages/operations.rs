@@ -78,6 +78,9 @@ fn sentences_have_the_defaults() {
         ("docs/webhooks.md", "16 times at most", "--webhook-max-attempts", "16"),
         ("docs/webhooks.md", "for a day at most", "--webhook-max-age-hours", "24"),
         ("docs/webhooks.md", "one at a time, unless", "--webhook-parallel", "1"),
+        ("docs/operations.md", "30 days after the end of the call", "--keep-calls", "30d"),
+        ("docs/operations.md", "90 days after they were replaced", "--keep-versions", "90d"),
+        ("docs/follow-events.md", "retained for 7 days (`--keep-events`)", "--keep-events", "7d"),
         ("docs/operations.md", "retained for 30 days (`--keep-egress-audit`)", "--keep-egress-audit", "30d"),
     ] {
         assert!(Page::read(page).text.contains(sentence), "{page} no longer says {sentence:?} of {option}");

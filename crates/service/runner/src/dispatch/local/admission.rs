@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Created, NewBreadcrumb, Profiles, StoreError};
+use rcrt_breadcrumb::{Created, NewBreadcrumb, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -16,6 +16,7 @@ use super::call::{LocalCall, NewRequest};
 use crate::dispatch::calls::Calls;
 use crate::dispatch::slots::Slot;
 use crate::registry::tool::Tool;
+use crate::registry::tool_rights::ToolRights;
 
 /// Calls that are admitted without a slot, for each slot: the first number always, and up to the
 /// second if slots become free fast enough for all of them.
@@ -73,11 +74,11 @@ impl LocalAdmission {
     }
 
     /// `None` leaves the call to the queue.
-    pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, profiles: &Profiles) -> Option<Admitted> {
+    pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, rights: &ToolRights) -> Option<Admitted> {
         let name = request.context.get("tool")?.as_str()?;
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
-        let tool = self.accepted_tool(name, profiles)?;
+        let tool = self.accepted_tool(name, rights)?;
         let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
         let slot = self.calls.slots.take(name);
         let (mut is_held_back, mut waiting) = (is_quick, None);
@@ -93,7 +94,7 @@ impl LocalAdmission {
         Some(Admitted { admission: self.clone(), tool, slot, waiting, is_held_back, asked, token })
     }
 
-    fn accepted_tool(&self, tool: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+    fn accepted_tool(&self, tool: &str, rights: &ToolRights) -> Option<Arc<Tool>> {
         let passes_over = match &*self.backlog.lock() {
             Backlog::Any => true,
             Backlog::Of(tools) => tools.contains(tool),
@@ -102,7 +103,7 @@ impl LocalAdmission {
         if passes_over || runner.stop.is_cancelled() || self.calls.is_writing_too_many_responses() {
             return None;
         }
-        runner.tool_access.ready_now(tool, profiles)
+        runner.tool_access.ready_now(tool, rights)
     }
 
     /// `None` if too many calls wait already.

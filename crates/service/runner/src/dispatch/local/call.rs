@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use futures::future::BoxFuture;
-use rcrt_breadcrumb::{
-    AnsweredTerms, Breadcrumb, Breadcrumbs, Claim, ClaimTerms, Created, NewBreadcrumb, Profiles, StoreError,
-};
+use rcrt_breadcrumb::{AnsweredTerms, Breadcrumb, Breadcrumbs, Claim, ClaimTerms, Created, NewBreadcrumb, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -21,10 +19,12 @@ use super::admission::{Admitted, Backlog, LocalAdmission, WaitingForSlot};
 use crate::dispatch::calls::SLOT_WAIT;
 use crate::dispatch::leases::LeaseGuard;
 use crate::dispatch::slots::Slot;
-use crate::execution::call::{AcceptedCall, StartState, UncommittedCall, UncommittedResponse};
+use crate::execution::call::{AcceptedCall, StartState};
+use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
 use crate::execution::speculative_run::Prepared;
 use crate::registry::tool::Tool;
 use crate::registry::tool_access::Refusal;
+use crate::registry::tool_rights::ToolRights;
 
 /// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
 const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
@@ -39,7 +39,7 @@ pub(super) struct NewRequest {
     pub creator: Uuid,
     pub record: NewBreadcrumb,
     pub key: Option<String>,
-    pub profiles: Profiles,
+    pub rights: ToolRights,
 }
 
 pub(super) struct LocalCall {
@@ -155,7 +155,8 @@ impl LocalCall {
                         return self.end(Ok(created));
                     }
                     Outcome::Answered(Err(error)) if may_concern_response(&error) => state = self.claim(),
-                    Outcome::Claimed(Ok((created, Some(claim)))) => {
+                    Outcome::Claimed(Ok((created, Some(mut claim)))) => {
+                        claim.allowed_tools.clone_from(&self.request.rights.allowed);
                         // Before the reply, so that a cancellation finds its call here.
                         let held = calls.keep(claim.lease, self.asked);
                         self.reply(Ok(created));
@@ -168,7 +169,9 @@ impl LocalCall {
                     }
                     Outcome::Found(Some(request)) => {
                         let time_left = self.deadline_ms.map(|ms| ms.saturating_sub(elapsed_ms(self.asked)));
-                        let claim = Claim::at_write(request, self.request.profiles.clone(), time_left);
+                        let ToolRights { profiles, allowed } = self.request.rights.clone();
+                        let mut claim = Claim::at_write(request, profiles, time_left);
+                        claim.allowed_tools = allowed;
                         let held = calls.keep(claim.lease, self.asked);
                         return Some((claim, held));
                     }
@@ -301,12 +304,12 @@ impl NewRequest {
         let measured = Breadcrumb::measure(&self.record.context);
         let (owner_id, creator) = (self.owner_id, Some(self.creator));
         let mut request = self.record.clone().into_first_version(id, owner_id, creator, measured, Utc::now());
-        for tag in self.profiles.tags() {
+        for tag in self.rights.profiles.tags() {
             if !request.tags.contains(&tag) {
                 request.tags.push(tag);
             }
         }
-        UncommittedCall { request, profiles: self.profiles.clone(), time_left_ms }
+        UncommittedCall { request, rights: self.rights.clone(), time_left_ms }
     }
 }
 

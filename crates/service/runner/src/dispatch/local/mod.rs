@@ -30,18 +30,22 @@ mod call;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::Utc;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    Breadcrumbs, BreadcrumbsDecorator, Created, Identity, NewBreadcrumb, Profiles, StoreError, Tenancy,
-    TenancyDecorator, schema_names,
+    Breadcrumb, BreadcrumbChanges, Breadcrumbs, BreadcrumbsDecorator, ChangeCheck, Created, Identity, NewBreadcrumb,
+    Profiles, StoreError, Tenancy, TenancyDecorator, schema_names,
 };
+use tokio::time::timeout;
 use uuid::Uuid;
 
 pub(crate) use self::admission::{Backlog, LocalAdmission, WaitingForSlot};
 use self::call::NewRequest;
+use crate::registry::tool_preparation::is_tool;
+use crate::registry::tool_rights::ToolRights;
 
 /// The stores of all tenants. Requests that are created through them go to the runners of this
 /// process, if these have room.
@@ -115,11 +119,30 @@ impl TenancyDecorator for LocalDispatch {
     }
 }
 
+/// The longest that the write of a tool waits until the runners of this process use it.
+const APPLYING: Duration = Duration::from_secs(10);
+
 /// The store of one agent.
 struct DispatchingStore {
     inner: Arc<dyn Breadcrumbs>,
     runners: Arc<LocalRunners>,
     writer: Identity,
+}
+
+impl DispatchingStore {
+    /// Returns when the runners of this process use the new state of a record, if it is a tool. So
+    /// the next call uses it, even if its event is late.
+    async fn apply(&self, id: Uuid, is_tool: bool) {
+        let runners = self.runners.0.lock().get(&self.writer.owner_id).cloned().unwrap_or_default();
+        for runner in runners {
+            let access = &runner.calls.call_runner.tool_access;
+            if (is_tool || access.registry.version_of(id).is_some())
+                && timeout(APPLYING, access.loading.read_changed(id)).await.is_err()
+            {
+                tracing::warn!(%id, "the runner of this process does not use the changed tool yet");
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -131,18 +154,50 @@ impl BreadcrumbsDecorator for DispatchingStore {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
         let runners = if is_request { self.runners.0.lock().get(&self.writer.owner_id).cloned() } else { None };
-        let Some(runners) = runners else { return self.inner.create(record, idempotency_key).await };
+        let Some(runners) = runners else {
+            let is_tool = is_tool(record.schema_name.as_deref());
+            let created = self.inner.create(record, idempotency_key).await?;
+            if is_tool {
+                self.apply(created.id, true).await;
+            }
+            return Ok(created);
+        };
         let profiles = Profiles::of_record(self.writer.profile, &record.tags);
+        let rights = ToolRights { profiles, allowed: self.inner.allowed_tools().await?.map(Box::new) };
         let has_ended = record.ends_at(Utc::now()).is_some_and(|end| end <= Utc::now());
         let admitted = if has_ended || record.check().is_err() {
             None
         } else {
-            runners.iter().find_map(|runner| runner.admit(&record, &profiles))
+            runners.iter().find_map(|runner| runner.admit(&record, &rights))
         };
         let Some(admitted) = admitted else { return self.inner.create(record, idempotency_key).await };
         let (store, key) = (self.inner.clone(), idempotency_key.map(str::to_owned));
         let (owner_id, creator) = (self.writer.owner_id, self.writer.agent_id);
-        admitted.dispatch(NewRequest { store, owner_id, creator, record, key, profiles }).await
+        admitted.dispatch(NewRequest { store, owner_id, creator, record, key, rights }).await
+    }
+
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        let updated = self.inner.update(id, version, changes).await?;
+        self.apply(id, is_tool(updated.schema_name.as_deref())).await;
+        Ok(updated)
+    }
+
+    async fn update_checked(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: &ChangeCheck<'_>,
+    ) -> Result<Breadcrumb, StoreError> {
+        let updated = self.inner.update_checked(id, version, changes, check).await?;
+        self.apply(id, is_tool(updated.schema_name.as_deref())).await;
+        Ok(updated)
+    }
+
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
+        self.inner.delete(id, version).await?;
+        self.apply(id, false).await;
+        Ok(())
     }
 
     /// Requests that are created for an agent belong to it. They keep the profile of the runner.

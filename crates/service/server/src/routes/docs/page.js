@@ -135,7 +135,8 @@ function tryForm(method, path, operation, parameters, description) {
     event.preventDefault();
     const query = new URLSearchParams();
     const headers = {};
-    let address = path;
+    // Relative, so that it is right behind a proxy that serves this page under a path.
+    let address = path.replace(/^\//, "");
     for (const { parameter, input } of fields) {
       if (!input.value) continue;
       if (parameter.in === "path") address = address.replace(`{${parameter.name}}`, encodeURIComponent(input.value));
@@ -260,5 +261,5 @@ byId("token-form").addEventListener("submit", (event) => event.preventDefault())
 byId("show-token").addEventListener("change", (event) => { token.type = event.target.checked ? "text" : "password"; });
 byId("filter").addEventListener("input", filter);
 window.addEventListener("hashchange", openTarget);
-fetch("/openapi.json").then((answer) => answer.json()).then(render).then(openTarget)
+fetch("openapi.json").then((answer) => answer.json()).then(render).then(openTarget)
   .catch((error) => { byId("operations").append(element("p", { class: "bad" }, `The description could not be read: ${error.message}`)); });

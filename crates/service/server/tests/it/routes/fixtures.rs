@@ -27,6 +27,11 @@ impl Fixture {
         self.judged.iter().find(|(judged, _)| *judged == role).map_or(self.own, |(_, status)| *status)
     }
 
+    /// For callers with the role in another tenant.
+    pub fn other(&self, role: Role) -> u16 {
+        if self.judged == CALLER_FORBIDDEN && role == Role::Caller { 403 } else { self.other }
+    }
+
     pub fn method_and_template(&self) -> (&'static str, &'static str) {
         self.route.split_once(' ').unwrap()
     }
@@ -50,6 +55,10 @@ const fn fixture(route: &'static str, path: &'static str, body: &'static str, ow
     Fixture { route, path, body, own, other, judged: &[] }
 }
 
+/// A caller writes requests and reads its own calls, and nothing else.
+const CALLER_FORBIDDEN: &[(Role, u16)] = &[(Role::Caller, 403)];
+const CALLER_NOT_FOUND: &[(Role, u16)] = &[(Role::Caller, 404)];
+
 const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {"text": "of nobody"}}"#;
 
 #[rustfmt::skip] // A table.
@@ -58,13 +67,14 @@ pub const FIXTURES: &[Fixture] = &[
     // The id of an agent's token: for the agent itself, or a curator.
     fixture("POST /auth/revoke", "/auth/revoke", r#"{"jti": "{request}", "agent_id": "{agent}"}"#, 403, 404)
         .judging(&[(Role::Curator, 200)]),
+    fixture("GET /auth/tokens", "/auth/tokens?limit=10", "", 200, 200),
     // Records
-    fixture("POST /breadcrumbs", "/breadcrumbs", NOTE, 201, 201),
+    fixture("POST /breadcrumbs", "/breadcrumbs", NOTE, 201, 201).judging(CALLER_FORBIDDEN),
     fixture("GET /breadcrumbs", "/breadcrumbs?tag=note&include_context=true", "", 200, 200),
     fixture("GET /breadcrumbs/search", "/breadcrumbs/search?q=text&include_context=true", "", 200, 200),
-    fixture("GET /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
-    fixture("GET /breadcrumbs/{id}/full", "/breadcrumbs/{record}/full", "", 200, 404),
-    fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
+    fixture("GET /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404).judging(CALLER_NOT_FOUND),
+    fixture("GET /breadcrumbs/{id}/full", "/breadcrumbs/{record}/full", "", 200, 404).judging(CALLER_NOT_FOUND),
+    fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404).judging(CALLER_NOT_FOUND),
     fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
     fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
     // Rights: only a curator or the record's creator can grant access. The effect of a grant is
@@ -88,14 +98,17 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /tools/{name}", "/tools/{offered}", "", 200, 404),
     fixture("POST /tools/{name}/invoke", "/tools/{offered}/invoke", r#"{"input": {}}"#, 202, 202),
     // Calls
-    fixture("GET /calls/{request_id}", "/calls/{request}", "", 200, 404),
-    fixture("POST /calls/{request_id}/cancel", "/calls/{request}/cancel", "", 200, 404),
+    fixture("GET /calls", "/calls?limit=10", "", 200, 200),
+    fixture("GET /calls/stats", "/calls/stats?window=1h", "", 200, 200),
+    fixture("GET /calls/{request_id}", "/calls/{request}", "", 200, 404).judging(CALLER_NOT_FOUND),
+    fixture("POST /calls/{request_id}/cancel", "/calls/{request}/cancel", "", 200, 404).judging(CALLER_NOT_FOUND),
     fixture("POST /calls/claim", "/calls/claim", r#"{"runner_id": "{request}", "limit": 10, "lease_ms": 5000}"#, 200, 200),
     fixture("POST /calls/start", "/calls/start", r#"{"lease": {lease}, "max_attempts": 1}"#, 200, 409),
     fixture("POST /calls/heartbeat", "/calls/heartbeat", r#"{"leases": [{lease}], "lease_ms": 5000}"#, 200, 200),
     fixture("POST /calls/complete", "/calls/complete",
         r#"{"lease": {lease}, "response": {"title": "r", "schema_name": "tool.response.v1", "context": {"status": "success"}}}"#, 200, 409),
     fixture("POST /calls/release", "/calls/release", r#"{"lease": {lease}, "release": "unstarted"}"#, 200, 409),
+    fixture("POST /runners", "/runners", r#"{"runner_id": "{request}", "lease_ms": 1000, "applied": 0, "host": "h"}"#, 200, 200),
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
     fixture("GET /secrets", "/secrets", "", 200, 200),
@@ -108,6 +121,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("POST /agents", "/agents", r#"{"name": "fixture", "roles": ["emitter"]}"#, 201, 201),
     fixture("GET /agents", "/agents", "", 200, 200),
     fixture("GET /agents/{id}", "/agents/{agent}", "", 200, 404),
+    fixture("POST /agents/{id}/rotate-key", "/agents/{agent}/rotate-key", "", 200, 404),
     fixture("DELETE /agents/{id}", "/agents/{agent}", "", 200, 404),
     // Hygiene
     fixture("GET /hygiene/stats", "/hygiene/stats", "", 200, 200),
@@ -127,6 +141,7 @@ pub const FIXTURES: &[Fixture] = &[
     // The id is in use by another tenant: refused, without a hint to that tenant.
     fixture("POST /agents/{id}", "/agents/{agent}", r#"{"roles": ["subscriber"]}"#, 200, 400),
     // Audit
+    fixture("GET /audit", "/audit?limit=10&action=agent", "", 200, 200),
     fixture("GET /audit/egress", "/audit/egress?limit=10", "", 200, 200),
     fixture("POST /audit/egress", "/audit/egress",
         r#"{"entries": [{"at": "2026-01-01T00:00:00Z", "tool": "t", "host": "a.example", "port": 443, "method": "GET", "outcome": "failed",

@@ -57,7 +57,7 @@ async fn token_of_another(world: &World, who: Who, tenant: Uuid) -> String {
         }
         Who::Deleted => {
             let (agent, token) = world.agent(tenant, &Role::ALL).await;
-            world.store.delete_agent(tenant, agent.id).await.unwrap();
+            world.store.delete_agent(tenant, None, agent.id).await.unwrap();
             token
         }
     }
@@ -68,7 +68,7 @@ fn expected(fixture: &Fixture, roles: Roles, who: Who) -> u16 {
         (None, _) => fixture.own,
         (Some(roles), Who::Own(role) | Who::Other(role)) if !roles.contains(&role) => 403,
         (_, Who::Own(role)) => fixture.own(role),
-        (_, Who::Other(_)) => fixture.other,
+        (_, Who::Other(role)) => fixture.other(role),
         _ => 401,
     }
 }

@@ -68,8 +68,13 @@ impl Resources {
             resources.ids.push(("{selector}", selector));
         }
         if names("{agent}") {
-            let agent = NewAgent { name: resources.mark.clone(), roles: vec![Role::Emitter], profile: Profile::Main };
-            let made = world.store.create_agent(tenant, agent).await.unwrap();
+            let agent = NewAgent {
+                name: resources.mark.clone(),
+                roles: vec![Role::Emitter],
+                profile: Profile::Main,
+                tools: None,
+            };
+            let made = world.store.create_agent(tenant, None, agent).await.unwrap();
             resources.ids.push(("{agent}", made.agent.id.to_string()));
             resources.ids.push(("{agent_key}", made.agent_key));
         }
@@ -119,6 +124,7 @@ impl Resources {
             description: self.mark.clone(),
             parameters: json!({"type": "object"}),
             source: ToolSource::Native,
+            tags: Vec::new(),
             annotations: Annotations::default(),
             tool_id: Uuid::new_v4(),
             tool_version: 1,

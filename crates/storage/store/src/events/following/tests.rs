@@ -159,8 +159,8 @@ impl World {
 }
 
 async fn agent(store: &Arc<Store>, tenant: Uuid) -> Arc<dyn Breadcrumbs> {
-    let agent = NewAgent { name: "writer".into(), roles: vec![Role::Curator], profile: Profile::Main };
-    let made = store.create_agent(tenant, agent).await.unwrap().agent;
+    let agent = NewAgent { name: "writer".into(), roles: vec![Role::Curator], profile: Profile::Main, tools: None };
+    let made = store.create_agent(tenant, None, agent).await.unwrap().agent;
     store.acting_as(Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile })
 }
 

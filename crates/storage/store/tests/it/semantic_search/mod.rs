@@ -41,8 +41,9 @@ impl World {
         let database = TestDatabase::new().await;
         let store = open(&database, options).await;
         let owner_id = store.ensure_tenant("one").await.unwrap().id;
-        let agent = NewAgent { name: "agent".into(), roles: vec![Role::Curator], profile: Profile::default() };
-        let made = store.create_agent(owner_id, agent).await.unwrap().agent;
+        let agent =
+            NewAgent { name: "agent".into(), roles: vec![Role::Curator], profile: Profile::default(), tools: None };
+        let made = store.create_agent(owner_id, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id, agent_id: made.id, roles: made.roles, profile: made.profile };
         let agent = store.acting_as(identity.clone());
         Self { database, store, agent, identity }

@@ -1,0 +1,47 @@
+//! The audit log: who changed agents, tokens, grants, secrets and tools, and who used secrets.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The most entries in one read.
+pub const MAX_AUDIT_ENTRIES: u32 = 1000;
+
+/// One entry of a tenant's audit log. It was written in the transaction of the action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    /// Later entries have larger ids.
+    pub id: i64,
+    pub at: DateTime<Utc>,
+    /// The agent that did it. `null`: the operator, or the store itself.
+    pub agent_id: Option<Uuid>,
+    /// For example `agent.changed`, `acl.granted`, `secret.decrypted`, `tool.created`.
+    pub action: String,
+    /// The id of what was changed or used: an agent, a token, a secret, a record.
+    pub subject: Uuid,
+    /// Its name at that time. For a token, the id of its agent.
+    pub subject_name: String,
+    /// What changed, or the reason that the caller gave.
+    pub reason: Option<String>,
+    /// The tool for which it was done, or whose use of a secret was granted or revoked.
+    pub tool_id: Option<Uuid>,
+}
+
+/// Selects entries. All conditions must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// An action such as `secret.decrypted`, or a group such as `secret`.
+    pub action: Option<String>,
+    pub agent_id: Option<Uuid>,
+    pub subject: Option<Uuid>,
+    pub tool_id: Option<Uuid>,
+    /// Entries of this time or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Entries of before this time.
+    pub until: Option<DateTime<Utc>>,
+    /// Only entries with a smaller id, for paging: the last id of the previous page.
+    pub before: Option<i64>,
+    /// 1 to [`MAX_AUDIT_ENTRIES`].
+    pub limit: u32,
+}

@@ -1,0 +1,143 @@
+//! Finds numbers in a JSON text that a value cannot hold: integers beyond 64 bits. The JSON parser
+//! would round them to the nearest floating-point number, without an error.
+
+use crate::Violation;
+
+/// The most characters of a number in a message.
+const SHOWN: usize = 40;
+/// An integer with fewer digits fits into 64 bits.
+const LONG: usize = 19;
+
+/// Refuses the first integer beyond 64 bits, with its path in the text. The text must be valid JSON;
+/// of another text, any result is possible.
+pub fn check_numbers(json: &[u8]) -> Result<(), Violation> {
+    // Few texts have so many digits in a row, so few are read in full.
+    if !has_long_number(json) {
+        return Ok(());
+    }
+    let mut reader = Reader { json, at: 0, place: Vec::new() };
+    match reader.first_inexact() {
+        None => Ok(()),
+        Some(number) => {
+            let shown: String = number.chars().take(SHOWN).collect();
+            let dots = if number.len() > SHOWN { "…" } else { "" };
+            let message = format!("is the number {shown}{dots}, which has more than 64 bits; send it as a string");
+            Err(Violation::new(reader.path(), message))
+        }
+    }
+}
+
+fn has_long_number(json: &[u8]) -> bool {
+    let mut run = 0;
+    json.iter().any(|byte| {
+        run = if byte.is_ascii_digit() { run + 1 } else { 0 };
+        run >= LONG
+    })
+}
+
+/// A step of the path: the range of a key's text with its quotes, or an index.
+enum Step {
+    Key(usize, usize),
+    Index(usize),
+}
+
+struct Reader<'j> {
+    json: &'j [u8],
+    at: usize,
+    place: Vec<Step>,
+}
+
+impl Reader<'_> {
+    fn first_inexact(&mut self) -> Option<String> {
+        while let Some(byte) = self.json.get(self.at) {
+            match byte {
+                b'"' => self.string(),
+                b'{' => self.open(Step::Key(0, 0)),
+                b'[' => self.open(Step::Index(0)),
+                b'}' | b']' => {
+                    self.place.pop();
+                    self.at += 1;
+                }
+                b',' => {
+                    if let Some(Step::Index(index)) = self.place.last_mut() {
+                        *index += 1;
+                    }
+                    self.at += 1;
+                }
+                b'-' | b'0'..=b'9' => {
+                    let number = self.number();
+                    if !is_exact(&number) {
+                        return Some(number);
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+        None
+    }
+
+    fn open(&mut self, step: Step) {
+        self.place.push(step);
+        self.at += 1;
+    }
+
+    /// Skips a string, and remembers it if it is a key.
+    fn string(&mut self) {
+        let start = self.at;
+        self.at += 1;
+        while let Some(byte) = self.json.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'"' => break,
+                _ => {}
+            }
+        }
+        let end = self.at.min(self.json.len());
+        let next = self.json[end..].iter().find(|byte| !byte.is_ascii_whitespace());
+        if next == Some(&b':')
+            && let Some(Step::Key(from, to)) = self.place.last_mut()
+        {
+            (*from, *to) = (start, end);
+        }
+    }
+
+    fn number(&mut self) -> String {
+        let rest = &self.json[self.at..];
+        let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
+        let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        self.at += length;
+        String::from_utf8_lossy(&rest[..length]).into_owned()
+    }
+
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.place {
+            match step {
+                Step::Index(index) => {
+                    path.push('[');
+                    path.push_str(&index.to_string());
+                    path.push(']');
+                }
+                Step::Key(from, to) => {
+                    let key: String = serde_json::from_slice(&self.json[*from..*to]).unwrap_or_default();
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(&key);
+                }
+            }
+        }
+        path
+    }
+}
+
+/// Whether the number's integer fits into 64 bits. A number with an exponent is a floating-point
+/// number by intention.
+fn is_exact(number: &str) -> bool {
+    if number.contains(['e', 'E']) {
+        return true;
+    }
+    let integer = number.split('.').next().unwrap_or_default();
+    integer.parse::<i64>().is_ok() || integer.parse::<u64>().is_ok()
+}

@@ -1,0 +1,67 @@
+//! What a runner reports at intervals, and what it learns from that.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{EventNumber, Violations};
+
+/// The longest time that the write of a tool waits for runners that have not applied it.
+pub const RUNNERS_WAIT: Duration = Duration::from_secs(1);
+/// The most characters of a report's `host` and `working_folder`.
+const MAX_CHARS: usize = 4096;
+
+/// That a runner is live, and how far it has followed the tenant's tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunnerReport {
+    pub runner_id: Uuid,
+    /// How long the runner counts as live without another report, in milliseconds: 1,000 to
+    /// 600,000. 0 when it stops.
+    #[schema(maximum = 600_000)]
+    pub lease_ms: u64,
+    /// The runner uses every change of a tool up to this event.
+    pub applied: EventNumber,
+    /// The name of its machine.
+    pub host: String,
+    /// The folder that its file tools use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_folder: Option<String>,
+}
+
+/// A runner of the tenant whose lease has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LiveRunner {
+    pub runner_id: Uuid,
+    pub host: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_folder: Option<String>,
+}
+
+/// The reply to a [`RunnerReport`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReportReply {
+    /// All live runners of the tenant, with the one that reports.
+    pub runners: Vec<LiveRunner>,
+    /// Changes with every change of a secret or a grant.
+    pub secrets_revision: String,
+}
+
+impl RunnerReport {
+    /// Checks the fields.
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if self.lease_ms != 0 && !(1_000..=600_000).contains(&self.lease_ms) {
+            found.add("lease_ms", "must be 0, or from 1000 to 600000");
+        }
+        let folder = self.working_folder.as_deref().unwrap_or_default();
+        for (field, text) in [("host", self.host.as_str()), ("working_folder", folder)] {
+            if text.contains('\0') || text.chars().count() > MAX_CHARS {
+                found.add(field, format!("must have at most {MAX_CHARS} characters, without U+0000"));
+            }
+        }
+        found.into_result()
+    }
+}

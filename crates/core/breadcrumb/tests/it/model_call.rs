@@ -1,0 +1,103 @@
+use rcrt_breadcrumb::{ErrorCode, ModelCall, ToolFailure, ToolFormat, ToolResponse, model_text};
+use serde_json::{Map, Value, json};
+
+use crate::object;
+use crate::tool_response::request;
+
+fn response(result: Result<Value, ToolFailure>) -> ToolResponse {
+    ToolResponse::new(&request(), result, 1, Map::new(), chrono::Utc::now())
+}
+
+fn read(format: ToolFormat, call: Value) -> ModelCall {
+    ModelCall::read(format, &object(call)).unwrap()
+}
+
+#[test]
+fn each_format_gets_its_own_message() {
+    let openai =
+        json!({"id": "call_1", "type": "function", "index": 0, "function": {"name": "add", "arguments": "{\"a\": 1}"}});
+    let item =
+        json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "add", "arguments": "{\"a\": 1}"});
+    let anthropic = json!({"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}});
+    let mcp = json!({"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 1}});
+    let failure = ToolFailure::new(ErrorCode::InvalidArguments, "the input does not match: /a: is required").with_details(
+        json!({"violations": [{"path": "/a", "message": "is required"}, {"path": "/b", "message": "must be a number"}]}),
+    );
+    let error = "InvalidArguments: the input does not match: /a: is required\n/b: must be a number";
+    for (format, call, good, bad) in [
+        (
+            ToolFormat::OpenAi,
+            openai,
+            json!({"role": "tool", "tool_call_id": "call_1", "content": "{\"sum\":3}"}),
+            json!({"role": "tool", "tool_call_id": "call_1", "content": error}),
+        ),
+        (
+            ToolFormat::OpenAi,
+            item,
+            json!({"type": "function_call_output", "call_id": "call_1", "output": "{\"sum\":3}"}),
+            json!({"type": "function_call_output", "call_id": "call_1", "output": error}),
+        ),
+        (
+            ToolFormat::Anthropic,
+            anthropic,
+            json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "{\"sum\":3}", "is_error": false}),
+            json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": error, "is_error": true}),
+        ),
+        (
+            ToolFormat::Mcp,
+            mcp,
+            json!({"content": [{"type": "text", "text": "{\"sum\":3}"}], "structuredContent": {"sum": 3}, "isError": false}),
+            json!({"content": [{"type": "text", "text": error}], "isError": true}),
+        ),
+    ] {
+        let call = read(format, call);
+        assert_eq!((call.name.as_str(), &call.input), ("add", &Ok(json!({"a": 1}))), "{format}");
+        assert_eq!(call.message(&response(Ok(json!({"sum": 3})))), good, "{format}");
+        assert_eq!(call.message(&response(Err(failure.clone()))), bad, "{format}");
+    }
+}
+
+#[test]
+fn arguments_can_be_missing_and_are_reported_if_they_are_not_json() {
+    let call = |arguments: Value| {
+        read(ToolFormat::OpenAi, json!({"id": "c", "function": {"name": "now", "arguments": arguments}})).input
+    };
+    assert_eq!(call(json!("")), Ok(json!({})));
+    assert_eq!(call(json!({"a": 1})), Ok(json!({"a": 1})));
+    assert!(call(json!("{\"a\": ")).unwrap_err().starts_with("the arguments are not valid JSON: EOF"));
+    for format in [ToolFormat::Anthropic, ToolFormat::Mcp] {
+        assert_eq!(read(format, json!({"id": "c", "name": "now"})).input, Ok(json!({})));
+    }
+}
+
+#[test]
+fn other_shapes_are_refused_with_the_field() {
+    for (format, call, field) in [
+        (ToolFormat::OpenAi, json!({"function": {"name": "a"}}), "id"),
+        (ToolFormat::OpenAi, json!({"id": "c"}), "function"),
+        (ToolFormat::OpenAi, json!({"id": "c", "function": {"arguments": "{}"}}), "function.name"),
+        (ToolFormat::OpenAi, json!({"id": "c", "function": {"name": "a", "arguments": 7}}), "function.arguments"),
+        (ToolFormat::Anthropic, json!({"type": "text", "text": "hello"}), "type"),
+        (ToolFormat::Anthropic, json!({"type": "tool_use", "name": "a"}), "id"),
+        (
+            ToolFormat::Mcp,
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a"}}),
+            "params",
+        ),
+        (ToolFormat::Mcp, json!({"arguments": {}}), "name"),
+        (ToolFormat::Rcrt, json!({"input": {}}), "format"),
+    ] {
+        let found = ModelCall::read(format, &object(call.clone())).unwrap_err();
+        assert_eq!(found.0[0].field, field, "{format} {call}");
+    }
+}
+
+#[test]
+fn a_model_reads_texts_unchanged_and_the_index_of_a_large_result() {
+    assert_eq!(model_text(&json!("a \"text\"")), "a \"text\"");
+    assert_eq!(model_text(&json!(null)), "null");
+    let large = json!({"type": "large_result", "text": "| # |", "kind": "json", "characters": 9, "truncated": false, "parts": 2});
+    assert_eq!(model_text(&large), "| # |");
+    let similar = json!({"type": "large_result"});
+    assert_eq!(model_text(&similar), similar.to_string());
+}

@@ -1,0 +1,34 @@
+use rcrt_breadcrumb::intended_field;
+
+const FIELDS: [&str; 8] =
+    ["tool", "input", "requestId", "session", "model", "max_result_chars", "deadline_ms", "workspace"];
+
+#[test]
+fn other_spellings_and_other_names_are_recognized() {
+    for (name, meant) in [
+        ("args", "input"),
+        ("arguments", "input"),
+        ("Input", "input"),
+        ("inpt", "input"),
+        ("request_id", "requestId"),
+        ("requestID", "requestId"),
+        ("reqeustId", "requestId"),
+        ("tool_call_id", "requestId"),
+        ("session_id", "session"),
+        ("sesion", "session"),
+        ("maxResultChars", "max_result_chars"),
+        ("deadlineMs", "deadline_ms"),
+        ("timeout_ms", "deadline_ms"),
+        ("work_space", "workspace"),
+    ] {
+        assert_eq!(intended_field(name, FIELDS), Some(meant), "{name}");
+    }
+}
+
+#[test]
+fn other_fields_are_not() {
+    let long = "x".repeat(1_000_000);
+    for name in ["note", "requestedBy", "config_id", "trigger", "id", "to", "", "priority", long.as_str()] {
+        assert_eq!(intended_field(name, FIELDS), None, "{name:.50}");
+    }
+}

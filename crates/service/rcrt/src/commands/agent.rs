@@ -1,0 +1,269 @@
+//! `rcrt agent`: the agents of the tenant, their keys and their roles, and which tools they can
+//! call.
+
+use clap::{Args, Subcommand};
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, AllowedTools, AllowedToolsChange, MAX_TOKENS, NewAgent, NewAgentKey, Profile, Role,
+    TokenInfo, TokenQuery,
+};
+use rcrt_client::{Client, Revoke};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::connection;
+use crate::exit::Failure;
+use crate::output::{Output, one_line};
+
+/// Manage agents, their keys, their roles and the tools that they can call
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+An agent is named by its name or its id. An agent with the role caller calls tools and reads its own requests and their \
+responses, nothing else. With --tool, --source or --tag it can call only these tools.
+
+Examples:
+  rcrt agent new bot --role caller --tool calculator --tag weather
+  rcrt agent set bot --tool calculator --source mcp:files     (replaces the whole list)
+  rcrt agent set bot --all-tools
+  rcrt agent rotate-key bot --revoke-tokens
+  rcrt agent list -o json")]
+pub enum Agent {
+    /// List the agents
+    List,
+    /// Show an agent and its tokens
+    Show {
+        /// The agent's name or id
+        agent: String,
+    },
+    New(New),
+    Set(Set),
+    RotateKey(RotateKey),
+    /// Delete an agent; its key and its tokens become invalid
+    Delete {
+        /// The agent's name or id
+        agent: String,
+    },
+}
+
+/// Create an agent and print its key once
+#[derive(Debug, Args)]
+pub struct New {
+    /// The name, unique in the tenant
+    name: String,
+    /// A role: curator, emitter, subscriber, runner or caller. Can be repeated, or separated by
+    /// commas
+    #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', required = true)]
+    roles: Vec<Role>,
+    /// The profile: main, subagent, scheduled or a2asynthesis
+    #[arg(long, value_name = "PROFILE", default_value_t)]
+    profile: Profile,
+    #[command(flatten)]
+    list: List,
+}
+
+/// The allow list of a caller. Without these options it can call every tool.
+#[derive(Debug, Args)]
+struct List {
+    /// A tool that a caller can call, by its name. Can be repeated
+    #[arg(long = "tool", value_name = "NAME")]
+    names: Vec<String>,
+    /// A source whose tools a caller can call: native, sandbox, rest, mcp or mcp:SERVER. Can be
+    /// repeated
+    #[arg(long = "source", value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// A tag of the tools that a caller can call. Can be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+/// Change an agent's name, its roles or its allow list
+#[derive(Debug, Args)]
+pub struct Set {
+    /// The agent's name or id
+    agent: String,
+    /// The new name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// A role: curator, emitter, subscriber, runner or caller. Replaces all roles. Can be repeated,
+    /// or separated by commas
+    #[arg(long = "role", value_name = "ROLE", value_delimiter = ',')]
+    roles: Vec<Role>,
+    #[command(flatten)]
+    list: List,
+    /// Let the agent call every tool
+    #[arg(long, conflicts_with_all = ["names", "sources", "tags"])]
+    all_tools: bool,
+}
+
+/// Give an agent a new key and print it once; the old key becomes invalid
+#[derive(Debug, Args)]
+pub struct RotateKey {
+    /// The agent's name or id
+    agent: String,
+    /// Also revoke every token that was issued to the agent so far
+    #[arg(long)]
+    revoke_tokens: bool,
+}
+
+impl List {
+    /// `None` without any entry.
+    fn allowed(self) -> Option<AllowedTools> {
+        let list = AllowedTools { names: self.names, sources: self.sources, tags: self.tags };
+        (list != AllowedTools::default()).then_some(list)
+    }
+}
+
+impl Agent {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let client = connection::client(config)?;
+        match self {
+            Self::List => list(&client, output).await,
+            Self::Show { agent } => show(&client, output, &agent).await,
+            Self::New(new) => new.run(&client, output).await,
+            Self::Set(set) => set.run(&client, output).await,
+            Self::RotateKey(rotate) => rotate.run(&client, output).await,
+            Self::Delete { agent } => delete(&client, output, &agent).await,
+        }
+    }
+}
+
+/// The agent with this name, or with this id if no agent has it as its name.
+async fn find(client: &Client, named: &str) -> anyhow::Result<AgentInfo> {
+    let mut agents = client.agents().await?;
+    let id = named.parse::<Uuid>().ok();
+    let at = agents.iter().position(|agent| agent.name == named);
+    let at = at.or_else(|| agents.iter().position(|agent| Some(agent.id) == id));
+    let missing = || Failure::NotFound(format!("no agent has the name or id {named:?}; `rcrt agent list` shows them"));
+    Ok(agents.swap_remove(at.ok_or_else(missing)?))
+}
+
+fn roles(agent: &AgentInfo) -> String {
+    agent.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn tools(agent: &AgentInfo) -> String {
+    agent.tools.as_ref().map_or_else(|| "all".into(), AllowedTools::to_string)
+}
+
+async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
+    let agents = client.agents().await?;
+    if output.is_json() {
+        return output.json(&agents);
+    }
+    let rows: Vec<Vec<String>> = agents
+        .iter()
+        .map(|agent| {
+            let tools = one_line(&tools(agent), 80);
+            vec![agent.id.to_string(), one_line(&agent.name, 40), roles(agent), agent.profile.to_string(), tools]
+        })
+        .collect();
+    output.table(&["ID", "NAME", "ROLES", "PROFILE", "TOOLS"], &rows)
+}
+
+async fn show(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {
+    let agent = find(client, named).await?;
+    let query = TokenQuery { agent_id: Some(agent.id), limit: MAX_TOKENS, ..TokenQuery::default() };
+    let tokens = client.tokens(&query).await?;
+    if output.is_json() {
+        return output.json(&json!({"agent": agent, "tokens": tokens}));
+    }
+    line(output, "id", &agent.id.to_string())?;
+    line(output, "name", &one_line(&agent.name, 200))?;
+    line(output, "roles", &roles(&agent))?;
+    line(output, "profile", agent.profile.as_str())?;
+    line(output, "tools", &one_line(&tools(&agent), 2000))?;
+    line(output, "created", &agent.created_at.format("%Y-%m-%d %H:%M:%S").to_string())?;
+    if tokens.is_empty() {
+        return line(output, "tokens", "none");
+    }
+    output.line("")?;
+    token_table(output, &tokens)
+}
+
+fn line(output: Output, what: &str, value: &str) -> anyhow::Result<()> {
+    output.line(&format!("{what:<9}{value}"))
+}
+
+/// Tokens with their last use, for this command and `rcrt token list`.
+pub(super) fn token_table(output: Output, tokens: &[TokenInfo]) -> anyhow::Result<()> {
+    let rows: Vec<Vec<String>> = tokens
+        .iter()
+        .map(|token| {
+            let time = |time: chrono::DateTime<chrono::Utc>| time.format("%Y-%m-%d %H:%M").to_string();
+            let agent = token.agent_name.clone().unwrap_or_else(|| token.agent_id.to_string());
+            vec![
+                token.number.to_string(),
+                token.id.to_string(),
+                one_line(&agent, 40),
+                time(token.issued_at),
+                time(token.expires_at),
+                token.last_used_at.map_or_else(|| "never".into(), time),
+                if token.revoked { "revoked" } else { "valid" }.into(),
+            ]
+        })
+        .collect();
+    output.table(&["NUMBER", "ID", "AGENT", "ISSUED (UTC)", "EXPIRES", "LAST USED", "STATE"], &rows)
+}
+
+/// The key in the form in which the commands read it.
+pub(super) fn print_key(output: Output, made: &NewAgentKey) -> anyhow::Result<()> {
+    if output.is_json() {
+        return output.json(made);
+    }
+    output.line(&format!("RCRT_OWNER_ID={}", made.agent.owner_id))?;
+    output.line(&format!("RCRT_AGENT_ID={}", made.agent.id))?;
+    output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key))
+}
+
+impl New {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let agent = NewAgent { name: self.name, roles: self.roles, profile: self.profile, tools: self.list.allowed() };
+        print_key(output, &client.create_agent(agent).await?)
+    }
+}
+
+impl Set {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let listed = self.list.allowed();
+        if self.name.is_none() && self.roles.is_empty() && listed.is_none() && !self.all_tools {
+            let what = "name what to change: --name, --role, --tool, --source, --tag or --all-tools";
+            return Err(Failure::Usage(what.into()).into());
+        }
+        let agent = find(client, &self.agent).await?;
+        let roles = if self.roles.is_empty() { agent.roles } else { self.roles };
+        let tools = if self.all_tools {
+            AllowedToolsChange::All
+        } else {
+            listed.map_or(AllowedToolsChange::None, AllowedToolsChange::Only)
+        };
+        let change = AgentRegistration { roles, name: self.name, profile: None, tools };
+        client.put_agent(agent.id, &change).await?;
+        let changed = client.agent(agent.id).await?;
+        if output.is_json() {
+            return output.json(&changed);
+        }
+        let (roles, tools) = (self::roles(&changed), self::tools(&changed));
+        output.line(&format!("changed the agent {}: roles {roles}; tools: {tools}", one_line(&changed.name, 200)))
+    }
+}
+
+impl RotateKey {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let agent = find(client, &self.agent).await?;
+        let made = client.rotate_agent_key(agent.id).await?;
+        print_key(output, &made)?;
+        if self.revoke_tokens {
+            client.revoke_tokens(&Revoke { agent_id: Some(agent.id), all: true, ..Revoke::default() }).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn delete(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {
+    let agent = find(client, named).await?;
+    client.delete_agent(agent.id).await?;
+    if output.is_json() {
+        return output.json(&json!({"deleted": agent.id, "name": agent.name}));
+    }
+    output.line(&format!("deleted the agent {} ({})", one_line(&agent.name, 200), agent.id))
+}

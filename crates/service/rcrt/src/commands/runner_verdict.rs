@@ -1,0 +1,159 @@
+//! Whether the runners accept the tools of a bootstrap.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, Records, StoreError, schema_names};
+use serde::Serialize;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::tool_report::{Report, Reports};
+use crate::seed::{SeedResult, SeedSet};
+
+/// How often the runners' records are read. An emitter cannot subscribe to their events.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long to look for a runner: one that just started is not registered yet.
+const RUNNER_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The state of one version of a tool in the runners.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It can be called.
+    Offered,
+    /// It is valid and waits for a secret or a setting.
+    Waiting,
+    /// It is valid, and another record has its name.
+    Replaced,
+    Refused {
+        problem: String,
+    },
+}
+
+/// A tool that was written, or is as its file says.
+struct Written {
+    path: String,
+    name: String,
+    is_code: bool,
+    id: Uuid,
+    version: i64,
+}
+
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    found: BTreeMap<String, Verdict>,
+    refusals: Vec<String>,
+    unknown: Vec<String>,
+    has_runner: bool,
+}
+
+impl Verdicts {
+    /// Waits until the runners reported on every tool, at most for this time. Does not wait if no
+    /// runner is connected.
+    pub async fn wait(
+        store: &dyn Records,
+        set: &SeedSet,
+        rows: &[SeedResult],
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let mut open = written(set, rows);
+        if open.is_empty() || patience.is_zero() {
+            return Ok(Self::default());
+        }
+        let begun = Instant::now();
+        let until = begun + patience;
+        let mut verdicts = Self { has_runner: has_runner(store).await?, ..Self::default() };
+        while !verdicts.has_runner && begun.elapsed() + INTERVAL < patience.min(RUNNER_PATIENCE) {
+            tokio::time::sleep(INTERVAL).await;
+            verdicts.has_runner = has_runner(store).await?;
+        }
+        while verdicts.has_runner && !open.is_empty() {
+            let (reports, catalog) = tokio::try_join!(Reports::read(store), Catalog::read(store))?;
+            let catalog = catalog.unwrap_or_default();
+            open.retain(|tool| match verdict(tool, &reports, &catalog) {
+                Some(verdict) => {
+                    if let Verdict::Refused { problem } = &verdict {
+                        let Written { path, version, .. } = tool;
+                        verdicts.refusals.push(format!("{path}: the runner refuses version {version}: {problem}"));
+                    }
+                    verdicts.found.insert(tool.path.clone(), verdict);
+                    false
+                }
+                None => true,
+            });
+            if Instant::now() + INTERVAL > until {
+                break;
+            }
+            if !open.is_empty() {
+                tokio::time::sleep(INTERVAL).await;
+            }
+        }
+        verdicts.unknown = open.into_iter().map(|tool| tool.name).collect();
+        Ok(verdicts)
+    }
+
+    pub fn of(&self, row: &SeedResult) -> Option<&Verdict> {
+        self.found.get(&row.path)
+    }
+
+    /// One line for each tool that a runner refuses.
+    pub fn refusals(&self) -> &[String] {
+        &self.refusals
+    }
+
+    /// About the tools whose state is not known.
+    pub fn warning(&self) -> Option<String> {
+        let names = self.unknown.join(", ");
+        match (self.unknown.is_empty(), self.has_runner) {
+            (true, _) => None,
+            (false, true) => {
+                Some(format!("no runner has reported on {names} yet; see the state with `rcrt tool list`"))
+            }
+            (false, false) => {
+                Some(format!("no runner is connected, so {names} cannot be called yet; start one with `rcrt runner`"))
+            }
+        }
+    }
+}
+
+fn written(set: &SeedSet, rows: &[SeedResult]) -> Vec<Written> {
+    let tool = |row: &SeedResult| {
+        let seed = set.seeds.iter().find(|seed| seed.path == row.path)?;
+        let schema = seed.record.schema_name.as_deref()?;
+        if !matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_V1) || !row.what.is_in_effect() {
+            return None;
+        }
+        Some(Written {
+            path: row.path.clone(),
+            name: seed.name().to_owned(),
+            is_code: schema == schema_names::TOOL_CODE,
+            id: row.id?,
+            version: row.version?,
+        })
+    };
+    rows.iter().filter_map(tool).collect()
+}
+
+async fn has_runner(store: &dyn Records) -> Result<bool, StoreError> {
+    let query =
+        BreadcrumbQuery { limit: 1, include_context: false, ..BreadcrumbQuery::of_schema(schema_names::TOOL_RUNNER) };
+    Ok(!store.list(&query).await?.is_empty())
+}
+
+fn verdict(tool: &Written, reports: &Reports, catalog: &Catalog) -> Option<Verdict> {
+    if let Some(report) = reports.of(tool.id, tool.version) {
+        return Some(Verdict::Refused { problem: Report::sentence(report) });
+    }
+    if catalog.find_waiting(&tool.name).is_some_and(|waiting| waiting.tool_id == tool.id) {
+        return Some(Verdict::Waiting);
+    }
+    let offered = catalog.find(&tool.name)?;
+    if offered.tool_id == tool.id {
+        return (offered.tool_version >= tool.version).then_some(Verdict::Offered);
+    }
+    // Code has precedence over an older record without code, and there is no report on the latter.
+    // Ids are in the order of creation.
+    (!tool.is_code && tool.id < offered.tool_id).then_some(Verdict::Replaced)
+}

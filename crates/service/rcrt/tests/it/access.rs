@@ -1,0 +1,166 @@
+//! Agents, callers with allow lists, tokens and the audit log, through the command line.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running};
+
+/// The key that `rcrt agent new` printed, as variables.
+struct Key(Vec<(String, String)>);
+
+impl Key {
+    #[track_caller]
+    fn of(printed: &Ran) -> Self {
+        let pairs = printed.stdout.lines().map(|line| line.split_once('=').unwrap());
+        let key = Self(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+        let names: Vec<&str> = key.0.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["RCRT_OWNER_ID", "RCRT_AGENT_ID", "RCRT_AGENT_KEY"]);
+        key
+    }
+
+    fn id(&self) -> &str {
+        &self.0[1].1
+    }
+
+    fn run(&self, up: &Running, arguments: &[&str]) -> Ran {
+        let mut command: Command = up.command(arguments);
+        command.envs(self.0.iter().cloned());
+        Ran::of(command.output().unwrap())
+    }
+}
+
+#[test]
+fn a_caller_is_made_limited_audited_and_deleted() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let bot = Key::of(&up.run(&["agent", "new", "bot", "--role", "caller", "--tool", "calculator"]).ends_with(0));
+    a_caller_calls_its_tools_and_nothing_else(&up, &bot);
+    agents_are_shown_and_changed(&up, &bot);
+    tokens_are_listed_and_revoked(&up, &bot);
+    let bot = a_key_is_replaced(&up, &bot);
+    up.run(&["agent", "delete", "bot"]).ends_with(0);
+    bot.run(&up, &["call", "calculator", r#"{"expression": "1"}"#]).ends_with(6);
+    up.run(&["agent", "show", "bot"]).ends_with(3);
+    the_audit_log_has_all_of_it(&up, &bot);
+    assert_eq!(up.stop().0.code(), Some(0));
+}
+
+fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
+    let ran = bot.run(up, &["call", "calculator", r#"{"expression": "6 * 7"}"#]).ends_with(0);
+    assert!(ran.stdout.contains("42"), "{}", ran.stdout);
+    let ran = bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(4);
+    assert!(ran.stderr.contains("PermissionDenied: the tool echo is not on the allow list"), "{}", ran.stderr);
+    let listed = bot.run(up, &["tool", "list"]).ends_with(0).stdout;
+    assert!(listed.lines().count() == 2 && listed.contains("calculator"), "{listed}");
+    assert_eq!(bot.run(up, &["tool", "show", "calculator"]).ends_with(0).json()["name"], "calculator");
+    bot.run(up, &["tool", "show", "echo"]).ends_with(3);
+    // Two requests with their responses, and none of the other records.
+    let own = bot.run(up, &["crumb", "list", "-o", "json", "--limit", "1000"]).ends_with(0).json();
+    let mut schemas: Vec<&str> =
+        own.as_array().unwrap().iter().map(|record| record["schema_name"].as_str().unwrap()).collect();
+    schemas.sort_unstable();
+    assert_eq!(schemas, ["tool.request.v1", "tool.request.v1", "tool.response.v1", "tool.response.v1"]);
+    for arguments in [
+        vec!["crumb", "create", r#"{"title": "x"}"#],
+        vec!["agent", "list"],
+        vec!["audit"],
+        vec!["secret", "list"],
+        vec!["bootstrap"],
+    ] {
+        let ran = bot.run(up, &arguments).ends_with(6);
+        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
+    let list = up.json(&["agent", "list"]);
+    let listed = list.as_array().unwrap().iter().find(|agent| agent["name"] == "bot").unwrap();
+    assert_eq!((&listed["id"], &listed["roles"]), (&json!(bot.id()), &json!(["caller"])));
+    assert_eq!(listed["tools"], json!({"names": ["calculator"], "sources": [], "tags": []}));
+    let table = up.run(&["agent", "list"]).ends_with(0).stdout;
+    assert_eq!(
+        table.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["ID", "NAME", "ROLES", "PROFILE", "TOOLS"]
+    );
+    assert!(table.contains("names calculator"), "{table}");
+    let shown = up.run(&["agent", "show", bot.id()]).ends_with(0).stdout;
+    assert!(shown.contains("roles    caller") && shown.contains("LAST USED"), "{shown}");
+    assert!(up.json(&["agent", "show", "bot"])["tokens"][0]["last_used_at"].is_string());
+
+    let ran = up.run(&["agent", "set", "bot", "--source", "sandbox"]).ends_with(0);
+    assert_eq!(ran.stdout, "changed the agent bot: roles caller; tools: sources sandbox\n");
+    bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(0);
+    assert!(up.json(&["agent", "set", "bot", "--all-tools"]).get("tools").is_none());
+    assert_eq!(
+        up.json(&["agent", "set", "bot", "--role", "caller,subscriber"])["roles"],
+        json!(["subscriber", "caller"])
+    );
+    bot.run(up, &["crumb", "list", "--schema", "tool.v1"]).ends_with(0);
+
+    for (arguments, status, says) in [
+        (vec!["agent", "show", "nobody"], 3, "no agent has the name or id \"nobody\""),
+        (vec!["agent", "set", "bot"], 2, "name what to change"),
+        (vec!["agent", "set", "bot", "--all-tools", "--tool", "echo"], 2, "--all-tools"),
+        (vec!["agent", "new", "x"], 2, "--role"),
+        (vec!["agent", "new", "x", "--role", "king"], 2, "king"),
+        (vec!["agent", "new", "bot", "--role", "caller"], 1, "name"),
+        (vec!["agent", "new", "x", "--role", "emitter", "--tool", "echo"], 1, "needs the role caller"),
+        (vec!["agent", "new", "x", "--role", "caller", "--source", "no where"], 1, "tools.sources[0]"),
+    ] {
+        let ran = up.run(&arguments).ends_with(status);
+        assert!(ran.stderr.contains(says), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+fn tokens_are_listed_and_revoked(up: &Running, bot: &Key) {
+    let token = bot.run(up, &["token"]).ends_with(0).stdout.trim().to_owned();
+    let listed = bot.run(up, &["token", "list", "--token", &token, "-o", "json"]).ends_with(0).json();
+    let tokens = up.json(&["token", "list", "--agent", bot.id()]);
+    let ids = |tokens: &Value| -> Vec<String> {
+        tokens.as_array().unwrap().iter().map(|token| token["id"].as_str().unwrap().to_owned()).collect()
+    };
+    // The command of the curator issued none for the bot.
+    assert!(ids(&listed).iter().all(|id| ids(&tokens).contains(id)), "{listed}\n{tokens}");
+    let newest = ids(&up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"]))[0].clone();
+    up.run(&["token", "revoke", "--jti", &newest]).ends_with(0);
+    let row = up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"])[0].clone();
+    assert_eq!((&row["id"], &row["revoked"], &row["agent_name"]), (&json!(newest), &json!(true), &json!("bot")));
+    let table = up.run(&["token", "list"]).ends_with(0).stdout;
+    assert!(table.contains(&newest) && table.contains("revoked") && table.contains("first"), "{table}");
+}
+
+fn a_key_is_replaced(up: &Running, old: &Key) -> Key {
+    let token = old.run(up, &["token"]).ends_with(0).stdout.trim().to_owned();
+    let new = Key::of(&up.run(&["agent", "rotate-key", "bot"]).ends_with(0));
+    old.run(up, &["token"]).ends_with(6);
+    new.run(up, &["token"]).ends_with(0);
+    up.run(&["crumb", "list", "--token", &token]).ends_with(0);
+    let newest = Key::of(&up.run(&["agent", "rotate-key", "bot", "--revoke-tokens"]).ends_with(0));
+    up.run(&["crumb", "list", "--token", &token]).ends_with(6);
+    newest
+}
+
+fn the_audit_log_has_all_of_it(up: &Running, bot: &Key) {
+    let entries = up.json(&["audit", "--action", "agent", "--subject", bot.id()]);
+    let actions: Vec<&str> =
+        entries.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    let expected = [
+        "agent.deleted",
+        "agent.key_rotated",
+        "agent.key_rotated",
+        "agent.changed",
+        "agent.changed",
+        "agent.changed",
+        "agent.created",
+    ];
+    assert_eq!(actions, expected);
+    let table = up.run(&["audit", "--action", "agent.changed"]).ends_with(0).stdout;
+    assert!(table.contains("first") && table.contains("tools: names calculator → sources sandbox"), "{table}");
+    let tools = up.json(&["audit", "--action", "tool.created", "--limit", "1000"]);
+    assert!(tools.as_array().unwrap().iter().any(|entry| entry["subject_name"] == "calculator"), "{tools}");
+    assert_eq!(up.json(&["audit", "--since", "2999-01-01T00:00:00Z"]), json!([]));
+    up.run(&["audit", "egress"]).ends_with(0);
+    up.run(&["audit", "--limit", "0"]).ends_with(2);
+}

@@ -1,0 +1,200 @@
+//! `rcrt bootstrap` of several folders into one real system.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running};
+
+#[test]
+fn a_bootstrap_changes_only_what_its_source_wrote() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    folders_of_the_same_name_are_two_sources(&up, folder.path());
+    a_named_source_can_move(&up, folder.path());
+    a_rollback_is_kept(&up, folder.path());
+    a_tool_that_the_runner_refuses_fails_the_command(&up, folder.path());
+    a_watched_folder_is_applied_at_each_change(&up, folder.path());
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+fn write_tool(folder: &Path, name: &str, answer: &str, net: &Value) {
+    std::fs::create_dir_all(folder).unwrap();
+    let definition = json!({
+        "schema_name": "tool.code.v1",
+        "title": format!("The tool {name}"),
+        "tags": ["tool", format!("tool:{name}")],
+        "context": {
+            "name": name,
+            "description": "Returns a constant",
+            "version": "1.0.0",
+            "input_schema": {"type": "object"},
+            "output_schema": {"type": "object"},
+            "permissions": {"net": net},
+            "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]
+        }
+    });
+    std::fs::write(folder.join(format!("{name}.json")), definition.to_string()).unwrap();
+    write_source(folder, name, answer);
+}
+
+fn write_source(folder: &Path, name: &str, answer: &str) {
+    let source = format!("export async function execute() {{\n  return {{ answer: \"{answer}\" }};\n}}\n");
+    std::fs::write(folder.join(format!("{name}.ts")), source).unwrap();
+}
+
+fn tool(folder: PathBuf, name: &str, answer: &str) -> PathBuf {
+    write_tool(&folder, name, answer, &json!(false));
+    folder
+}
+
+fn bootstrap(up: &Running, folder: &Path, more: &[&str]) -> Ran {
+    up.run(&[&["bootstrap", folder.to_str().unwrap(), "--output", "json"], more].concat())
+}
+
+/// What happened to each file.
+#[track_caller]
+fn done(ran: &Ran) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let files = ran.json()["files"].as_array().unwrap().clone();
+    files.iter().map(|file| format!("{} {}", text(&file["path"]), text(&file["what"]))).collect()
+}
+
+fn answer(up: &Running, name: &str) -> Value {
+    up.json(&["call", name, "{}"])["output"]["answer"].clone()
+}
+
+fn folders_of_the_same_name_are_two_sources(up: &Running, folder: &Path) {
+    let one = tool(folder.join("one/tools"), "first", "one");
+    let two = tool(folder.join("two/tools"), "second", "two");
+    let created = bootstrap(up, &one, &[]).ends_with(0);
+    assert_eq!(done(&created), ["first.json created"]);
+    assert_eq!(created.json()["files"][0]["runner"]["state"], "offered", "{}", created.stdout);
+    assert_eq!(done(&bootstrap(up, &two, &["--prune"]).ends_with(0)), ["second.json created"]);
+    assert_eq!((answer(up, "first"), answer(up, "second")), (json!("one"), json!("two")));
+
+    // The second folder has a tool of the first one too.
+    tool(two.clone(), "first", "two");
+    let ran = bootstrap(up, &two, &[]).ends_with(1);
+    assert_eq!(done(&ran), ["first.json refused", "second.json unchanged"]);
+    let finding = ran.json()["files"][0]["findings"][0].as_str().unwrap().to_owned();
+    let path = one.canonicalize().unwrap();
+    assert!(finding.contains(path.to_str().unwrap()) && finding.contains("--adopt"), "{finding}");
+    assert_eq!(answer(up, "first"), "one");
+    let adopted = bootstrap(up, &two, &["--adopt"]).ends_with(0);
+    assert_eq!(done(&adopted), ["first.json updated", "second.json unchanged"]);
+    assert_eq!(answer(up, "first"), "two");
+    // It now belongs to the second folder, so the first one neither changes nor removes it.
+    assert_eq!(done(&bootstrap(up, &one, &["--prune"]).ends_with(1)), ["first.json refused"]);
+    assert_eq!(answer(up, "first"), "two");
+
+    // A record that was written by hand belongs to no source.
+    let own = json!({"title": "By hand", "schema_name": "note.v1", "context": {"n": 1}}).to_string();
+    let id = up.json(&["crumb", "create", &own])["id"].as_str().unwrap().to_owned();
+    let notes = folder.join("notes");
+    std::fs::create_dir(&notes).unwrap();
+    std::fs::write(notes.join("note.json"), own.replace(":1", ":2")).unwrap();
+    assert_eq!(done(&bootstrap(up, &notes, &[]).ends_with(1)), ["note.json refused"]);
+    assert_eq!(up.json(&["crumb", "get", &id])["context"]["n"], 1);
+    assert_eq!(done(&bootstrap(up, &notes, &["--adopt"]).ends_with(0)), ["note.json updated"]);
+    assert_eq!(up.json(&["crumb", "get", &id])["context"]["n"], 2);
+}
+
+fn a_named_source_can_move(up: &Running, folder: &Path) {
+    let old = tool(folder.join("old"), "moved", "here");
+    let named = ["--source", "my-source"];
+    assert_eq!(done(&bootstrap(up, &old, &named).ends_with(0)), ["moved.json created"]);
+    let new = tool(folder.join("new"), "moved", "here");
+    assert_eq!(done(&bootstrap(up, &new, &named).ends_with(0)), ["moved.json unchanged"]);
+    for name in ["moved.json", "moved.ts"] {
+        std::fs::remove_file(new.join(name)).unwrap();
+    }
+    assert_eq!(done(&bootstrap(up, &new, &["--source", "my-source", "--prune"]).ends_with(0)), ["moved.json removed"]);
+    bootstrap(up, &old, &["--source", "a/b"]).ends_with(2);
+}
+
+/// Changes the record as `PATCH` does.
+fn patch(up: &Running, record: &Value, changes: &Value) {
+    let token = std::fs::read_to_string(up.data.join("token")).unwrap();
+    let request = reqwest::Client::new()
+        .patch(format!("{}/breadcrumbs/{}", up.api(), record["id"].as_str().unwrap()))
+        .bearer_auth(token.trim())
+        .header("If-Match", record["version"].to_string())
+        .json(changes);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let status = runtime.block_on(request.send()).unwrap().status();
+    assert!(status.is_success(), "{status}");
+}
+
+fn a_rollback_is_kept(up: &Running, folder: &Path) {
+    let tools = tool(folder.join("rolled"), "rolled", "good");
+    bootstrap(up, &tools, &[]).ends_with(0);
+    let good = up.json(&["tool", "show", "rolled"]);
+    write_source(&tools, "rolled", "bad");
+    assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json updated"]);
+    let bad = up.json(&["tool", "show", "rolled"]);
+    // Everything is restored, also the tags that bootstrap wrote.
+    patch(up, &bad, &json!({"context": good["context"], "tags": good["tags"]}));
+
+    for more in [&[][..], &["--adopt"], &["--dry-run"]] {
+        let ran = bootstrap(up, &tools, more).ends_with(1);
+        assert_eq!(done(&ran), ["rolled.json kept"]);
+        assert!(ran.json()["files"][0]["findings"][0].as_str().unwrap().contains("--overwrite"), "{}", ran.stdout);
+    }
+    assert_eq!(up.json(&["tool", "show", "rolled"])["context"]["code"], good["context"]["code"]);
+    assert_eq!(done(&bootstrap(up, &tools, &["--overwrite"]).ends_with(0)), ["rolled.json updated"]);
+    assert_eq!(answer(up, "rolled"), "bad");
+
+    // If the file follows the rollback, later changes of the file are applied.
+    let bad = up.json(&["tool", "show", "rolled"]);
+    patch(up, &bad, &json!({"context": good["context"]}));
+    write_source(&tools, "rolled", "good");
+    bootstrap(up, &tools, &[]).ends_with(0);
+    assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json unchanged"]);
+    write_source(&tools, "rolled", "better");
+    assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json updated"]);
+}
+
+/// The command allows a host that the runner does not.
+fn a_tool_that_the_runner_refuses_fails_the_command(up: &Running, folder: &Path) {
+    let tools = folder.join("inside");
+    write_tool(&tools, "inside", "never", &json!(["127.0.0.1:9"]));
+    let allowed = ["--allow-private-host", "inside=127.0.0.1"];
+    let ran = bootstrap(up, &tools, &allowed).ends_with(1);
+    assert_eq!(done(&ran), ["inside.json created"]);
+    let verdict = ran.json()["files"][0]["runner"].clone();
+    assert_eq!(verdict["state"], "refused", "{verdict}");
+    assert!(verdict["problem"].as_str().unwrap().contains("127.0.0.1:9"), "{verdict}");
+    let ran = up.run(&["bootstrap", tools.to_str().unwrap(), allowed[0], allowed[1]]).ends_with(1);
+    assert!(ran.stderr.contains("error: inside.json: the runner refuses version 1:"), "{}", ran.stderr);
+}
+
+fn a_watched_folder_is_applied_at_each_change(up: &Running, folder: &Path) {
+    let tools = tool(folder.join("watched"), "watched", "one");
+    let mut command = up.command(&["bootstrap", tools.to_str().unwrap(), "--watch", "--output", "json"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        line["files"][0].clone()
+    };
+    assert_eq!(next()["what"], "created");
+    write_source(&tools, "watched", "two");
+    assert_eq!(next()["what"], "updated");
+    assert_eq!(answer(up, "watched"), "two");
+    // An error does not end it.
+    std::fs::write(tools.join("watched.ts"), "this is not a program").unwrap();
+    let refused = next();
+    assert_eq!(refused["what"], "refused", "{refused}");
+    assert!(refused["findings"][0].as_str().unwrap().contains("watched.ts:1:"), "{refused}");
+    assert_eq!(answer(up, "watched"), "two");
+    write_source(&tools, "watched", "three");
+    assert_eq!(next()["what"], "updated");
+    assert_eq!(answer(up, "watched"), "three");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,118 @@
+//! Messages that name the problem, its location and a fix: of commands that need no server, and of
+//! calls in one real system.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running, run};
+
+fn definition(name: &str) -> Value {
+    json!({
+        "schema_name": "tool.code.v1",
+        "title": format!("The tool {name}"),
+        "tags": ["tool", format!("tool:{name}")],
+        "context": {
+            "name": name,
+            "description": "Fails in its own way",
+            "version": "1.0.0",
+            "input_schema": {"type": "object"},
+            "output_schema": {"type": "object"},
+            "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]
+        }
+    })
+}
+
+fn write(folder: &Path, name: &str, record: &Value, source: Option<&str>) -> String {
+    std::fs::create_dir_all(folder).unwrap();
+    let file = folder.join(format!("{name}.json"));
+    std::fs::write(&file, record.to_string()).unwrap();
+    if let Some(source) = source {
+        std::fs::write(folder.join(format!("{name}.ts")), source).unwrap();
+    }
+    file.to_str().unwrap().to_owned()
+}
+
+const SOURCE: &str = "export async function execute() {\n  return {};\n}\n";
+
+#[test]
+fn findings_of_a_definition_name_the_location_and_the_fix() {
+    let folder = TempDir::new().unwrap();
+    let validate = |record: &Value, source: Option<&str>| -> Ran {
+        let _ = std::fs::remove_file(folder.path().join("tool.ts"));
+        run(&["tool", "validate", &write(folder.path(), "tool", record, source)]).ends_with(1)
+    };
+    let missing = validate(&definition("tool"), None);
+    assert!(missing.stdout.contains("context.code: is missing, and so is the source file"), "{}", missing.stdout);
+    assert!(missing.stdout.contains("tool.ts: write the source there"), "{}", missing.stdout);
+    assert!(missing.stdout.contains("1 error, 0 warnings"), "{}", missing.stdout);
+
+    let mut untitled = definition("tool");
+    untitled.as_object_mut().unwrap().remove("title");
+    let untitled = validate(&untitled, Some(SOURCE));
+    assert!(untitled.stdout.contains("tool.json: title: is required"), "{}", untitled.stdout);
+
+    for host in ["10.0.0.5", "db.internal", "localhost"] {
+        let mut private = definition("tool");
+        private["context"]["permissions"] = json!({"net": [host]});
+        let private = validate(&private, Some(SOURCE));
+        assert!(private.stdout.contains("permissions.net[0]"), "{}", private.stdout);
+        assert!(private.stdout.contains("--allow-private-host"), "{}", private.stdout);
+    }
+}
+
+#[test]
+fn the_next_step_of_a_new_tool_is_its_first_example() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let made = run(&["tool", "new", "x", "--dir", dir]).ends_with(0);
+    let record = std::fs::read_to_string(folder.path().join("x.json")).unwrap();
+    let record: Value = serde_json::from_str(&record).unwrap();
+    let shown = made.stdout.lines().find_map(|line| line.trim().strip_prefix("rcrt call x ")).unwrap();
+    let shown: Value = serde_json::from_str(&shown.trim_matches('\'').replace("'\\''", "'")).unwrap();
+    assert_eq!(shown, record["context"]["examples"][0]["input"]);
+}
+
+#[test]
+fn failed_calls_state_each_problem_once() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let tools = folder.path().join("failing");
+    let caused = "export async function execute() {\n  \
+                  throw new Error(\"the order failed\", { cause: new Error(\"no paper\") });\n}\n";
+    write(&tools, "caused", &definition("caused"), Some(caused));
+    let denied = "export async function execute() {\n  await fetch(\"https://example.com/\");\n  return {};\n}\n";
+    write(&tools, "denied", &definition("denied"), Some(denied));
+    let mut signing = definition("signing");
+    signing["context"]["required_secrets"] = json!(["SIGNING_KEY"]);
+    write(&tools, "signing", &signing, Some(SOURCE));
+    let ran = up.run(&["bootstrap", tools.to_str().unwrap()]).ends_with(0);
+    // Its code computes with the value, as it has no network.
+    assert!(ran.stderr.contains("`rcrt secret set SIGNING_KEY --readable &&"), "{}", ran.stderr);
+
+    let failed = |arguments: &[&str]| up.run(arguments).ends_with(4).stderr;
+    let text = failed(&["call", "caused", "{}"]);
+    assert!(text.contains("the order failed") && text.contains("caused by Error: no paper"), "{text}");
+    let text = failed(&["call", "denied", "{}"]);
+    assert_eq!(text.matches("PermissionDenied").count(), 1, "{text}");
+    let text = failed(&["call", "calculator", r#"{"expresion": "1"}"#]);
+    for once in ["is not a property of the schema", "is required"] {
+        assert_eq!(text.matches(once).count(), 1, "{text}");
+    }
+    let text = failed(&["call", "calculater", "{}"]);
+    assert_eq!(text.to_lowercase().matches("did you mean calculator?").count(), 1, "{text}");
+    let text = failed(&["call", "timer", r#"{"seconds": 1, "ms": 1}"#]);
+    assert_eq!(text.matches("must have only one of seconds or ms").count(), 1, "{text}");
+
+    up.json(&["token", "--agent", "one", "--role", "subscriber"]);
+    let from = |name: &str| -> String {
+        let rows = up.json(&["tool", "list"]);
+        let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+        row["from"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(from("calculator"), "included");
+    assert_eq!(from("caused"), tools.canonicalize().unwrap().to_str().unwrap());
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}

@@ -1,0 +1,119 @@
+//! Which tokens exist and when each was last used, for the list of tokens. Requests only note it in
+//! memory; one task writes batches.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{Identity, Tenancy, TokenRecord};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::ServerState;
+use crate::auth::token::TokenId;
+
+/// A use within this time after a noted one is not noted.
+const NOTED_EVERY: Duration = Duration::from_mins(1);
+const WRITTEN_EVERY: Duration = Duration::from_secs(5);
+/// Tokens in one batch. Further ones are noted when they are used again.
+const MOST_UNWRITTEN: usize = 10_000;
+/// Tokens whose last note is remembered.
+const MOST_REMEMBERED: usize = 50_000;
+
+/// The tokens that this server issued or verified since the last batch.
+#[derive(Default)]
+pub struct TokenUses(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    at: HashMap<Uuid, Instant>,
+    unwritten: HashMap<Uuid, TokenRecord>,
+}
+
+impl TokenUses {
+    /// A token was issued.
+    pub fn issued(&self, identity: &Identity, token: TokenId, expires_at: u64) {
+        let mut noted = self.0.lock();
+        if noted.unwritten.len() < MOST_UNWRITTEN {
+            noted.unwritten.entry(token.jti).or_insert_with(|| record(identity, token, expires_at, None));
+        }
+    }
+
+    /// A request came with this token, which is valid.
+    pub fn used(&self, identity: &Identity, token: TokenId, expires_at: u64) {
+        let mut noted = self.0.lock();
+        if noted.at.get(&token.jti).is_some_and(|at| at.elapsed() < NOTED_EVERY) {
+            return;
+        }
+        if noted.at.len() >= MOST_REMEMBERED {
+            noted.at.retain(|_, at| at.elapsed() < NOTED_EVERY);
+        }
+        let is_full = noted.at.len() >= MOST_REMEMBERED
+            || noted.unwritten.len() >= MOST_UNWRITTEN && !noted.unwritten.contains_key(&token.jti);
+        if is_full {
+            return;
+        }
+        noted.at.insert(token.jti, Instant::now());
+        noted.unwritten.insert(token.jti, record(identity, token, expires_at, Some(Utc::now())));
+    }
+
+    /// Writes what was noted. After an error the tokens are noted again when they are used.
+    pub async fn write(&self, tenancy: &dyn Tenancy) -> Result<(), rcrt_breadcrumb::StoreError> {
+        let unwritten: Vec<TokenRecord> = {
+            let mut noted = self.0.lock();
+            std::mem::take(&mut noted.unwritten).into_values().collect()
+        };
+        if unwritten.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = unwritten.iter().map(|token| token.id).collect();
+        let written = tenancy.record_tokens(unwritten).await;
+        if written.is_err() {
+            let mut noted = self.0.lock();
+            for id in ids {
+                noted.at.remove(&id);
+            }
+        }
+        written
+    }
+}
+
+fn record(identity: &Identity, token: TokenId, expires_at: u64, used_at: Option<DateTime<Utc>>) -> TokenRecord {
+    let second = |seconds: i64| DateTime::from_timestamp(seconds, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+    TokenRecord {
+        owner_id: identity.owner_id,
+        id: token.jti,
+        agent_id: identity.agent_id,
+        roles: identity.roles.clone(),
+        profile: identity.profile,
+        issued_at: DateTime::from_timestamp_micros((token.issued_at * 1e6) as i64).unwrap_or_default(),
+        expires_at: second(i64::try_from(expires_at).unwrap_or(i64::MAX)),
+        used_at,
+    }
+}
+
+/// Writes batches until `stop`, and the rest then.
+pub async fn write_batches(state: ServerState, stop: CancellationToken) {
+    let mut ticks = interval(WRITTEN_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_failing = false;
+    loop {
+        let is_last = tokio::select! {
+            () = stop.cancelled() => true,
+            _ = ticks.tick() => false,
+        };
+        match state.token_uses.write(&*state.tenancy).await {
+            Ok(()) => is_failing = false,
+            Err(error) if !is_failing => {
+                tracing::warn!(%error, "the last uses of tokens cannot be written; will retry");
+                is_failing = true;
+            }
+            Err(_) => {}
+        }
+        if is_last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The reports of runners, and what the writer of a tool learns of them.
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerReport};
+use uuid::Uuid;
+
+use crate::auth::access::Caller;
+use crate::http::json_body::JsonBody;
+use crate::http::problem::Problem;
+
+/// How many live runners did not use a changed tool when its write was acknowledged.
+pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind");
+
+/// Report a runner
+///
+/// Says that a runner is live and up to which event it uses the changes of tools. The write of a
+/// tool waits up to a second for every live runner.
+#[utoipa::path(post, path = "/runners", tag = "calls", operation_id = "report_runner",
+    request_body = RunnerReport, responses((status = 200, body = ReportReply)))]
+pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) -> Result<Json<ReportReply>, Problem> {
+    Ok(Json(caller.store.report_runner(&report).await?))
+}
+
+/// Adds the header if runners are behind. Only a write that took as long as it waits for runners
+/// can have left one behind, so other writes cost no query.
+pub async fn mark(mut answer: Response, caller: &Caller, record: Uuid, begun: Instant) -> Response {
+    if begun.elapsed() >= RUNNERS_WAIT
+        && let Ok(behind) = caller.store.runners_behind(record).await
+        && !behind.is_empty()
+    {
+        answer.headers_mut().insert(RUNNERS_BEHIND, HeaderValue::from(behind.len()));
+    }
+    answer
+}

@@ -1,0 +1,102 @@
+//! A model's calls of tools, and the messages that it gets back.
+
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, ToolFormat};
+use serde_json::{Value, json};
+
+use crate::invoke::Scene;
+
+#[tokio::test]
+async fn a_models_call_gets_the_message_of_its_format() {
+    let mut scene = Scene::start().await;
+    crate::tools::offer(&scene.world, scene.tenant).await;
+    let name = ToolFormat::OpenAi.name("weather.now");
+    let arguments = json!({"city": "Rome"});
+    for (format, call, good, bad) in [
+        (
+            "openai",
+            json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}),
+            json!({"role": "tool", "tool_call_id": "c1", "content": "{\"sky\":\"blue\"}"}),
+            json!({"role": "tool", "tool_call_id": "c1", "content": "ExecutionFailed: no luck"}),
+        ),
+        (
+            "anthropic",
+            json!({"type": "tool_use", "id": "t1", "name": name, "input": arguments}),
+            json!({"type": "tool_result", "tool_use_id": "t1", "content": "{\"sky\":\"blue\"}", "is_error": false}),
+            json!({"type": "tool_result", "tool_use_id": "t1", "content": "ExecutionFailed: no luck", "is_error": true}),
+        ),
+        (
+            "mcp",
+            json!({"name": "weather.now", "arguments": arguments}),
+            json!({"content": [{"type": "text", "text": "{\"sky\":\"blue\"}"}], "structuredContent": {"sky": "blue"}, "isError": false}),
+            json!({"content": [{"type": "text", "text": "ExecutionFailed: no luck"}], "isError": true}),
+        ),
+    ] {
+        let path =
+            format!("weather.now/invoke?format={format}&session=s1&model=small&max_result_chars=5000&requestId=r1");
+        for (result, message) in
+            [(Ok(json!({"sky": "blue"})), good), (Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no luck")), bad)]
+        {
+            let asking = tokio::spawn(scene.invoke_at(&path, &call));
+            let claim = scene.hand.claim().await;
+            assert_eq!(
+                Value::Object(claim.request.context.clone()),
+                json!({"tool": "weather.now", "input": arguments, "requestId": "r1", "session": "s1", "model": "small",
+                    "max_result_chars": 5000})
+            );
+            scene.hand.answer(&claim, result).await;
+            assert_eq!(asking.await.unwrap().ok().json(), message, "{format}");
+        }
+    }
+    scene.world.close().await;
+}
+
+/// The model must correct its arguments; no tool runs.
+#[tokio::test]
+async fn arguments_that_are_not_json_are_a_failure_for_the_model() {
+    let scene = Scene::start().await;
+    let call = json!({"id": "c1", "function": {"name": "echo", "arguments": "{\"say\": "}});
+    let message = scene.invoke_at("echo/invoke?format=openai", &call).await.ok().json();
+    assert_eq!((&message["role"], &message["tool_call_id"]), (&json!("tool"), &json!("c1")));
+    let text = message["content"].as_str().unwrap();
+    assert!(text.starts_with("InvalidArguments: the arguments are not valid JSON"), "{text}");
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn mistakes_of_the_program_are_refused_with_the_field() {
+    let scene = Scene::start().await;
+    for (query, call, field) in [
+        ("?format=openai", json!({"function": {"name": "echo", "arguments": "{}"}}), "id"),
+        ("?format=openai", json!({"id": "c1", "function": {"name": "other", "arguments": "{}"}}), "function.name"),
+        ("?format=anthropic", json!({"type": "text", "text": "hello"}), "type"),
+        ("?format=mcp", json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "echo"}}), "params"),
+        ("?format=mcp&deadline_ms=soon", json!({"name": "echo"}), "deadline_ms"),
+        ("?format=mcp&deadline_ms=0", json!({"name": "echo"}), "deadline_ms"),
+        ("?format=gemini", json!({"name": "echo"}), "format"),
+        ("?session=s1", json!({}), "session"),
+        ("", json!({"args": {}}), "args"),
+    ] {
+        scene.invoke_at(&format!("echo/invoke{query}"), &call).await.violation(field);
+    }
+    scene.world.close().await;
+}
+
+/// A request whose response its author could not find, or whose tool would run without its input.
+#[tokio::test]
+async fn misspelled_fields_are_refused_with_the_intended_one() {
+    let scene = Scene::start().await;
+    for (field, meant) in
+        [("args", "input"), ("request_id", "requestId"), ("session_id", "session"), ("timeout", "deadline_ms")]
+    {
+        let said = scene.invoke_at("echo/invoke", &json!({field: "x"})).await.violation(field);
+        assert!(said.contains(&format!("did you mean {meant}?")), "{said}");
+        let record = json!({"title": "Call", "schema_name": "tool.request.v1", "tags": ["workspace:w"],
+            "context": {"tool": "echo", field: "x"}});
+        let path = format!("context.{field}");
+        let said = scene.world.post("/breadcrumbs", &scene.token, record).await.violation(&path);
+        assert_eq!(said, format!("is not a field of a request; did you mean {meant}?"));
+    }
+    let said = scene.world.post("/breadcrumbs", &scene.token, json!({"title": "a", "schemaName": "b"})).await;
+    assert!(said.violation("schemaName").contains("did you mean schema_name?"));
+    scene.world.close().await;
+}

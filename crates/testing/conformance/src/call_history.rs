@@ -1,0 +1,195 @@
+//! Lists, details and statistics of calls.
+
+use rcrt_breadcrumb::{
+    CallQuery, CallState, CallStatsQuery, Claim, ErrorCode, NewBreadcrumb, Release, ResponseStatus, Role, ToolFailure,
+    ToolRequest, ToolResponse, Visibility,
+};
+use serde_json::{Map, json};
+use uuid::Uuid;
+
+use crate::harness::{Agent, Harness, alone, answer_to, assert_not_found, claim_of, fields};
+
+/// A request of this tool with this field in its context.
+fn asking(tool: &str, field: &str, value: &str) -> NewBreadcrumb {
+    let mut record = ToolRequest::record(tool, json!({"say": "hi"}), Some(&format!("{tool}-1")), None);
+    record.context.insert(field.into(), value.into());
+    record
+}
+
+async fn asked(agent: &Agent, record: NewBreadcrumb) -> Uuid {
+    agent.create(record, None).await.unwrap().id
+}
+
+async fn claimed(agent: &Agent) -> Claim {
+    agent.claim(&claim_of(1)).await.unwrap().remove(0)
+}
+
+fn failure_of(claim: &Claim, failure: ToolFailure) -> NewBreadcrumb {
+    let request = ToolRequest::from_breadcrumb(&claim.request).unwrap();
+    let mut metadata = Map::new();
+    metadata.insert("runner_id".into(), json!(Uuid::nil()));
+    metadata.insert("trace_id".into(), json!("4bf92f3577b34da6a3ce929d0e0e4736"));
+    let stages = json!({"queue_ms": 1.5, "claim_ms": 0.5, "load_ms": 0.0, "run_ms": 40.0, "write_ms": 2.0});
+    metadata.insert("stages".into(), stages);
+    ToolResponse::new(&request, Err(failure), 40, metadata, chrono::Utc::now()).record(&request)
+}
+
+/// Asks, runs and answers one call. The response is a failure if there is a code.
+async fn finished(agent: &Agent, record: NewBreadcrumb, code: Option<ErrorCode>) -> Uuid {
+    let id = asked(agent, record).await;
+    let claim = claimed(agent).await;
+    agent.start(claim.lease, 1).await.unwrap();
+    let response = match code {
+        Some(code) => failure_of(&claim, ToolFailure::new(code, "it broke")),
+        None => answer_to(&claim, json!("said zebra")),
+    };
+    agent.complete(claim.lease, response).await.unwrap();
+    id
+}
+
+async fn listed(agent: &Agent, query: CallQuery) -> Vec<Uuid> {
+    let page = agent.list_calls(&query).await.unwrap();
+    page.calls.into_iter().map(|call| call.call.request).collect()
+}
+
+pub async fn calls_are_listed_by_every_filter(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let all = CallQuery::default;
+    let good = finished(&agent, asking("good", "session", "s1"), None).await;
+    let bad = finished(&agent, asking("bad", "session", "s2"), Some(ErrorCode::Timeout)).await;
+    let child = asked(&agent, asking("child", "parent", &good.to_string())).await;
+    let begun = agent.call(child).await.unwrap().queued_at;
+
+    assert_eq!(listed(&agent, all()).await, [child, bad, good], "the newest first");
+    assert_eq!(listed(&agent, CallQuery { state: Some(CallState::Queued), ..all() }).await, [child]);
+    assert_eq!(listed(&agent, CallQuery { state: Some(CallState::Finished), ..all() }).await, [bad, good]);
+    assert_eq!(listed(&agent, CallQuery { tool: Some("bad".into()), ..all() }).await, [bad]);
+    assert_eq!(listed(&agent, CallQuery { session: Some("s1".into()), ..all() }).await, [good]);
+    assert_eq!(listed(&agent, CallQuery { status: Some(ResponseStatus::Success), ..all() }).await, [good]);
+    assert_eq!(listed(&agent, CallQuery { status: Some(ResponseStatus::Error), ..all() }).await, [bad]);
+    assert_eq!(listed(&agent, CallQuery { error_code: Some(ErrorCode::Timeout), ..all() }).await, [bad]);
+    assert_eq!(listed(&agent, CallQuery { error_code: Some(ErrorCode::Cancelled), ..all() }).await, [] as [Uuid; 0]);
+    assert_eq!(listed(&agent, CallQuery { parent: Some(good), ..all() }).await, [child]);
+    for (request_id, call) in [("good-1", good), ("child-1", child)] {
+        assert_eq!(listed(&agent, CallQuery { request_id: Some(request_id.into()), ..all() }).await, [call]);
+    }
+    assert_eq!(listed(&agent, CallQuery { request_id: Some(bad.to_string()), ..all() }).await, [bad]);
+    assert_eq!(listed(&agent, CallQuery { text: Some("zebra".into()), ..all() }).await, [good]);
+    assert_eq!(listed(&agent, CallQuery { since: Some(begun), ..all() }).await, [child]);
+    assert_eq!(listed(&agent, CallQuery { until: Some(begun), ..all() }).await, [bad, good]);
+    let mine = Some(agent.identity.agent_id);
+    assert_eq!(listed(&agent, CallQuery { agent_id: mine, ..all() }).await.len(), 3);
+    assert_eq!(listed(&agent, CallQuery { agent_id: Some(Uuid::nil()), ..all() }).await.len(), 0);
+
+    let claim = claimed(&agent).await;
+    assert_eq!(listed(&agent, CallQuery { state: Some(CallState::Claimed), ..all() }).await, [child]);
+    assert_eq!(listed(&agent, CallQuery { request_id: Some("child-1".into()), ..all() }).await, [child]);
+    agent.start(claim.lease, 1).await.unwrap();
+    assert_eq!(listed(&agent, CallQuery { state: Some(CallState::Running), ..all() }).await, [child]);
+    assert_eq!(fields(agent.list_calls(&CallQuery { limit: 0, ..all() }).await), ["limit"]);
+}
+
+pub async fn a_list_of_calls_is_paged_without_gaps(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.insert(0, asked(&agent, asking("echo", "session", "s")).await);
+    }
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = agent.list_calls(&CallQuery { limit: 2, before, ..CallQuery::default() }).await.unwrap();
+        seen.extend(page.calls.iter().map(|call| call.call.request));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ids);
+}
+
+pub async fn an_agent_lists_the_calls_whose_requests_it_can_read(harness: &impl Harness) {
+    let tenant = harness.tenant().await;
+    let (curator, one) = (harness.agent(tenant).await, harness.agent_with(tenant, &[Role::Emitter]).await);
+    let other = harness.agent_with(tenant, &[Role::Emitter]).await;
+    let hidden = NewBreadcrumb { visibility: Visibility::Private, ..asking("echo", "session", "private") };
+    let (open, hidden) = (asked(&one, asking("echo", "session", "open")).await, asked(&one, hidden).await);
+    assert_eq!(listed(&one, CallQuery::default()).await, [hidden, open]);
+    assert_eq!(listed(&other, CallQuery::default()).await, [open]);
+    assert_eq!(listed(&curator, CallQuery::default()).await, [hidden, open]);
+    assert_not_found(other.call_details(hidden).await);
+    assert_eq!(one.call_details(hidden).await.unwrap().summary.call.request, hidden);
+    let elsewhere = alone(harness).await;
+    assert!(listed(&elsewhere, CallQuery::default()).await.is_empty());
+    assert_not_found(elsewhere.call_details(open).await);
+}
+
+pub async fn a_call_is_shown_with_its_attempts_stages_and_relatives(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let id = asked(&agent, asking("flaky", "session", "s")).await;
+    let waiting = agent.call_details(id).await.unwrap();
+    assert_eq!(waiting.stages.len(), 1);
+    assert_eq!((waiting.stages[0].name.as_str(), waiting.stages[0].ended_at), ("queue", None));
+    assert!(waiting.attempts.is_empty());
+
+    let first = claimed(&agent).await;
+    agent.start(first.lease, 2).await.unwrap();
+    agent.release(first.lease, Release::Retry { after_ms: 0 }).await.unwrap();
+    let second = claimed(&agent).await;
+    agent.start(second.lease, 2).await.unwrap();
+    let child = asked(&agent, asking("child", "parent", &id.to_string())).await;
+    let running = agent.call_details(id).await.unwrap();
+    let names: Vec<&str> = running.stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(names, ["queue", "claim", "run"]);
+
+    let failure = failure_of(&second, ToolFailure::new(ErrorCode::ExecutionFailed, "it broke"));
+    let response = agent.complete(second.lease, failure).await.unwrap();
+    let call = agent.call_details(id).await.unwrap();
+    let outcomes: Vec<(u32, Option<&str>)> =
+        call.attempts.iter().map(|attempt| (attempt.attempt, attempt.outcome.as_deref())).collect();
+    assert_eq!(outcomes, [(1, Some("retry")), (2, Some("error"))]);
+    assert!(call.attempts.iter().all(|attempt| attempt.started_at <= attempt.ended_at));
+    let names: Vec<&str> = call.stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(names, ["queue", "claim", "load", "run", "write"]);
+    assert_eq!(call.stages[3].duration_ms, Some(40.0));
+    assert_eq!(call.stages[4].ended_at, call.summary.finished_at);
+    assert_eq!(call.summary.error_code, Some(ErrorCode::ExecutionFailed));
+    assert_eq!(call.trace_id.as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+    assert_eq!(call.children.iter().map(|child| child.call.request).collect::<Vec<_>>(), [child]);
+    assert_eq!(call.request_record.unwrap().id, id);
+    assert_eq!(call.response_record.unwrap().id, response);
+    assert_eq!(agent.call_details(child).await.unwrap().summary.parent, Some(id));
+    assert_not_found(agent.call_details(Uuid::new_v4()).await);
+}
+
+pub async fn finished_calls_are_counted_by_tool_and_code(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    finished(&agent, asking("good", "session", "s"), None).await;
+    for code in [ErrorCode::Timeout, ErrorCode::Timeout, ErrorCode::InvalidOutput] {
+        finished(&agent, asking("bad", "session", "s"), Some(code)).await;
+    }
+    finished(&agent, asking("missing", "session", "s"), Some(ErrorCode::ToolNotFound)).await;
+    let waiting = asked(&agent, asking("bad", "session", "s")).await;
+    agent.cancel(waiting).await.unwrap();
+
+    for window_seconds in [600, 86_400] {
+        let stats = agent.call_stats(&CallStatsQuery { tool: None, window_seconds }).await.unwrap();
+        assert_eq!((stats.all.calls, stats.all.failed), (6, 5));
+        assert_eq!(stats.intervals.iter().map(|interval| interval.calls).sum::<u64>(), 6);
+        assert_eq!(stats.intervals.iter().map(|interval| interval.failed).sum::<u64>(), 5);
+        let names: Vec<Option<&str>> = stats.tools.iter().map(|tool| tool.tool.as_deref()).collect();
+        assert_eq!(names, [Some("bad"), Some("(unknown)"), Some("good")]);
+        let bad = &stats.tools[0];
+        let failures: Vec<(&str, u64)> = bad.failures.iter().map(|(code, calls)| (code.as_str(), *calls)).collect();
+        assert_eq!(failures, [("Cancelled", 1), ("InvalidOutput", 1), ("Timeout", 2)]);
+        for percentile in [bad.run_ms.p50, bad.run_ms.p95, bad.run_ms.p99] {
+            assert!((percentile / 40.0 - 1.0).abs() < 0.1, "{percentile} for 40");
+        }
+        assert!(bad.duration_ms.p50 <= bad.duration_ms.p99 && bad.per_second > 0.0);
+    }
+    let one = CallStatsQuery { tool: Some("good".into()), window_seconds: 600 };
+    assert_eq!(agent.call_stats(&one).await.unwrap().all.calls, 1);
+    assert_eq!(fields(agent.call_stats(&CallStatsQuery { window_seconds: 1, ..one }).await), ["window"]);
+    let elsewhere = alone(harness).await;
+    let all = CallStatsQuery { tool: None, window_seconds: 600 };
+    assert_eq!(elsewhere.call_stats(&all).await.unwrap().all.calls, 0);
+}

@@ -1,0 +1,126 @@
+"""A call of a tool, from the request to the response, however long it takes and however often the
+connection breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time as clock
+import uuid
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+
+from . import types
+from ._transport import ANSWER_TIME, QueryValue, Transport, backoff
+from .errors import StillRunning, foreign, invalid_argument
+from .models import ModelFormat
+
+#: The longest that the server waits in one round trip, in seconds.
+ROUND = 60.0
+PATH = "/tools/{name}/invoke"
+
+
+@dataclass(frozen=True)
+class InvokeOptions:
+    """The options of :meth:`rcrt.Rcrt.invoke`."""
+
+    wait: float = 300.0
+    idempotency_key: str | None = None
+    workspace: str | None = None
+    session: str | None = None
+    model: str | None = None
+    max_result_chars: int | None = None
+    deadline_ms: int | None = None
+    request_id: str | None = None
+    traceparent: str | None = None
+    cancel: bool = False
+
+    def fields(self) -> dict[str, str | int]:
+        """The fields of a call beside its input."""
+        fields = {
+            "workspace": self.workspace,
+            "session": self.session,
+            "model": self.model,
+            "max_result_chars": self.max_result_chars,
+            "deadline_ms": self.deadline_ms,
+            "requestId": self.request_id,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+async def invoke(transport: Transport, tool: str, input: Any, options: InvokeOptions) -> types.ToolResponse:
+    """The response, which can be a failure. :class:`StillRunning` when the time is over."""
+    answer = await _Asked(transport, tool, {"input": input, **options.fields()}, {}, options).answer()
+    return cast(types.ToolResponse, transport.read("POST", PATH, answer))
+
+
+async def invoke_for(transport: Transport, format: ModelFormat, call: Any, options: InvokeOptions) -> Any:
+    """Calls a tool as a model asked for it, and returns the message for the model."""
+    given = call if isinstance(call, dict) else {}
+    function = given.get("function") if format == "openai" else None
+    name = function.get("name") if isinstance(function, dict) else given.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid_argument(f"the tool call has no name; is it a dictionary in the format {format}?", call)
+    answer = await _Asked(transport, name, call, {"format": format, **options.fields()}, options).answer()
+    message = transport.parse(answer)
+    kind = message.get("type") or message.get("role") if isinstance(message, dict) else None
+    is_result = isinstance(message, dict) and isinstance(message.get("content"), list)
+    if not is_result and kind not in ("tool", "function_call_output", "tool_result"):
+        raise foreign(transport.base, "it is not a message for a model", message)
+    return message
+
+
+class _Asked:
+    """One call, and how it is repeated until it has its response."""
+
+    def __init__(
+        self, transport: Transport, tool: str, body: Any, query: dict[str, QueryValue], options: InvokeOptions
+    ) -> None:
+        if not isinstance(tool, str) or not tool.strip():
+            raise invalid_argument(f"the tool's name must not be empty; it is {tool!r}")
+        self.transport, self.tool, self.body, self.query, self.options = transport, tool, body, query, options
+        self.key = options.idempotency_key or str(uuid.uuid4())
+
+    async def answer(self) -> httpx.Response:
+        """The final answer of the server."""
+        ends = clock.monotonic() + self.options.wait
+        early = 1
+        try:
+            while True:
+                begun = clock.monotonic()
+                # In whole seconds. The last round can be 0, which checks once more whether the
+                # response exists.
+                seconds = math.floor(min(ROUND, max(0.0, ends - begun)))
+                answer = await self._send(f"wait={seconds}", seconds + ROUND)
+                if answer.status_code != 202:
+                    return answer
+                accepted = cast(types.Accepted, self.transport.read("POST", PATH, answer))
+                if clock.monotonic() + 1 > ends:
+                    raise StillRunning(self.tool, accepted, self.key)
+                # A stopping server responds early. The next server knows the request.
+                if clock.monotonic() - begun < seconds / 2:
+                    await asyncio.sleep(backoff(early))
+                    early += 1
+        except asyncio.CancelledError:
+            if self.options.cancel:
+                await asyncio.shield(self._cancel())
+            raise
+
+    async def _send(self, prefer: str, time: float) -> httpx.Response:
+        headers = {"prefer": prefer, "idempotency-key": self.key, "traceparent": self.options.traceparent}
+        at = {"name": self.tool}
+        return await self.transport.exchange(
+            "POST", "/tools/{name}/invoke", at=at, query=self.query, headers=headers, body=self.body, again=True, time=time
+        )
+
+    async def _cancel(self) -> None:
+        """The key identifies the request, also if its response was lost."""
+        try:
+            answer = await self._send("respond-async", ANSWER_TIME)
+            if answer.status_code == 202:
+                request = self.transport.parse(answer)["request"]
+                await self.transport.json("POST", "/calls/{request_id}/cancel", at={"request_id": request}, again=True)
+        except Exception:  # The caller gets the cancellation, also if it did not reach the server.
+            return

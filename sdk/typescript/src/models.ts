@@ -1,0 +1,61 @@
+/** A model's calls of tools and the messages that it gets back, as its API has them. */
+
+export type ModelFormat = "openai" | "anthropic" | "mcp";
+
+/** One of a message's `tool_calls`. */
+export interface OpenAiCall {
+  id: string;
+  type?: "function";
+  function: { name: string; arguments?: string };
+}
+
+/** An item of the Responses API. */
+export interface OpenAiItemCall {
+  type?: "function_call";
+  call_id: string;
+  name: string;
+  arguments?: string;
+}
+
+/** A content block of an assistant's message. */
+export interface AnthropicCall {
+  type: "tool_use";
+  id: string;
+  name: string;
+  input?: unknown;
+}
+
+/** The params of `tools/call`. */
+export interface McpCall {
+  name: string;
+  arguments?: Record<string, unknown>;
+}
+
+export type ModelCall = OpenAiCall | OpenAiItemCall | AnthropicCall | McpCall;
+
+export interface OpenAiMessage {
+  role: "tool";
+  tool_call_id: string;
+  content: string;
+}
+
+export interface OpenAiItem {
+  type: "function_call_output";
+  call_id: string;
+  output: string;
+}
+
+/** A content block of the next user message. */
+export interface AnthropicBlock {
+  type: "tool_result";
+  tool_use_id: string;
+  content: string;
+  is_error: boolean;
+}
+
+/** The result of `tools/call`. */
+export interface McpResult {
+  content: { type: "text"; text: string }[];
+  structuredContent?: Record<string, unknown>;
+  isError: boolean;
+}
