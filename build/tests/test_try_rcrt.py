@@ -252,6 +252,31 @@ class Page(Silent):
         ):
             self.assertTrue(script.exceptions(heading, column).names(), heading)
 
+    def test_the_page_has_the_scripts_own_text(self):
+        known = script.exceptions("Examples that do not succeed")
+        self.assertTrue(known.expect("scheduler", f"running: {script.NO_RESPONSE}"))
+
+    def test_the_page_has_the_programs_own_texts(self):
+        for heading, name, text, source in (
+            ("Files that are refused", "templates/base-tool.json", "malformed_json", "crates/service/server/src/http/problem.rs"),
+            ("Tools that are not offered", "calculator", "no-function-constructor", "crates/core/typescript/src/inspect.rs"),
+            (
+                "Examples that do not succeed",
+                "openrouter_models_sync",
+                "the operator denies requests to ",
+                "crates/runtime/egress/src/fetch.rs",
+            ),
+            (
+                "Examples that the program's own tools do not take",
+                "calculator",
+                "Unexpected character ",
+                "bootstrap-breadcrumbs/tools-self-contained/calculator.ts",
+            ),
+        ):
+            rows = script.exceptions(heading).rows
+            self.assertTrue(any(row == name and text in listed for row, texts in rows for listed in texts), text)
+            self.assertIn(text, (ROOT / source).read_text())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -91,15 +91,10 @@ impl NewBreadcrumb {
         if let Some(config) = &self.ttl_config {
             found.json("ttl_config", config);
         }
-        if self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST) {
-            if let Err(more) = crate::ToolRequest::check(&self.context) {
-                found.0.extend(more.0);
-            }
-        } else if crate::ToolRequest::is_meant_by(self) {
-            found.add(
-                "schema_name",
-                format!("must be {} in a request; no tool is called otherwise", crate::schema_names::TOOL_REQUEST),
-            );
+        if self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
+            && let Err(more) = crate::ToolRequest::check(&self.context)
+        {
+            found.0.extend(more.0);
         }
         found.into_result()
     }

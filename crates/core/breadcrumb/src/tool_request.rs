@@ -37,6 +37,8 @@ pub struct ToolRequest {
 
 /// The longest `deadline_ms`: one day.
 pub const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
+/// The most characters of `session`.
+const MAX_SESSION: usize = 150;
 /// The bounds of `max_result_chars`.
 pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
@@ -47,22 +49,9 @@ const FIELDS: [&str; 8] =
 const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
 
 impl ToolRequest {
-    /// Checks a request's context. It can have other fields, but none that is probably a misspelled
-    /// one of these: the tool would run without its input, or the author would wait for another id.
+    /// Checks a request's context. It can have other fields.
     pub fn check(context: &Map<String, Value>) -> Result<(), Violations> {
         let mut found = Violations::default();
-        for key in
-            context.keys().filter(|key| !FIELDS.contains(&key.as_str()) && !RUNTIME_FIELDS.contains(&key.as_str()))
-        {
-            if let Some(meant) = intended_field(key, FIELDS) {
-                found.add(format!("context.{key}"), format!("is not a field of a request; did you mean {meant}?"));
-            } else if key == "workspace" {
-                found.add(
-                    "context.workspace",
-                    "is not a field of a request; add the tag workspace:<name> to the record",
-                );
-            }
-        }
         match context.get("tool") {
             Some(Value::String(tool)) => found.text("context.tool", tool, 200),
             Some(_) => found.add("context.tool", "must be a string: the name of the tool to call"),
@@ -74,7 +63,7 @@ impl ToolRequest {
             Some(Value::String(id)) => found.text("context.requestId", id, 180),
             Some(_) => found.add("context.requestId", "must be a string"),
         }
-        for (key, most) in [("session", 150), ("model", 200), ("traceparent", 200)] {
+        for (key, most) in [("session", MAX_SESSION), ("model", 200), ("traceparent", 200)] {
             match context.get(key) {
                 None | Some(Value::Null) => {}
                 Some(Value::String(text)) => found.text(&format!("context.{key}"), text, most),
@@ -99,8 +88,44 @@ impl ToolRequest {
         found.into_result()
     }
 
-    /// Whether a record of another schema is probably meant as a request. It would never be answered.
-    pub(crate) fn is_meant_by(record: &NewBreadcrumb) -> bool {
+    /// Refuses a new request with a field that is probably a misspelled one: the tool would run
+    /// without its input, or the author would wait for another id. Refuses a record of another schema
+    /// that is probably meant as a request: it would never be answered.
+    pub fn check_spelling(record: &NewBreadcrumb) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if record.schema_name.as_deref() == Some(TOOL_REQUEST) {
+            let other = |key: &&String| !FIELDS.contains(&key.as_str()) && !RUNTIME_FIELDS.contains(&key.as_str());
+            for key in record.context.keys().filter(other) {
+                if let Some(meant) = intended_field(key, FIELDS) {
+                    found.add(format!("context.{key}"), format!("is not a field of a request; did you mean {meant}?"));
+                } else if key == "workspace" {
+                    found.add(
+                        "context.workspace",
+                        "is not a field of a request; add the tag workspace:<name> to the record",
+                    );
+                }
+            }
+        } else if Self::is_meant_by(record) {
+            found.add("schema_name", format!("must be {TOOL_REQUEST} in a request; no tool is called otherwise"));
+        }
+        found.into_result()
+    }
+
+    /// Copies `session_id` to `session` in a request without one: clients of the original RCRT use
+    /// that name. A value that cannot be a session is left alone.
+    pub fn adopt_session_id(record: &mut NewBreadcrumb) {
+        let Some(Value::String(session)) = record.context.get("session_id") else { return };
+        let mut found = Violations::default();
+        found.text("session_id", session, MAX_SESSION);
+        let has_session = record.context.get("session").is_some_and(|session| !session.is_null());
+        if record.schema_name.as_deref() == Some(TOOL_REQUEST) && !has_session && found.is_empty() {
+            let session = session.clone().into();
+            record.context.insert("session".into(), session);
+        }
+    }
+
+    /// Whether a record of another schema is probably meant as a request.
+    fn is_meant_by(record: &NewBreadcrumb) -> bool {
         let names_a_tool = record.context.get("tool").is_some_and(Value::is_string);
         names_a_tool
             && match &record.schema_name {

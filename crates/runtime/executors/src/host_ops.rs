@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
     BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, FetchRequest,
-    FetchResponse, NewBreadcrumb, OpError, Search, SearchMode, Selector, StoreError, schema_names,
+    FetchResponse, NewBreadcrumb, OpError, Search, SearchMode, Selector, StoreError, ToolRequest, schema_names,
 };
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, Vault, trace};
 use rcrt_sandbox::ApiCall;
@@ -63,7 +63,8 @@ impl CallHostOps {
         })
     }
 
-    /// With `rcrt_compat`, unknown and null fields of an argument are ignored, as over HTTP.
+    /// With `rcrt_compat`, unknown and null fields of an argument are ignored, and requests are read,
+    /// as over HTTP.
     #[must_use]
     pub fn with_rcrt_compat(self, rcrt_compat: bool) -> Self {
         Self { rcrt_compat, ..self }
@@ -88,6 +89,11 @@ impl CallHostOps {
         let record = cleared(self.vault.outward(), record).await?;
         let mut record: NewBreadcrumb = self.read("createBreadcrumb", record)?;
         refuse_runner_owned(record.schema_name.as_deref())?;
+        if self.rcrt_compat {
+            ToolRequest::adopt_session_id(&mut record);
+        } else {
+            ToolRequest::check_spelling(&record).map_err(|found| op_error(&found.into()))?;
+        }
         if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
             let denied = |message| OpError::new("PermissionDenied", message);
             self.provenance.mark_request(&mut record).map_err(denied)?;

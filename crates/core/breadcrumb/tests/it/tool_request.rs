@@ -1,5 +1,5 @@
-use rcrt_breadcrumb::ToolRequest;
-use serde_json::json;
+use rcrt_breadcrumb::{NewBreadcrumb, ToolRequest};
+use serde_json::{Value, json};
 
 use crate::object;
 
@@ -18,15 +18,15 @@ fn a_request_with_a_misspelled_schema_name_is_refused() {
     for name in [Some("tool.request"), Some("Tool.Request.v1"), Some("tool.request.v2"), Some("tool-requests.v1"), None]
     {
         record.schema_name = name.map(str::to_owned);
-        let found = record.check().unwrap_err();
+        let found = ToolRequest::check_spelling(&record).unwrap_err();
         assert_eq!(found.to_string(), "schema_name: must be tool.request.v1 in a request; no tool is called otherwise");
     }
     for name in ["tool.create.request.v1", "note.v1", "tool.response.v1"] {
         record.schema_name = Some(name.into());
-        assert!(record.check().is_ok(), "{name}");
+        assert!(ToolRequest::check_spelling(&record).is_ok(), "{name}");
     }
-    let note = rcrt_breadcrumb::NewBreadcrumb { title: "a note".into(), ..rcrt_breadcrumb::NewBreadcrumb::default() };
-    assert!(note.check().is_ok());
+    let note = NewBreadcrumb { title: "a note".into(), ..NewBreadcrumb::default() };
+    assert!(ToolRequest::check_spelling(&note).is_ok());
 }
 
 #[test]
@@ -49,16 +49,37 @@ fn misspelled_fields_are_refused_with_the_intended_one() {
         ("timeout_ms", "deadline_ms"),
         ("tol", "tool"),
     ] {
-        let mut context = object(json!({"tool": "echo"}));
-        context.insert(key.into(), json!("x"));
-        let found = ToolRequest::check(&context).unwrap_err();
+        let found = ToolRequest::check_spelling(&request(json!({"tool": "echo", key: "x"}))).unwrap_err();
         assert_eq!(found.0[0].field, format!("context.{key}"));
         assert!(found.0[0].message.ends_with(&format!("did you mean {meant}?")), "{found:?}");
     }
-    let found = ToolRequest::check(&object(json!({"tool": "echo", "workspace": "one"}))).unwrap_err();
+    let found = ToolRequest::check_spelling(&request(json!({"tool": "echo", "workspace": "one"}))).unwrap_err();
     assert!(found.0[0].message.contains("the tag workspace:"), "{found:?}");
     // Fields of the original RCRT's clients, of the runtime, and of callers.
     let other =
         json!({"tool": "echo", "requestedBy": "agent", "config_id": "c", "schedule": {}, "bootstrap": {}, "note": 1});
-    assert!(ToolRequest::check(&object(other)).is_ok());
+    assert!(ToolRequest::check_spelling(&request(other)).is_ok());
+}
+
+#[test]
+fn session_id_becomes_the_session_of_a_request_without_one() {
+    let adopted = |context: Value| {
+        let mut record = request(context);
+        ToolRequest::adopt_session_id(&mut record);
+        record.context.get("session").cloned()
+    };
+    assert_eq!(adopted(json!({"session_id": "s1"})), Some(json!("s1")));
+    assert_eq!(adopted(json!({"session_id": "s1", "session": null})), Some(json!("s1")));
+    assert_eq!(adopted(json!({"session_id": "s1", "session": "s2"})), Some(json!("s2")));
+    for other in [json!(null), json!(7), json!(" "), json!("x".repeat(151)), json!("a\u{0}")] {
+        assert_eq!(adopted(json!({"session_id": other})), None, "{other}");
+    }
+    let mut note = request(json!({"session_id": "s1"}));
+    note.schema_name = Some("note.v1".into());
+    ToolRequest::adopt_session_id(&mut note);
+    assert!(!note.context.contains_key("session"));
+}
+
+fn request(context: Value) -> NewBreadcrumb {
+    NewBreadcrumb { context: object(context), ..ToolRequest::record("echo", json!({}), None, None) }
 }

@@ -59,6 +59,13 @@ async fn unknown_and_null_fields_are_ignored_only_with_rcrt_compat() {
     assert_eq!((&found[0]["id"], &found[0]["context"]), (&json!(id), &json!({"n": 2})));
     let found = lenient.api(ApiCall::VectorSearch { query: nearest }).await.unwrap();
     assert_eq!(found[0]["id"], id);
+    let request = json!({"title": "Chat", "tags": ["tool:request"], "schema_name": "tool.request.v1",
+        "context": {"tool": "echo", "input": {}, "session_id": "s1"}});
+    let misspelled = refused(&strict, create(request.clone())).await;
+    assert_eq!(misspelled.name, "InvalidArguments");
+    assert!(misspelled.message.contains("context.session_id: is not a field of a request"), "{misspelled:?}");
+    let created = lenient.api(create(request)).await.unwrap();
+    assert_eq!(tenant.get(&created["id"]).await.context["session"], "s1");
     // A known field with a wrong type is still an error, and so is an unknown nested field.
     for query in
         [json!({"limit": "ten"}), json!({"context_match": [{"path": "$.n", "op": "eq", "value": 2, "tag": 1}]})]

@@ -79,6 +79,19 @@ async fn clients_of_rcrt_write_subscribe_and_update_unchanged() {
     let follow = ask(&base, Method::GET, "/events/stream?tag=request:r-1", &token, Value::Null).await;
     assert_eq!(ask(&base, Method::POST, "/breadcrumbs", &token, call).await.status(), StatusCode::CREATED);
     wait_for_event(follow, |event| event["schema_name"] == "tool.response.v1").await;
+    // As RCRT's browser extension chats: without a request id, and with its own name of the session.
+    let chat = json!({"title": "Chat Request from Extension", "schema_name": "tool.request.v1", "visibility": "team",
+        "tags": ["workspace:tools", "tool:request", "chrome:extension"], "context": {"tool": "calculator",
+            "input": {"expression": "1 + 1"}, "source": "chrome_extension", "session_id": "chat-1"}});
+    let follow = ask(&base, Method::GET, "/events/stream", &token, Value::Null).await;
+    let chat = ask(&base, Method::POST, "/breadcrumbs", &token, chat).await.json::<Value>().await.unwrap();
+    let chat = chat["id"].as_str().unwrap_or_else(|| panic!("{chat}"));
+    let tag = json!(format!("request:{chat}"));
+    let is_answer = |event: &Value| event["tags"].as_array().is_some_and(|tags| tags.contains(&tag));
+    let answer = wait_for_event(follow, is_answer).await;
+    assert_eq!((&answer["context"]["status"], &answer["context"]["output"]["result"]), (&json!("success"), &json!(2)));
+    let call = ask(&base, Method::GET, &format!("/calls/{chat}"), &token, Value::Null).await;
+    assert_eq!(call.json::<Value>().await.unwrap()["session"], "chat-1");
     // A tool for RCRT, which passes parameters that only RCRT has.
     let source = "export async function execute(input, context) {\n  const found = await \
                   context.api.searchBreadcrumbs({ tag: \"note\", sort: \"newest\", schema_name: null });\n  \

@@ -11,7 +11,7 @@ use axum::{
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Records, Search, SearchMode, Selector, StoreError,
-    Violations,
+    ToolRequest, Violations,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -62,6 +62,10 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let (key, begun) = (idempotency_key(&headers)?, Instant::now());
     carry_traceparent(&headers, &mut record);
+    match compat {
+        None => ToolRequest::check_spelling(&record)?,
+        Some(_) => ToolRequest::adopt_session_id(&mut record),
+    }
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let created = caller.store.create(record, key).await?;
     if let Some(chosen) = chosen {

@@ -134,6 +134,24 @@ async fn unknown_parameters_and_fields_are_ignored_everywhere() {
 }
 
 #[tokio::test]
+async fn a_request_can_have_any_fields_and_session_id_is_its_session() {
+    let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
+    let (token, strictly) = (world.token(&Role::ALL).await, strict.token(&Role::ALL).await);
+    let request = json!({"title": "Chat", "schema_name": "tool.request.v1", "tags": ["workspace:tools", "tool:request"],
+        "context": {"tool": "chat", "input": {}, "source": "extension", "session_id": "s1", "args": [], "timeout": 5}});
+    strict.post("/breadcrumbs", &strictly, request.clone()).await.violation("context.session_id");
+    let id = world.create(&token, request).await;
+    let written = world.get(&format!("/breadcrumbs/{id}"), &token).await.ok().json()["context"].clone();
+    assert_eq!((&written["session"], &written["session_id"]), (&json!("s1"), &json!("s1")));
+    assert_eq!(world.get(&format!("/calls/{id}"), &token).await.ok().json()["state"], "queued");
+    // Fields that the runtime reads keep their rules.
+    let wrong = json!({"title": "Chat", "schema_name": "tool.request.v1", "context": {"tool": "chat", "session": 5}});
+    world.post("/breadcrumbs", &token, wrong).await.violation("context.session");
+    world.close().await;
+    strict.close().await;
+}
+
+#[tokio::test]
 async fn a_short_secret_is_readable_and_any_name_is_accepted() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);
     let (token, strictly) = (world.token(&[Role::Curator]).await, strict.token(&[Role::Curator]).await);
