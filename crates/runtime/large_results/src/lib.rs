@@ -42,5 +42,5 @@ pub use page::{ChunkedPage, PageLocation};
 pub use parts::Layout;
 pub use shorten::{Shortened, shorten};
 pub use stored::{ResultChunk, StoredResult, StoredResultError};
-pub use threshold::{MAX_CHUNK_CHARS, MIN_CHUNK_CHARS, Settings};
+pub use threshold::{MAX_CHUNK_CHARS, MAX_RESULT_BYTES, MIN_CHUNK_CHARS, Settings};
 pub use working_memory::{EntryPage, Selection, WorkingMemory};

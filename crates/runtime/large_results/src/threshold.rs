@@ -30,7 +30,8 @@ pub const MIN_CHUNK_CHARS: usize = 20_000;
 /// JSON escape, it fits into a record.
 pub const MAX_CHUNK_CHARS: usize = 600_000;
 /// The maximum size of a result in bytes of JSON, which leaves room for the rest of the response.
-pub(crate) const MAX_RESULT_BYTES: usize = rcrt_breadcrumb::MAX_RECORD_BYTES - 256 * 1024;
+/// As a number of characters it is no limit: a longer result is truncated in any case.
+pub const MAX_RESULT_BYTES: usize = rcrt_breadcrumb::MAX_RECORD_BYTES - 256 * 1024;
 
 /// The tools that read stored results. They can return the smallest chunk whole, whatever the
 /// caller's threshold is. Otherwise their result would be stored and chunked again.

@@ -114,6 +114,18 @@ pub(super) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("the path of this program is not known")
 }
 
+impl RunnerTaskOptions {
+    /// RCRT's clients do not know large results: only what the operator or a request says shortens
+    /// one.
+    fn native_tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
+        let mut native = self.native.tools(data, egress)?;
+        if self.rcrt_compat && self.native.settings(data)?.is_default("results.max_chars") {
+            native.large_results.max_result_chars = rcrt_large_results::MAX_RESULT_BYTES;
+        }
+        Ok(native)
+    }
+}
+
 impl PreparedRunner {
     /// Starts the sandbox and creates the executors. `data` is the data folder.
     pub async fn start(options: &RunnerTaskOptions, data: &Path) -> anyhow::Result<Self> {
@@ -149,7 +161,7 @@ impl PreparedRunner {
             ..SandboxOptions::new(worker_command()?)
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
-        match options.native.tools(data, egress.clone()) {
+        match options.native_tools(data, egress.clone()) {
             Ok(native) => {
                 Ok(Self { sandbox, egress, egress_log_channel, native, settings, dispatch: options.dispatch })
             }

@@ -56,6 +56,10 @@ impl Resolved {
         &self.0
     }
 
+    pub fn is_default(&self, key: &str) -> bool {
+        self.0.iter().any(|setting| setting.key == key && setting.source == "default")
+    }
+
     fn text(&self, key: &str) -> &str {
         self.0.iter().find(|setting| setting.key == key).map_or("", |setting| &setting.value)
     }

@@ -92,6 +92,19 @@ async fn clients_of_rcrt_write_subscribe_and_update_unchanged() {
     assert_eq!((&answer["context"]["status"], &answer["context"]["output"]["result"]), (&json!("success"), &json!(2)));
     let call = ask(&base, Method::GET, &format!("/calls/{chat}"), &token, Value::Null).await;
     assert_eq!(call.json::<Value>().await.unwrap()["session"], "chat-1");
+    // A large result is returned whole, unless the request sets a limit.
+    let text = "x".repeat(100_000);
+    let echo = async |more: Value| {
+        let mut context = json!({"tool": "echo", "input": {"message": text}});
+        context.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let request = json!({"title": "Call", "schema_name": "tool.request.v1", "context": context});
+        let follow = ask(&base, Method::GET, "/events/stream?schema_name=tool.response.v1", &token, Value::Null).await;
+        let written = ask(&base, Method::POST, "/breadcrumbs", &token, request).await.json::<Value>().await.unwrap();
+        let id = written["id"].clone();
+        wait_for_event(follow, |event| event["context"]["metadata"]["request"] == id).await["context"]["output"].clone()
+    };
+    assert_eq!(echo(json!({})).await["echo"], text);
+    assert_eq!(echo(json!({"max_result_chars": 20_000})).await["type"], "large_result");
     // A tool for RCRT, which passes parameters that only RCRT has.
     let source = "export async function execute(input, context) {\n  const found = await \
                   context.api.searchBreadcrumbs({ tag: \"note\", sort: \"newest\", schema_name: null });\n  \
