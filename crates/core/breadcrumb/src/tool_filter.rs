@@ -7,12 +7,13 @@ use crate::ToolSource;
 /// Every source.
 const ANY: &str = "*";
 
-/// Denied names and sources take precedence. The source of any other tool must be allowed. A source
-/// is named in full (`mcp:weather`) or by its kind (`mcp`).
+/// Denied names and sources take precedence. Any other tool must be allowed by its name or by its
+/// source. A source is named in full (`mcp:weather`) or by its kind (`mcp`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
     allowed_sources: BTreeSet<String>,
     denied_sources: BTreeSet<String>,
+    allowed_names: BTreeSet<String>,
     denied_names: BTreeSet<String>,
 }
 
@@ -40,6 +41,13 @@ impl ToolFilter {
         self
     }
 
+    /// Allows these tools even if their source is not allowed.
+    #[must_use]
+    pub fn allow_names(mut self, names: &[&str]) -> Self {
+        self.allowed_names.extend(names.iter().map(|one| (*one).to_owned()));
+        self
+    }
+
     #[must_use]
     pub fn deny_names(mut self, names: &[&str]) -> Self {
         self.denied_names.extend(names.iter().map(|one| (*one).to_owned()));
@@ -53,7 +61,9 @@ impl ToolFilter {
         };
         !self.denies_name(name)
             && !names_source(&self.denied_sources)
-            && (self.allowed_sources.contains(ANY) || names_source(&self.allowed_sources))
+            && (self.allowed_names.contains(name)
+                || self.allowed_sources.contains(ANY)
+                || names_source(&self.allowed_sources))
     }
 
     /// Every source that the filter names.

@@ -28,14 +28,14 @@ fn each_profile_denies_its_listed_tools_only() {
 /// A source without a decision is allowed for `main` alone.
 #[test]
 fn each_profile_allows_its_listed_sources_only() {
-    let everyday = ["native", "sandbox", "rest", "mcp:weather"];
+    let everyday = ["native", "sandbox", "rest"];
     for (profile, more) in [
-        (Profile::Main, vec!["subagent", "a2a", "telepathy"]),
+        (Profile::Main, vec!["mcp:weather", "subagent", "a2a", "telepathy"]),
         (Profile::Subagent, vec!["a2a"]),
         (Profile::Scheduled, vec!["a2a"]),
         (Profile::A2aSynthesis, vec!["subagent"]),
     ] {
-        let all = everyday.into_iter().chain(["subagent", "a2a", "telepathy"]);
+        let all = everyday.into_iter().chain(["mcp:weather", "subagent", "a2a", "telepathy"]);
         let open: Vec<&str> = all.filter(|text| profile.allows("anything", &source(text))).collect();
         assert_eq!(open, [everyday.to_vec(), more].concat(), "{profile}");
     }
@@ -46,20 +46,25 @@ fn filter_combines_sources_and_names() {
     let filter = ToolFilter::nothing()
         .allow_sources(&["rest", "mcp"])
         .deny_sources(&["mcp:shell"])
+        .allow_names(&["echo", "bash"])
         .deny_names(&["bash", "wipe"]);
     for (tool, from, is_open) in [
         ("fetch", "rest", true),
         ("wipe", "rest", false),
         ("forecast", "mcp:weather", true),
         ("run", "mcp:shell", false),
+        ("echo", "sandbox", true),
         ("other", "sandbox", false),
         ("bash", "native", false),
+        // A denied source takes precedence over an allowed name.
+        ("echo", "mcp:shell", false),
     ] {
         assert_eq!(filter.allows(tool, &source(from)), is_open, "{tool} of {from}");
     }
     assert!(ToolFilter::everything().allows("fetch", &source("telepathy")));
     assert!(!ToolFilter::everything().deny_sources(&["rest"]).allows("fetch", &source("rest")));
     assert!(!ToolFilter::nothing().allows("fetch", &source("rest")));
+    assert!(ToolFilter::nothing().allow_names(&["fetch"]).allows("fetch", &source("telepathy")));
 }
 
 #[test]
