@@ -5,6 +5,7 @@ use std::time::Instant;
 use axum::{
     Extension, Json,
     body::Body,
+    extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,13 +18,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::headers::{carry_traceparent, idempotency_key};
 use crate::http::path::PathId;
 use crate::http::precondition::{IfMatch, etag, if_match};
 use crate::http::problem::Problem;
 use crate::http::query::{AppliedLimit, Query};
-use crate::routes::config_secrets::ConfigSecrets;
+use crate::routes::config_secrets::{ConfigSecrets, NewTool};
 use crate::routes::rcrt_compat::{CompatBody, RcrtCompat};
 use crate::routes::replies::Done;
 use crate::routes::runners;
@@ -55,6 +57,7 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
     )))
 )]
 pub async fn create(
+    State(state): State<ServerState>,
     caller: Caller,
     compat: Option<Extension<RcrtCompat>>,
     headers: HeaderMap,
@@ -67,9 +70,13 @@ pub async fn create(
         Some(_) => ToolRequest::adopt_session_id(&mut record),
     }
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    let new_tool = compat.and_then(|_| NewTool::of(&caller, &record));
     let created = caller.store.create(record, key).await?;
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;
+    }
+    if let Some(new_tool) = new_tool.filter(|_| !created.replayed) {
+        new_tool.grant(&caller, &*state.tenancy, created.id).await;
     }
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
     let (replayed, id) = (created.replayed, created.id);

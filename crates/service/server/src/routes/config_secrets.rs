@@ -1,11 +1,15 @@
 //! With `rcrt_compat`: a curator who writes a tool's configuration (`tool.config.v1`) and names
 //! secrets in it by their ids grants them to that tool, as the original RCRT's dashboard does. A
 //! secret without hosts is bound to the hosts that the tool names: those in `permissions.net`, or
-//! if that allows every host, those of the `https` URLs in its code.
+//! if that allows every host, those of the `https` URLs in its code. The same happens when a
+//! curator writes the tool after its configuration.
 
 use std::collections::BTreeSet;
 
-use rcrt_breadcrumb::{Breadcrumbs, HostEntry, MAX_SECRET_HOSTS, Role, SecretChanges, SecretInfo, StoreError};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, HostEntry, MAX_SECRET_HOSTS, MatchOp,
+    NewBreadcrumb, Role, SecretChanges, SecretInfo, StoreError, Tenancy, schema_names,
+};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -14,6 +18,10 @@ use crate::http::problem::Problem;
 use crate::routes::secret_grants;
 
 const TOOL_CONFIG: &str = "tool.config.v1";
+/// The field of a configuration that names its tool, in RCRT's two forms.
+const NAMES: [&str; 2] = ["tool_name", "toolName"];
+/// The most configurations of one tool that are read.
+const MAX_CONFIGS: u32 = 20;
 
 /// A tool, and the ids in its configuration that can be ids of secrets.
 pub struct ConfigSecrets {
@@ -24,10 +32,12 @@ pub struct ConfigSecrets {
 impl ConfigSecrets {
     /// `None` if the record contains no such ids, or its writer is not a curator.
     pub fn of(caller: &Caller, schema_name: Option<&str>, context: &Map<String, Value>) -> Option<Self> {
-        if schema_name != Some(TOOL_CONFIG) || !caller.identity.has(Role::Curator) {
-            return None;
-        }
-        let tool = context.get("tool_name").or_else(|| context.get("toolName"))?.as_str()?.to_owned();
+        let is_config = schema_name == Some(TOOL_CONFIG) && caller.identity.has(Role::Curator);
+        if is_config { Self::in_config(context) } else { None }
+    }
+
+    fn in_config(context: &Map<String, Value>) -> Option<Self> {
+        let tool = NAMES.into_iter().find_map(|name| context.get(name))?.as_str()?.to_owned();
         let values = context.get("config")?.as_object()?.values();
         let ids: BTreeSet<Uuid> = values.filter_map(|value| Uuid::try_parse(value.as_str()?).ok()).collect();
         (!ids.is_empty()).then_some(Self { tool, ids })
@@ -42,12 +52,26 @@ impl ConfigSecrets {
     }
 
     async fn try_grant(&self, store: &dyn Breadcrumbs) -> Result<(), Problem> {
-        let mut chosen = store.secrets().await?;
-        chosen.retain(|secret| self.ids.contains(&secret.id));
+        let chosen = self.chosen(store).await?;
         if chosen.is_empty() {
             return Ok(());
         }
         let tool_id = secret_grants::named(store, &self.tool).await?;
+        Ok(self.grant_to(store, tool_id, chosen).await?)
+    }
+
+    async fn chosen(&self, store: &dyn Breadcrumbs) -> Result<Vec<SecretInfo>, StoreError> {
+        let mut chosen = store.secrets().await?;
+        chosen.retain(|secret| self.ids.contains(&secret.id));
+        Ok(chosen)
+    }
+
+    async fn grant_to(
+        &self,
+        store: &dyn Breadcrumbs,
+        tool_id: Uuid,
+        chosen: Vec<SecretInfo>,
+    ) -> Result<(), StoreError> {
         for secret in chosen {
             bind(store, &secret, tool_id).await?;
             if !secret.is_granted_to(tool_id) {
@@ -60,6 +84,63 @@ impl ConfigSecrets {
             }
         }
         Ok(())
+    }
+}
+
+/// A tool that a curator is writing. Its configuration can be older than the tool, for example after
+/// the tool was deleted.
+pub struct NewTool {
+    name: String,
+}
+
+impl NewTool {
+    /// `None` if the record is no tool, or its writer is not a curator.
+    pub fn of(caller: &Caller, record: &NewBreadcrumb) -> Option<Self> {
+        let is_tool = matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+        if !is_tool || !caller.identity.has(Role::Curator) {
+            return None;
+        }
+        Some(Self { name: record.context.get("name")?.as_str()?.to_owned() })
+    }
+
+    /// Grants the secrets in the tool's configurations whose last version a curator wrote. The
+    /// record is already written, so a failure is only logged.
+    pub async fn grant(self, caller: &Caller, tenancy: &dyn Tenancy, tool_id: Uuid) {
+        if let Err(error) = self.try_grant(caller, tenancy, tool_id).await {
+            let tool = &self.name;
+            tracing::warn!(tool, %error, "the secrets in a new tool's configuration could not be granted to it");
+        }
+    }
+
+    async fn try_grant(&self, caller: &Caller, tenancy: &dyn Tenancy, tool_id: Uuid) -> Result<(), StoreError> {
+        let store = &*caller.store;
+        for config in self.configs(store).await? {
+            let Some(author) = config.updated_by else { continue };
+            let author = tenancy.agent(caller.identity.owner_id, author).await?;
+            if !author.is_some_and(|author| author.roles.contains(&Role::Curator)) {
+                continue;
+            }
+            if let Some(named) = ConfigSecrets::in_config(&config.context) {
+                named.grant_to(store, tool_id, named.chosen(store).await?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn configs(&self, store: &dyn Breadcrumbs) -> Result<Vec<Breadcrumb>, StoreError> {
+        let mut found = Vec::new();
+        for name in NAMES {
+            let path = ContextPath::try_from(format!("$.{name}")).map_err(StoreError::Internal)?;
+            let mut query = BreadcrumbQuery { limit: MAX_CONFIGS, ..BreadcrumbQuery::of_schema(TOOL_CONFIG) };
+            query.selector.context_match =
+                vec![ContextMatch { path, op: MatchOp::Eq, value: self.name.as_str().into() }];
+            query.include_context = false;
+            // Another tenant can share records with this one.
+            for item in store.list(&query).await?.into_iter().filter(|item| item.owner_id.is_none()) {
+                found.push(store.get(item.id).await?);
+            }
+        }
+        Ok(found)
     }
 }
 

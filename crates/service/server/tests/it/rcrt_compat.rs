@@ -239,3 +239,50 @@ async fn a_secret_in_a_tools_configuration_is_granted() {
     world.close().await;
     strict.close().await;
 }
+
+#[tokio::test]
+async fn a_tool_that_is_written_after_its_configuration_gets_its_secrets() {
+    let world = World::start_for_rcrt(AuthMode::Keys).await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &Role::ALL).await;
+    let (_, emitter) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
+    let mut ids = Vec::new();
+    for name in ["first", "second", "third"] {
+        let secret = json!({"name": name, "value": "sk-0123456789", "scope_type": "workspace"});
+        ids.push(world.post("/secrets", &curator, secret).await.ok().json()["id"].clone());
+    }
+    let config = |field: &str, secret: &Value| {
+        json!({"title": "chat Configuration", "schema_name": "tool.config.v1", "tags": ["tool:config", "tool:chat"],
+            "context": {field: "chat", "config": {"apiKeySecretId": secret}}})
+    };
+    world.create(&curator, config("tool_name", &ids[0])).await;
+    world.create(&curator, config("toolName", &ids[1])).await;
+    // An agent without the right to grant wrote one, and changed another.
+    world.create(&emitter, config("tool_name", &ids[2])).await;
+    let changed = world.create(&curator, config("tool_name", &ids[0])).await;
+    let changes = json!({"context": config("tool_name", &ids[2])["context"]});
+    patch(&world, &format!("/breadcrumbs/{changed}"), &emitter, Some("1"), changes).await.ok();
+
+    let tool = json!({"title": "Chat", "schema_name": "tool.code.v1", "tags": ["tool", "tool:chat"],
+        "context": {"name": "chat", "code": {"language": "typescript", "source": "export async function execute() {}"},
+            "permissions": {"net": ["api.example.com"]}}});
+    let granted = async |tool: uuid::Uuid| {
+        let listed = world.get("/secrets", &curator).await.ok().json();
+        let has_tool = |one: &&Value| one["tools"].as_array().unwrap().iter().any(|grant| grant["tool_id"] == json!(tool));
+        let names = listed.as_array().unwrap().iter().filter(has_tool);
+        names.map(|one| (one["name"].clone(), one["hosts"].clone())).collect::<Vec<_>>()
+    };
+    let delete = async |id: uuid::Uuid, token: &str| {
+        answer(world.request("DELETE", &format!("/breadcrumbs/{id}"), token)).await.ok();
+    };
+    let bound = |name: &str| (json!(name), json!(["api.example.com"]));
+    let foreign = world.create(&emitter, tool.clone()).await;
+    assert_eq!(granted(foreign).await, []);
+    delete(foreign, &emitter).await;
+    for _ in 0..2 {
+        let id = world.create(&curator, tool.clone()).await;
+        assert_eq!(granted(id).await, [bound("first"), bound("second")]);
+        delete(id, &curator).await;
+    }
+    world.close().await;
+}
