@@ -10,6 +10,7 @@ mod egress;
 mod killed;
 mod messages;
 mod native;
+mod native_examples;
 mod offline;
 mod operations;
 mod pages;
