@@ -5,8 +5,8 @@
 //! This crate does no I/O. It deliberately does not know Postgres, HTTP or V8. The store and the
 //! HTTP client implement [`Breadcrumbs`]; the server and the runner use only the trait.
 //!
-//! Begin with `breadcrumb.rs` (the record), `store.rs` (the trait [`Breadcrumbs`]) and `call.rs`
-//! (calls and leases).
+//! Begin with `breadcrumb.rs` (the record), `store/mod.rs` (the trait [`Breadcrumbs`]) and
+//! `call.rs` (calls and leases).
 
 mod acl;
 mod allowed_tools;

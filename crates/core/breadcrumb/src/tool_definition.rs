@@ -272,7 +272,7 @@ impl ToolDefinition {
     }
 
     /// A `tool.code.v1`, which takes precedence over a `tool.v1` of the same name
-    /// (`runner::records` has the rule).
+    /// (`runner/src/registry/tool_records.rs` has the rule).
     pub fn is_code(&self) -> bool {
         matches!(self.implementation, Implementation::Code(_))
     }

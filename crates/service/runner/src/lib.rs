@@ -7,8 +7,9 @@
 //! other runners there are. What must happen once across runners is decided in the store, by leases
 //! and idempotency keys.
 //!
-//! Begin with `runner.rs` (the parts and their order), `claim_loop.rs` and `call.rs` (one call from
-//! its tool to its response). `registry.rs` and `tool_loader.rs` have the tools.
+//! Begin with `runner.rs` (the parts and their order), `dispatch/claim_loop.rs` and
+//! `execution/call.rs` (one call from its tool to its response). `registry/mod.rs` and
+//! `registry/tool_loader.rs` have the tools.
 
 mod backoff;
 mod dispatch;

@@ -3,8 +3,8 @@
 //!
 //! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and
 //! `Breadcrumbs`), nor runners, tools and V8. To the server a call is a record and a lease. Each
-//! route is documented at its handler, the route table says who can call it, and `problem.rs` has
-//! the text of every error.
+//! route is documented at its handler, the route table says who can call it, and `http/problem.rs`
+//! has the text of every error.
 //!
 //! Begin with `routes/mod.rs` (the route table), `auth/access.rs` (who can call a route) and
 //! `routes/breadcrumbs.rs` (typical handlers).

@@ -15,7 +15,7 @@ use super::write::CallStep;
 use crate::rows::row::{sensitivity_text, visibility_text};
 
 /// Encodes a type as a composite type. The fields are in its order; their names are for the reader.
-/// sqlx has a derive for this, which costs building sqlx twice (`from_row.rs`).
+/// sqlx has a derive for this, which costs building sqlx twice (`database/from_row.rs`).
 macro_rules! composite {
     ($type:ty as $name:literal, |$row:ident| { $($field:ident: $value:expr,)* }) => {
         impl Type<Postgres> for $type {

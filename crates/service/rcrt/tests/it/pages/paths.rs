@@ -75,6 +75,51 @@ fn each_named_path_exists() {
     assert!(missing.is_empty(), "named, but missing: {missing:#?}");
 }
 
+/// Files that comments name are relative to the file, its crate's `src`, its crate or the top.
+#[test]
+fn each_file_named_in_a_comment_exists() {
+    let crates = crates();
+    let mut all = Vec::new();
+    files(&top(), &mut all);
+    let (mut checked, mut missing) = (0, Vec::new());
+    for file in all.iter().map(|file| file.trim_start_matches('/')).filter(|file| file.ends_with(".rs")) {
+        let Some(folder) = crates.values().find(|folder| top().join(file).starts_with(folder)) else { continue };
+        let text = std::fs::read_to_string(top().join(file)).unwrap();
+        let bases = [top().join(file).with_file_name(""), folder.join("src"), folder.join("tests/it"), folder.clone(), top()];
+        let is_there = |path: &str| {
+            bases.iter().any(|base| base.join(path).exists()) || in_crate(path).is_some_and(|path| path.exists())
+        };
+        for line in text.lines().map(str::trim_start).filter(|line| line.starts_with("//")) {
+            for path in spans(line).into_iter().filter(|span| is_path(span) && span.ends_with(".rs")) {
+                checked += 1;
+                if !is_there(&path) {
+                    missing.push(format!("{file}: {path}"));
+                }
+            }
+        }
+        for path in first_modules(&text) {
+            checked += 1;
+            if !is_there(&path) && !is_there(&format!("{path}.rs")) && !crates.contains_key(&path) {
+                missing.push(format!("{file}: begin with {path}"));
+            }
+        }
+    }
+    assert!(checked > 100, "{checked} names were checked");
+    assert!(missing.is_empty(), "named, but missing: {missing:#?}");
+}
+
+fn is_path(span: &str) -> bool {
+    span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._".contains(c))
+}
+
+/// The files and modules that a crate's header names after "Begin with".
+fn first_modules(text: &str) -> Vec<String> {
+    let header: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    let header = header.split(|line| line.is_empty()).map(|lines| lines.join(" "));
+    let begins = header.filter_map(|paragraph| Some(paragraph.split_once("Begin with")?.1.to_owned()));
+    begins.flat_map(|names| spans(&names)).filter(|span| is_path(span)).collect()
+}
+
 #[test]
 fn each_link_has_an_existing_target() {
     let (mut checked, mut missing) = (0, Vec::new());
