@@ -12,7 +12,7 @@ up: preflight ## Build RCRT and start it on this machine
 test: preflight ## Run every test; nothing has to be started before
 	@build/test $(ARGS)
 
-bench: preflight ## Measure RCRT, baselines and comparable systems; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
+bench: preflight ## Measure RCRT, baselines and comparable systems; ARGS="--quick" for a short run, ARGS="--only latency,waiting"
 	@cargo build --locked --bin rcrt --bin bench --bin engine_floor && \
 		exec cargo run --quiet --locked --bin bench -- $(ARGS)
 

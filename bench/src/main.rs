@@ -34,7 +34,7 @@ use crate::sections::Section;
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Options {
-    /// Check that everything works, in about a minute. The numbers mean nothing
+    /// Check in a short run that everything works. The numbers mean nothing
     #[arg(long)]
     quick: bool,
 

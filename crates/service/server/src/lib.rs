@@ -36,7 +36,7 @@ pub use auth::host_policy::AllowedHosts;
 pub use auth::token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
 pub use auth::token_keys::TokenKey;
 pub use http::cors::AllowedOrigins;
-pub use http::json_body::MAX_BODY_BYTES;
+pub use http::json_body::{BODY_TIME, MAX_BODY_BYTES};
 pub use http::metrics::install as install_metrics;
 pub use http::metrics_listener::serve_metrics;
 pub use http::public_url::PublicUrl;

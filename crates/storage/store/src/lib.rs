@@ -43,3 +43,4 @@ pub use transfer::restoring::{
     empty_for_restore, has_restored_owner, is_empty,
 };
 pub use transfer::{Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines};
+pub use webhooks::{MOST_WAITING as MOST_WAITING_DELIVERIES, MOST_WAITING_BYTES as MOST_WAITING_DELIVERY_BYTES};

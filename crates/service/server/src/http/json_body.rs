@@ -24,7 +24,7 @@ pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
 pub struct BodyLimit(pub usize);
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_mins(1);
+pub const BODY_TIME: Duration = Duration::from_mins(1);
 
 /// A body read as JSON.
 pub struct JsonBody<T>(pub T);

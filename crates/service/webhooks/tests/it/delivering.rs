@@ -249,3 +249,32 @@ async fn an_agent_gets_visible_records_without_secret_contents() {
     delivering.stop().await;
     world.store.close().await;
 }
+
+/// 10,000 deliveries wait already: copies of one in the database, which is faster than as many events.
+#[tokio::test]
+async fn a_webhook_with_too_many_waiting_deliveries_is_paused() {
+    let world = World::start().await;
+    let webhook = world.webhook("http://receiver.test/hook").await;
+    world.write("first").await;
+    world.until("SELECT count(*) FROM deliveries", 1).await;
+    world
+        .sql(
+            "INSERT INTO deliveries (owner_id, id, webhook_id, event, breadcrumb_id, version, payload, size_bytes)
+             SELECT owner_id, gen_random_uuid(), webhook_id, -n, breadcrumb_id, version, payload, size_bytes
+             FROM deliveries, generate_series(1, 9998) n",
+        )
+        .await;
+    world.write("the last that fits").await;
+    world.until("SELECT count(*) FROM deliveries", 10_000).await;
+    assert_eq!(world.info(webhook.id).await.paused_because, None);
+    world.write("one too many").await;
+    world.until("SELECT count(*) FROM webhooks WHERE state = 'paused'", 1).await;
+    let info = world.info(webhook.id).await;
+    assert_eq!(info.paused_because.unwrap(), "more than 10000 deliveries, or 256 MiB of them, wait");
+    // Another webhook gets the event, so this one was passed over.
+    world.webhook("http://receiver.test/other").await;
+    world.write("while it is paused").await;
+    world.until("SELECT count(*) FROM deliveries WHERE payload::text LIKE '%while it is paused%'", 1).await;
+    world.until("SELECT count(*) FROM deliveries", 10_002).await;
+    world.store.close().await;
+}

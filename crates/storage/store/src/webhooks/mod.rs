@@ -28,9 +28,9 @@ use crate::secrets::EnvelopeCipher;
 
 /// The most queued deliveries of one webhook. Above it, the webhook is paused: its receiver does
 /// not keep up.
-const MOST_WAITING: i64 = 10_000;
+pub const MOST_WAITING: i64 = 10_000;
 /// The most bytes of one webhook's queued deliveries.
-const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
+pub const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
 
 /// The store's implementation of `Webhooks` and `Deliveries`.
 pub(crate) struct WebhookStore {

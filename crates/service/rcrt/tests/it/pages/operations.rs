@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use axum::routing::post;
 use axum::{Json, Router};
+use rcrt_server::{BODY_TIME, ServerLimits, StreamOptions};
+use rcrt_store::{MOST_WAITING_DELIVERIES, MOST_WAITING_DELIVERY_BYTES};
+use rcrt_webhooks::DeliveryOptions;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -83,12 +86,46 @@ fn sentences_have_the_defaults() {
         ("docs/follow-events.md", "retained for 7 days (`--keep-events`)", "--keep-events", "7d"),
         ("docs/operations.md", "retained for 30 days (`--keep-egress-audit`)", "--keep-egress-audit", "30d"),
     ] {
-        assert!(Page::read(page).text.contains(sentence), "{page} no longer says {sentence:?} of {option}");
+        assert!(says(page, sentence), "{page} no longer says {sentence:?} of {option}");
         let real = help.options.get(option).unwrap_or_else(|| panic!("rcrt up has no {option}"));
         assert_eq!(real.as_deref(), Some(default), "{option}, of which {page} says {sentence:?}");
     }
 }
 
+/// Whether the page has this sentence, wherever its lines are wrapped.
+fn says(page: &str, sentence: &str) -> bool {
+    Page::read(page).text.split_whitespace().collect::<Vec<_>>().join(" ").contains(sentence)
+}
+
+#[test]
+fn sentences_have_the_constants() {
+    const DAY: Duration = Duration::from_hours(24);
+    const MIB: i64 = 1024 * 1024;
+    let (limits, streams) = (ServerLimits::default(), StreamOptions::default());
+    let dead = DeliveryOptions::default().retention;
+    for (page, sentence, real, said) in [
+        (OPERATIONS, "its first request within 10 seconds", limits.first_header_time, Duration::from_secs(10)),
+        (OPERATIONS, "Later headers, and every body, must arrive within a minute", limits.header_time, MINUTE),
+        (OPERATIONS, "and every body, must arrive within a minute", BODY_TIME, MINUTE),
+        (OPERATIONS, "written to it for a minute", limits.write_time, MINUTE),
+        ("docs/behind-a-proxy.md", "a ping every 15 seconds", streams.ping_every, Duration::from_secs(15)),
+        ("docs/webhooks.md", "dead letters, for 30 days", dead.dead, 30 * DAY),
+    ] {
+        assert!(says(page, sentence), "{page} no longer says {sentence:?}");
+        assert_eq!(real, said, "{page} says {sentence:?}");
+    }
+    for (sentence, real, said) in [
+        ("10,000 dead letters", i64::from(dead.most_dead), 10_000),
+        ("more than 10,000 waiting deliveries", MOST_WAITING_DELIVERIES, 10_000),
+        ("or 256 MiB of them", MOST_WAITING_DELIVERY_BYTES, 256 * MIB),
+    ] {
+        assert!(says("docs/webhooks.md", sentence), "docs/webhooks.md no longer says {sentence:?}");
+        assert_eq!(real, said, "docs/webhooks.md says {sentence:?}");
+    }
+}
+
+const OPERATIONS: &str = "docs/operations.md";
+const MINUTE: Duration = Duration::from_mins(1);
 const NOTE: &str = "a note that is embedded";
 
 /// An embedding model of two dimensions, and a signal for when it gets the note.
