@@ -24,7 +24,7 @@ pub struct ToolDefinition {
     pub description: String,
     /// The author's version string; empty when there is none.
     pub version: String,
-    /// RCRT's `category`. Only RCRT's clients use it.
+    /// RCRT's `category`, which only the catalog in RCRT's form has.
     pub category: Option<String>,
     /// JSON Schema 2020-12 of the input. `true` accepts everything.
     pub input_schema: Value,
@@ -157,6 +157,7 @@ const CODE_FIELDS: &[&str] = &[
     "name",
     "description",
     "version",
+    "category",
     "code",
     "input_schema",
     "output_schema",

@@ -92,7 +92,6 @@ fn unknown_fields_are_reported_and_ignored() {
             "annotations.colour",
             "bootstrap.when",
             "capabilities",
-            "category",
             "dependencies",
             "examples[0].title",
             "limits.timeout",
@@ -108,6 +107,7 @@ fn unknown_fields_are_reported_and_ignored() {
     assert!(said("permissions.breadcrumbs").contains("whatever it lists"));
     assert_eq!(tool.permissions.net, AccessList::Listed(vec!["api.example.com".into()]));
     assert_eq!((tool.limits.timeout_ms, tool.examples.len(), tool.annotations.read_only), (500, 2, true));
+    assert_eq!(tool.category.as_deref(), Some("general"));
     assert!(tool.bootstrap.unwrap().enabled);
     // A selector that matches everything without its unknown fields matches too much.
     assert_eq!(code(json!({"subscriptions": [{"description": "all"}]})).unwrap_err(), ["subscriptions[0]"]);

@@ -61,7 +61,7 @@ fn all_findings_are_reported_at_once() {
 #[test]
 fn ignored_fields_are_warnings() {
     let report = tool(&definition(json!({
-        "category": "math",
+        "category": "math", "ui_schema": {}, "colour": "red",
         "permissions": { "net": false, "breadcrumbs": { "read": ["note.v1"] } },
         "limits": { "timeout_ms": 86_400_000_u64, "memory": 64 },
         "subscriptions": [{ "tag": "note", "comment": "notes" }]
@@ -70,7 +70,7 @@ fn ignored_fields_are_warnings() {
     assert_eq!(
         short(&report.warnings),
         [
-            ("unknown-field", "category"),
+            ("unknown-field", "colour"),
             ("unknown-field", "limits.memory"),
             ("limits", "limits.timeout_ms"),
             ("unknown-field", "subscriptions[0].comment"),
