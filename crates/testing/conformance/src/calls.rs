@@ -198,6 +198,9 @@ pub async fn a_lost_run_fails_and_is_not_repeated(harness: &impl Harness) {
     assert_eq!(answered.schema_name.as_deref(), Some("tool.response.v1"));
     let response = response_to(&agent, id).await;
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::ExecutionFailed), Some(true)));
+    // The store does not know which record ran; docs/call-a-tool.md says so.
+    assert_eq!(response.metadata["answered_by"], "store");
+    assert_eq!(response.metadata.get("tool_id"), None);
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.response), (CallState::Finished, Some(answered.breadcrumb_id)));
     assert_lease_lost(agent.complete(claim.lease, answer_to(&claim, json!(1))).await);

@@ -9,6 +9,7 @@ mod database;
 mod egress;
 mod killed;
 mod messages;
+mod migrated;
 mod native;
 mod native_examples;
 mod offline;

@@ -11,10 +11,10 @@ use crate::program::{Ran, Running};
 /// Timeout for the system to act on a written record.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// A native tool that succeeds without input.
-const NATIVE: &str = "list_scheduled_tasks";
+pub const NATIVE: &str = "list_scheduled_tasks";
 /// An included `tool.code.v1`.
 const CODE: &str = "calculator";
-const SOURCE: &str = "export async function execute() {\n  return { from: \"the replacement\" };\n}\n";
+pub const SOURCE: &str = "export async function execute() {\n  return { from: \"the replacement\" };\n}\n";
 
 #[test]
 fn a_curator_replaces_an_included_tool_and_undoes_it() {
@@ -47,7 +47,7 @@ fn ran(up: &Running, tool: &str) -> (String, String) {
     (text("tool_id"), text("tool_schema_name"))
 }
 
-fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(done) = attempt() {
@@ -57,7 +57,7 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn row(up: &Running, id: &str) -> Value {
+pub fn row(up: &Running, id: &str) -> Value {
     let rows = up.json(&["tool", "list"]);
     rows.as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone()
 }
@@ -67,7 +67,7 @@ fn problem(up: &Running, id: &str) -> String {
     until(|| row(up, id)["problem"].as_str().map(str::to_owned))
 }
 
-fn definition(name: &str) -> Value {
+pub fn definition(name: &str) -> Value {
     json!({
         "schema_name": "tool.code.v1",
         "title": "A replacement",
