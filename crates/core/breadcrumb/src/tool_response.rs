@@ -136,7 +136,7 @@ pub struct ToolResponse {
     pub error_details: Option<Value>,
     pub execution_time_ms: u64,
     /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
-    /// `tool_version`), and what executors add.
+    /// `tool_version`), `notice` (a sentence for whoever reads the output), and what executors add.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
@@ -194,6 +194,11 @@ impl ToolResponse {
             schema_name: Some(TOOL_RESPONSE.into()),
             ..NewBreadcrumb::default()
         }
+    }
+
+    /// What a reader of the output should know about this run. It is not a part of the output.
+    pub fn notice(&self) -> Option<&str> {
+        self.metadata.get("notice")?.as_str()
     }
 
     /// The tag by which a caller finds the response to its request.

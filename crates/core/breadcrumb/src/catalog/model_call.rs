@@ -84,13 +84,19 @@ impl ModelCall {
 
     /// The message with the response.
     pub fn message(&self, response: &ToolResponse) -> Value {
+        let with_notice = |mut text: String| {
+            if let Some(notice) = response.notice() {
+                let _ = write!(text, "\n[{notice}]");
+            }
+            text
+        };
         if response.status == ResponseStatus::Error {
             let code = response.error_code.map_or("ExecutionFailed", ErrorCode::as_str);
             let error = response.error.as_deref().unwrap_or("the tool gave no reason");
-            return self.reply(&error_text(code, error, response.error_details.as_ref()), None, true);
+            return self.reply(&with_notice(error_text(code, error, response.error_details.as_ref())), None, true);
         }
         let output = response.output.as_ref().unwrap_or(&Value::Null);
-        self.reply(&model_text(output), Some(output), false)
+        self.reply(&with_notice(model_text(output).into_owned()), Some(output), false)
     }
 
     /// The message with the failure of a call for which no request was written.

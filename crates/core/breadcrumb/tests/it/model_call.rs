@@ -57,6 +57,21 @@ fn each_format_gets_its_own_message() {
     }
 }
 
+/// A model has no other way to learn it. The output itself is unchanged.
+#[test]
+fn a_notice_follows_the_text() {
+    let call = read(ToolFormat::Mcp, json!({"name": "run"}));
+    let with_notice = |result: Result<Value, ToolFailure>| ToolResponse {
+        metadata: object(json!({"notice": "Python 3.11.2 ran the script"})),
+        ..response(result)
+    };
+    let good = call.message(&with_notice(Ok(json!({"n": 1}))));
+    assert_eq!(good["content"][0]["text"], "{\"n\":1}\n[Python 3.11.2 ran the script]");
+    assert_eq!(good["structuredContent"], json!({"n": 1}));
+    let bad = call.message(&with_notice(Err(ToolFailure::new(ErrorCode::ExecutionFailed, "it failed"))));
+    assert_eq!(bad["content"][0]["text"], "ExecutionFailed: it failed\n[Python 3.11.2 ran the script]");
+}
+
 #[test]
 fn arguments_can_be_missing_and_are_reported_if_they_are_not_json() {
     let call = |arguments: Value| {

@@ -218,6 +218,9 @@ fn show(answer: &Answer, output: Output) -> anyhow::Result<()> {
     for line in console_lines(&response) {
         eprintln!("{line}");
     }
+    if let Some(notice) = response.notice() {
+        eprintln!("rcrt: {notice}");
+    }
     if output.is_json() {
         output.json(&answer.context)?;
     }

@@ -96,6 +96,9 @@ impl NativeTool for ExecutePythonScript {
             order.environment.insert("PWD".to_owned(), SCRATCH.to_owned());
         }
         metadata.insert("python".into(), interpreter.version.as_str().into());
+        if let Some(notice) = interpreter.notice() {
+            metadata.insert("notice".into(), notice.into());
+        }
         interpreter.show(&mut order.view);
         order.program = interpreter.program.clone();
         let environment = match packages {

@@ -93,6 +93,9 @@ async fn the_response_says_which_python_ran() {
         let output = tools.execute(tools.call("execute_python_script", json!({"script": script}))).await;
         assert_eq!(output.result.is_ok(), is_good);
         let version = output.metadata["python"].as_str().unwrap().to_owned();
+        let notice = format!("scripts run with Python {version} here, because Python 3.12 was not found");
+        let wanted = (!version.starts_with("3.12.")).then_some(notice);
+        assert_eq!(output.metadata.get("notice"), wanted.map(Value::from).as_ref());
         let printed = match output.result {
             Ok(text) => text,
             Err(failure) => failure.details.unwrap()["stdout"].clone(),
