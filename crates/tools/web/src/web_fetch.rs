@@ -82,12 +82,12 @@ impl NativeTool for WebFetch {
 /// The result for the agent.
 fn shown(url: &str, answer: &HttpResponse, content: &Content, most: usize, most_bytes: usize) -> String {
     let (text, total) = cut(&content.page.content, most);
-    let mut lines = vec![
-        format!("URL: {url}"),
-        format!("Final URL: {}", answer.url),
-        format!("Status: {}", line(&answer.status_line(), 100)),
-        format!("Content-Type: {}", content.media_type),
-    ];
+    let mut lines = vec![format!("URL: {url}")];
+    if answer.url.as_str() != url {
+        lines.push(format!("Final URL: {}", answer.url));
+    }
+    lines.push(format!("Status: {}", line(&answer.status_line(), 100)));
+    lines.push(format!("Content-Type: {}", content.media_type));
     lines.extend(content.page.title.iter().map(|title| format!("Title: {title}")));
     lines.push(format!("Length: {total} characters\n\n--- Content ---\n{text}"));
     if total > most {

@@ -109,16 +109,13 @@ fn shown(query: &str, hits: &[SearchResult]) -> String {
         1 => "1 result".to_owned(),
         count => format!("{count} results"),
     };
-    let mut lines = vec![format!("{count} for \"{query}\":")];
+    let mut lines = vec![format!("{count} for \"{query}\":\n")];
     for (index, hit) in hits.iter().enumerate() {
-        let number = format!("{}. ", index + 1);
-        let indent = " ".repeat(number.len());
-        lines.push(String::new());
-        lines.push(format!("{number}[{}]({})", link_name(&hit.title), link_target(&hit.url)));
-        lines.extend(hit.age.iter().map(|age| format!("{indent}{age}")));
-        if !hit.snippet.is_empty() {
-            lines.push(format!("{indent}{}", hit.snippet));
-        }
+        let age = hit.age.as_ref().map(|age| format!("({age})"));
+        let about: Vec<String> =
+            Some(hit.snippet.clone()).filter(|text| !text.is_empty()).into_iter().chain(age).collect();
+        let about = if about.is_empty() { String::new() } else { format!(" — {}", about.join(" ")) };
+        lines.push(format!("{}. [{}]({}){about}", index + 1, link_name(&hit.title), link_target(&hit.url)));
     }
     lines.join("\n")
 }

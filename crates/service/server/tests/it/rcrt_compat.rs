@@ -268,7 +268,8 @@ async fn a_tool_that_is_written_after_its_configuration_gets_its_secrets() {
             "permissions": {"net": ["api.example.com"]}}});
     let granted = async |tool: uuid::Uuid| {
         let listed = world.get("/secrets", &curator).await.ok().json();
-        let has_tool = |one: &&Value| one["tools"].as_array().unwrap().iter().any(|grant| grant["tool_id"] == json!(tool));
+        let has_tool =
+            |one: &&Value| one["tools"].as_array().unwrap().iter().any(|grant| grant["tool_id"] == json!(tool));
         let names = listed.as_array().unwrap().iter().filter(has_tool);
         names.map(|one| (one["name"].clone(), one["hosts"].clone())).collect::<Vec<_>>()
     };

@@ -136,7 +136,7 @@ async fn json_as_text_is_split_and_queried_as_a_document() {
 #[tokio::test]
 async fn json_of_a_page_is_split_and_queried_as_a_document() {
     let fixture = Fixture::new().await;
-    let head = "URL: https://example.com/p\nFinal URL: https://example.com/p\nStatus: 200 OK\nContent-Type: application/json\nLength: 90000 characters";
+    let head = "URL: https://example.com/p\nStatus: 200 OK\nContent-Type: application/json\nLength: 90000 characters";
     let text = format!("{head}\n\n--- Content ---\n{:#}", people(400));
     let key = fixture.keep("web_fetch", text.clone().into()).await;
     let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.content.people[399].id"})).await.unwrap();

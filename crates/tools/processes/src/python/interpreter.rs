@@ -102,8 +102,9 @@ impl Interpreter {
     /// What a reader of the result should know if another version than the expected one runs.
     pub fn notice(&self) -> Option<String> {
         let (major, minor) = EXPECTED;
-        (!self.is_expected)
-            .then(|| format!("scripts run with Python {} here, because Python {major}.{minor} was not found", self.version))
+        (!self.is_expected).then(|| {
+            format!("scripts run with Python {} here, because Python {major}.{minor} was not found", self.version)
+        })
     }
 
     /// Makes its parts visible in the jail.

@@ -85,7 +85,8 @@ fn each_file_named_in_a_comment_exists() {
     for file in all.iter().map(|file| file.trim_start_matches('/')).filter(|file| file.ends_with(".rs")) {
         let Some(folder) = crates.values().find(|folder| top().join(file).starts_with(folder)) else { continue };
         let text = std::fs::read_to_string(top().join(file)).unwrap();
-        let bases = [top().join(file).with_file_name(""), folder.join("src"), folder.join("tests/it"), folder.clone(), top()];
+        let bases =
+            [top().join(file).with_file_name(""), folder.join("src"), folder.join("tests/it"), folder.clone(), top()];
         let is_there = |path: &str| {
             bases.iter().any(|base| base.join(path).exists()) || in_crate(path).is_some_and(|path| path.exists())
         };
