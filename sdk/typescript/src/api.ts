@@ -2935,7 +2935,7 @@ export interface components {
             is_retryable?: boolean | null;
             /**
              * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
-             *     `tool_version`), and what executors add.
+             *     `tool_version`), `notice` (a sentence for whoever reads the output), and what executors add.
              */
             metadata?: Record<string, unknown>;
             /**

@@ -1104,7 +1104,7 @@ class ToolResponse(_ToolResponse, total=False):
     is_retryable: Union[bool, None]
     metadata: dict[str, Any]
     """`console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`),
-    and what executors add.
+    `notice` (a sentence for whoever reads the output), and what executors add.
     """
     output: Any
     """What the tool returned: any JSON. If that is larger than the caller accepts, a
