@@ -90,7 +90,7 @@ GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_dea
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
     tenants_with_old_versions(timestamptz) TO rcrt_app;
 
--- A deleted tenant is gone for callers at once: its agents are deleted with it and its name is
+-- Deletes a tenant. For callers this takes effect at once: its agents are deleted with it and its name is
 -- free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported within
 -- the last minutes that it works there).
 CREATE FUNCTION delete_tenant(tenant uuid) RETURNS text

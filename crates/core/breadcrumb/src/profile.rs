@@ -17,7 +17,7 @@ pub const MCP_REGISTRATION_TOOLS: &[&str] = &["mcp_register_server", "mcp_unregi
 pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent_details"];
 
 /// Sources that every restricted profile allows. All of them deny a source that is not listed here
-/// or below, so whoever adds a source decides for each profile.
+/// or below, so each profile must decide about a new source.
 const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest", "mcp"];
 const SUBAGENT_SOURCE: &[&str] = &["subagent"];
 const A2A_SOURCE: &[&str] = &["a2a"];
@@ -131,8 +131,8 @@ impl Profiles {
         }
     }
 
-    /// Adds the profiles in a request's tags (`profile:<name>`). Tags can only deny tools, whoever
-    /// wrote them.
+    /// Adds the profiles in a request's tags (`profile:<name>`). Tags can only deny tools, so any
+    /// author can write them.
     pub fn add_tags(&mut self, tags: &[String]) {
         for profile in tags.iter().filter_map(|tag| tag.strip_prefix(Self::PREFIX)?.parse().ok()) {
             self.add(profile);
@@ -153,8 +153,8 @@ impl Profiles {
         self.iter().find(|profile| !profile.allows(tool, source))
     }
 
-    /// The first profile that denies every tool with this name. A tool's source may be denied in
-    /// addition.
+    /// The first profile that denies every tool with this name. The source of a tool can be
+    /// denied in addition.
     pub fn closing_name(&self, tool: &str) -> Option<Profile> {
         self.iter().find(|profile| profile.closes_name(tool))
     }

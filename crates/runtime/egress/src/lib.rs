@@ -3,8 +3,8 @@
 //! redirects itself, so that each passes the same checks. The values of a call's secrets are in its
 //! [`Vault`]; the gate puts them into requests and redacts them from responses.
 //!
-//! It deliberately does not know tools, calls or the sandbox. Whoever sends a request says for whom
-//! in an [`EgressContext`].
+//! It deliberately does not know tools, calls or the sandbox. The sender of a request names its
+//! tenant in an [`EgressContext`].
 //!
 //! Begin with `fetch.rs` (one fetch) and `vault/mod.rs`.
 

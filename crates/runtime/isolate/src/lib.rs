@@ -54,7 +54,7 @@ pub enum WorkerError {
     Snapshot(std::io::Error),
     #[error("engine: {0}")]
     Engine(String),
-    #[error("the parent is gone")]
+    #[error("the parent process has exited")]
     Orphan,
     #[error("the process in the jail: {0}")]
     Keeper(std::io::Error),

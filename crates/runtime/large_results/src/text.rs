@@ -27,8 +27,8 @@ pub(crate) fn split<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> 
     checked(text, structured, most, sizer)
 }
 
-/// The maximum number of sections that get a piece each. With more, nobody would read all the
-/// records.
+/// The maximum number of sections that get a piece each. More records would be too many to
+/// read.
 const MOST_SECTIONS: usize = 500;
 
 /// One piece for each section under a heading of levels 1 to 3, and one for the text before the

@@ -134,7 +134,7 @@ impl Rights for Client {
         Ok(granted.id)
     }
 
-    /// If the response to the first request was lost, the grant is gone, and the count is that of
+    /// If the response to the first request was lost, the grant does not exist any more, and the count is that of
     /// the repetition.
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         let revoked: Revoked =

@@ -71,8 +71,8 @@ pub(crate) async fn ended(store: &dyn Records, most: u32) -> Result<Vec<Entry>, 
     Ok(found)
 }
 
-/// All schedules with this name, oldest first. There is one, unless somebody wrote a record by
-/// hand.
+/// All schedules with this name, oldest first. There is one, unless a record was written
+/// manually.
 pub(crate) async fn named(store: &dyn Records, name: &str) -> Result<Vec<Entry>, StoreError> {
     let mut found = list(store, Selector { all_tags: vec![name_tag(name)], ..Selector::default() }, 100).await?;
     found.retain(|entry| entry.schedule.as_ref().is_ok_and(|schedule| schedule.name == name));

@@ -50,7 +50,7 @@ impl ToolRights {
 }
 
 fn denied_by_profile(profile: &str, name: &str) -> ToolFailure {
-    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
+    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} does not allow the tool {name}"))
         .with_details(json!({"profile": profile, "tool": name}))
 }
 

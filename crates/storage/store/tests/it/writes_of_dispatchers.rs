@@ -121,7 +121,7 @@ async fn a_running_call_that_was_claimed_at_write_can_be_released_unstarted() {
     agent.release(claim.lease, Release::Unstarted).await.unwrap();
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.attempt), (CallState::Queued, 0));
-    // Whoever claims and starts it then cannot say that it did not.
+    // A runner that claims and starts it later cannot report that it did not start.
     let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
     assert_eq!((claim.request.id, claim.attempt), (id, 1));
     agent.start(claim.lease, 1).await.unwrap();

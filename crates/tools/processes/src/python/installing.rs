@@ -46,10 +46,10 @@ pub async fn install(
 ) -> Result<(), ToolFailure> {
     let step = Step { folder, interpreter, jail, limits, disk_quota };
     let bare = ["-I", "-m", "venv", "--without-pip", FOLDER];
-    step.must(bare.map(str::to_owned).into(), "an environment cannot be made").await?;
+    step.must(bare.map(str::to_owned).into(), "cannot create an environment").await?;
     if !step.has_pip().await? {
         let with_its_own = ["-I", "-m", "ensurepip", "--default-pip"];
-        step.must_in(with_its_own.map(str::to_owned).into(), "this machine's Python has no pip, and cannot make one")
+        step.must_in(with_its_own.map(str::to_owned).into(), "this machine's Python has no pip and cannot install it")
             .await?;
     }
     step.fill(packages).await

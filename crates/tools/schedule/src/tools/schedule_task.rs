@@ -104,7 +104,7 @@ impl ScheduleTask {
             return Err(invalid("description", message));
         }
         if wanted.tool.is_none() && wanted.input.is_some() {
-            return Err(invalid("input", "is for a tool; name it in tool, or leave input out"));
+            return Err(invalid("input", "requires a tool; set tool, or omit input"));
         }
         let input_bytes =
             wanted.input.as_ref().map_or(0, |input| serde_json::to_string(input).map_or(0, |text| text.len()));
@@ -131,11 +131,11 @@ impl ScheduleTask {
         };
         if let Some(tool) = &schedule.tool {
             if tool.trim().is_empty() || tool.chars().count() > 100 {
-                return Err(invalid("tool", "is to be the name of a tool, of 1 to 100 characters"));
+                return Err(invalid("tool", "must be the name of a tool, of 1 to 100 characters"));
             }
             if let Some(profile) = fire::profiles(&schedule).closing_name(tool) {
-                let whose = if profile == Profile::Scheduled { "what a schedule calls" } else { "whoever asks" };
-                let message = format!("tool: the profile {profile}, under which {whose} runs, has no {tool}");
+                let whose = if profile == Profile::Scheduled { "scheduled calls run" } else { "the caller runs" };
+                let message = format!("tool: the profile {profile}, under which {whose}, does not allow the tool {tool}");
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
             }
         }
@@ -192,7 +192,7 @@ impl ScheduleTask {
         if active < self.settings.max_active {
             return Ok(());
         }
-        let message = format!("there are {active} scheduled tasks, as many as there may be; cancel one of them first");
+        let message = format!("there are {active} scheduled tasks, which is the maximum; cancel one first");
         let details = json!({"limit": "active_tasks", "allowed": self.settings.max_active});
         Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details))
     }
@@ -206,8 +206,8 @@ fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure
         return Ok(());
     }
     let message = format!(
-        "name: there is already a task {:?}, and the profile {profile} replaces only tasks that the same agent made \
-         under it; choose another name",
+        "name: there is already a task {:?}, and the profile {profile} can replace only tasks that the same agent created \
+         under it; use another name",
         there.name
     );
     Err(ToolFailure::new(ErrorCode::PermissionDenied, message))

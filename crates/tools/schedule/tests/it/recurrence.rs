@@ -101,7 +101,7 @@ fn next_time_is_after_the_given_one() {
 fn zones_are_parsed_by_name() {
     assert_eq!(zone("Europe/Berlin"), Ok(Tz::Europe__Berlin));
     assert_eq!(zone("america/new york"), Ok(Tz::America__New_York));
-    assert_eq!(zone("berlin").unwrap_err(), "\"berlin\" is no IANA time zone; did you mean Europe/Berlin?");
+    assert_eq!(zone("berlin").unwrap_err(), "\"berlin\" is not an IANA time zone; did you mean Europe/Berlin?");
     assert!(zone("+02:00").unwrap_err().contains("such as Europe/Berlin"));
     assert!(zone("").is_err());
 }

@@ -247,7 +247,7 @@ async fn invalid_expression_is_ignored_until_it_is_fixed() {
     let listed = fixture.ask("list_scheduled_tasks", json!({"name": "broken"})).await.unwrap();
     assert_eq!(
         listed["tasks"][0]["problem"],
-        "cron: fires every 1 s at times; the shortest interval allowed here is 10 s, which the operator sets with \
+        "cron: fires up to every 1 s; the shortest interval allowed is 10 s, which the operator sets with \
          --min-schedule-interval"
     );
     fixture.change("broken", |context| context["cron"] = "0 14 * * *".into()).await;
@@ -286,7 +286,7 @@ async fn cancelled_task_stops_firing_and_frees_its_name() {
     running.stop().await;
     assert_eq!(fixture.fired().await, ["2026-03-01T14:00:00Z"]);
     let record = fixture.record("again").await;
-    assert_eq!((record.ttl, &record.context["state"]["fires"]), (None, &json!(1)), "it lives again, and begins anew");
+    assert_eq!((record.ttl, &record.context["state"]["fires"]), (None, &json!(1)), "it is active again and starts from zero");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::events::following::{CatchUpReason, EventHeader, Follower};
 
-/// Queues every changed record, and deletes the vectors of records that are gone or must not have
+/// Queues every changed record, and deletes the vectors of records that were deleted or must not have
 /// one any more.
 pub(crate) struct EmbeddingFollower {
     semantic_search: Arc<SemanticSearch>,
