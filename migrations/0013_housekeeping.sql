@@ -90,9 +90,9 @@ GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_dea
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
     tenants_with_old_versions(timestamptz) TO rcrt_app;
 
--- Deletes a tenant. For callers this takes effect at once: its agents are deleted with it and its name is
--- free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported within
--- the last minutes that it works there).
+-- Deletes a tenant. For callers this takes effect at once: its agents are deleted with it and its
+-- name is free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported
+-- within the last minutes that it works there).
 CREATE FUNCTION delete_tenant(tenant uuid) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$

@@ -2,9 +2,10 @@
 //
 // Two steps, each triggered by an event (see subscriptions):
 // 1. a {{trigger_schema}} is written: the tool writes a {{question_schema}} and ends;
-// 2. an agent writes a {{answer_schema}} with the question's context.correlation: the tool writes a {{result_schema}}.
-// The correlation is the id of the triggering record. It is the only state, so it does not matter how long the answer
-// takes, or which runner handles it.
+// 2. an agent writes a {{answer_schema}} with the question's context.correlation: the tool writes a
+//    {{result_schema}}.
+// The correlation is the id of the triggering record. It is the only state, so it does not matter
+// how long the answer takes, or which runner handles it.
 
 const TRIGGER = "{{trigger_schema}}";
 const QUESTION = "{{question_schema}}";

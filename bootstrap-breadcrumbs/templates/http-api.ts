@@ -1,8 +1,9 @@
 // {{description}}
 //
 // The operator sets the API key as a secret: `rcrt secret set {{secret}} --host {{host}}`, then
-// `rcrt secret grant {{secret}} {{name}}`. The code sees a handle; the value is substituted in requests to the hosts
-// that the secret is bound to. permissions.net lists the hosts that fetch can reach.
+// `rcrt secret grant {{secret}} {{name}}`. The code sees a handle; the value is substituted in
+// requests to the hosts that the secret is bound to. permissions.net lists the hosts that fetch can
+// reach.
 
 const HOST = "{{host}}";
 const AUTH_HEADER = "{{auth_header}}";

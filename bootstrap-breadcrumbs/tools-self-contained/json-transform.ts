@@ -1,6 +1,7 @@
 // Transforms JSON with a list of steps, each applied to the result of the previous one.
 //
-// Paths: names with dots, [n] for an item, ["any name"] for names with other characters: orders[0].lines["unit price"].
+// Paths: names with dots, [n] for an item, ["any name"] for names with other characters:
+// orders[0].lines["unit price"].
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 type Key = string | number;
@@ -231,7 +232,8 @@ function applyHere(value: Json, step: Step, depth: number): Json {
       const sign = step.order === "desc" ? -1 : 1;
       return [...items(value, step)].sort((a, b) => {
         const [left, right] = [read(a, keys), read(b, keys)];
-        // Values that cannot be compared (missing, of different types) go to the end, in their order.
+        // Values that cannot be compared (missing, of different types) go to the end, in their
+        // order.
         return (
           sign * (compare(left, right) ?? 0) ||
           Number(left === undefined || left === null) - Number(right === undefined || right === null)

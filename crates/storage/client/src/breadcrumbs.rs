@@ -134,8 +134,8 @@ impl Rights for Client {
         Ok(granted.id)
     }
 
-    /// If the response to the first request was lost, the grant does not exist any more, and the count is that of
-    /// the repetition.
+    /// If the response to the first request was lost, the grant does not exist any more, and the
+    /// count is that of the repetition.
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         let revoked: Revoked =
             self.send(Request::new(Method::POST, &["acl", "revoke"], Idempotent).json(change)?).await?;

@@ -47,7 +47,8 @@ pub struct Bootstrap {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Remove records that an earlier bootstrap of this source wrote and whose files no longer exist
+    /// Remove records that an earlier bootstrap of this source wrote and whose files no longer
+    /// exist
     #[arg(long)]
     prune: bool,
     /// The name of the source, the same on every machine [default: the full path of the folder]

@@ -147,8 +147,8 @@ impl ResponseWriter {
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
         metadata.insert("attempt".into(), attempt.number.into());
-        // The record's id identifies the request. The `request_id` that the caller chose need not be
-        // unique.
+        // The record's id identifies the request. The `request_id` that the caller chose need not
+        // be unique.
         metadata.insert("request".into(), attempt.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
