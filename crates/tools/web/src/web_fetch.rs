@@ -91,7 +91,7 @@ fn shown(url: &str, answer: &HttpResponse, content: &Content, most: usize, most_
     lines.extend(content.page.title.iter().map(|title| format!("Title: {title}")));
     lines.push(format!("Length: {total} characters\n\n--- Content ---\n{text}"));
     if total > most {
-        lines.push(format!("\n[content cut: {most} of {total} characters; maxChars asks for more]"));
+        lines.push(format!("\n[content truncated: {most} of {total} characters; increase maxChars for more]"));
     }
     if answer.is_cut {
         lines.push(format!("\n[the page is larger than {most_bytes} bytes; only its beginning was read]"));

@@ -216,7 +216,7 @@ fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
     context.insert("runner_id".into(), runner_id.to_string().into());
     context.insert("serves".into(), serves.iter().cloned().collect());
     NewBreadcrumb {
-        title: "A runner at work".into(),
+        title: "Live runner".into(),
         context,
         tags: vec!["tool:runner".into()],
         schema_name: Some(TOOL_RUNNER.into()),

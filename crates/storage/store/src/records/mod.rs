@@ -288,7 +288,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     let record = get_to_change(&mut tx, id).await?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
-        let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
+        let why = format!("only a curator can delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());
     }
     expect_version(&record, version)?;

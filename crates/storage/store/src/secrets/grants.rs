@@ -139,7 +139,7 @@ pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: 
         return Ok(());
     }
     let why = format!(
-        "the tool may use secrets ({}): only a curator may change or delete it, or revoke them",
+        "the tool can use secrets ({}): only a curator can change or delete it, or revoke them",
         names.join(", ")
     );
     Err(StoreError::Forbidden(why).into())

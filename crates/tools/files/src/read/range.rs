@@ -158,8 +158,8 @@ impl Part {
             (from, Some(end)) => format!("line {first} from character {from} to line {last}, character {}", end.char),
         };
         match self.next {
-            Some(At { line, char: 0 }) => format!("{what}; the file goes on: start_line {line}"),
-            Some(At { line, char }) => format!("{what}; the file goes on: start_line {line}, start_char {char}"),
+            Some(At { line, char: 0 }) => format!("{what}; the file continues at start_line {line}"),
+            Some(At { line, char }) => format!("{what}; the file continues at start_line {line}, start_char {char}"),
             None => format!("{what}, the end of the file"),
         }
     }

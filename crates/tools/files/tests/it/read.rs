@@ -113,7 +113,7 @@ async fn continuation_note_fits_the_limit_of_the_caller() {
             let (count, next) = (text.chars().count() as u64, &metadata["file"]["next"]);
             assert!(count >= given, "{input} {takes:?}: {count}");
             assert!(session.is_some() || count <= takes.unwrap_or(64_000), "{input} {takes:?}: {count}");
-            let says = format!("; the file goes on: start_line {}", next["start_line"]);
+            let says = format!("; the file continues at start_line {}", next["start_line"]);
             let note = text.lines().last().unwrap();
             assert!(note.contains(&says) && note.ends_with(']'), "{input} {takes:?}: {note}");
         }

@@ -146,7 +146,7 @@ async fn json_of_a_page_is_split_and_queried_as_a_document() {
     let chunk = fixture.call("get_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     assert!(chunk["content"]["people"][0]["id"].is_u64(), "{chunk}");
     // Truncated JSON is not valid JSON.
-    let key = fixture.keep("web_fetch", format!("{text}\n\n[content cut: 1 of 2 characters]").into()).await;
+    let key = fixture.keep("web_fetch", format!("{text}\n\n[content truncated: 1 of 2 characters]").into()).await;
     let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.content"})).await;
     refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON");
 }

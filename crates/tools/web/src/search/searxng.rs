@@ -55,7 +55,7 @@ impl Searxng {
     /// The operator's setting is the permission: requests go to that host only.
     fn rules(&self) -> Result<NetRules, ToolFailure> {
         let host = Host::of(&self.base).zip(self.base.port_or_known_default());
-        let (host, port) = host.ok_or_else(|| failed("the SearXNG's address has no host"))?;
+        let (host, port) = host.ok_or_else(|| failed("the SearXNG URL has no host"))?;
         Ok(NetRules::only(host, port))
     }
 
@@ -75,19 +75,19 @@ impl Searxng {
         let answer = search.get(&self.rules()?, &self.url(query, page), &[("accept", "application/json")]).await?;
         if answer.status == 403 {
             let message =
-                "the SearXNG refuses with 403 Forbidden: its settings.yml must list json under search.formats";
+                "the SearXNG instance refuses with 403 Forbidden: its settings.yml must list json under search.formats";
             return Err(from_http_status(message, 403));
         }
         if !answer.is_success() {
             return Err(from_http_status(
-                format!("the SearXNG refused the search with {}", answer.status_line()),
+                format!("the SearXNG instance refused the search with {}", answer.status_line()),
                 answer.status,
             ));
         }
         let read = search.reader_pool.read(move |until| {
             let found: ResponseBody =
-                serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG", &error))?;
-            let entries: Vec<Entry> = readable("the SearXNG", found.results)?;
+                serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG instance", &error))?;
+            let entries: Vec<Entry> = readable("the SearXNG instance", found.results)?;
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             let hits = entries.iter().take(100).filter_map(|entry| {
                 hit(&text(&entry.title), &text(&entry.url), &text(&entry.content), entry.published.as_deref(), until)
@@ -126,7 +126,7 @@ impl SearchProvider for Searxng {
             let before = hits.len();
             hits.extend(found.hits.into_iter().filter(|hit| seen.insert(hit.url.clone())));
             if hits.is_empty() && !found.silent.is_empty() {
-                let message = format!("no engine of the SearXNG responded: {}", found.silent.join("; "));
+                let message = format!("no engine of the SearXNG instance responded: {}", found.silent.join("; "));
                 return Err(failed(message).retryable(true));
             }
             if hits.len() >= query.count || hits.len() == before {
