@@ -69,7 +69,8 @@ impl<'r> Request<'r> {
     }
 
     pub(crate) fn json<T: Serialize>(mut self, body: &T) -> Result<Self, StoreError> {
-        let text = serde_json::to_vec(body).map_err(|error| StoreError::Internal(format!("cannot serialize to JSON: {error}")))?;
+        let text = serde_json::to_vec(body)
+            .map_err(|error| StoreError::Internal(format!("cannot serialize to JSON: {error}")))?;
         self.body = Some(text.into());
         Ok(self)
     }

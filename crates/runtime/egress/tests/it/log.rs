@@ -76,8 +76,8 @@ async fn request_is_logged_with_its_sizes_when_the_response_was_read() {
             (EgressOutcome::Answered, Some(200), None)
         );
         assert_eq!((record.bytes_out, record.bytes_in), (pieces * 1000, answer.len() as u64));
-        let told = format!("{record:?}");
-        assert!(!told.contains("secret-path") && !told.contains("hidden"), "{told}");
+        let text = format!("{record:?}");
+        assert!(!text.contains("secret-path") && !text.contains("hidden"), "{text}");
     }
     // A response that is never read.
     drop(logged.fetch(&rules, get(url), None).await.unwrap());

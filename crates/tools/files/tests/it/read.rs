@@ -41,7 +41,7 @@ async fn range_is_described_with_where_it_continues() {
     let lines: Vec<String> = (1..=10).map(|line| format!("line {line}\n")).collect();
     fixture.put("ten.txt", lines.concat());
     fixture.put("long.txt", format!("{}\nend", "ä".repeat(30)));
-    let mut told = String::new();
+    let mut output = String::new();
     for input in [
         json!({ "path": "ten.txt", "max_lines": 3 }),
         json!({ "path": "ten.txt", "start_line": 4, "max_lines": 3 }),
@@ -53,9 +53,9 @@ async fn range_is_described_with_where_it_continues() {
         json!({ "path": "long.txt", "start_line": 1, "start_char": 20 }),
         json!({ "path": "long.txt", "start_line": 2 }),
     ] {
-        writeln!(told, "=== {input}\n{}", fixture.read(input.clone()).await.unwrap()).unwrap();
+        writeln!(output, "=== {input}\n{}", fixture.read(input.clone()).await.unwrap()).unwrap();
     }
-    golden(env!("CARGO_MANIFEST_DIR"), "parts.txt", &told);
+    golden(env!("CARGO_MANIFEST_DIR"), "parts.txt", &output);
 }
 
 #[tokio::test]

@@ -86,12 +86,12 @@ fn row(entry: &Entry) -> Value {
     }
     row["preview"] = match &entry.role {
         EntryRole::Index { .. } => {
-            let told = |name: &str| entry.value.get(name).map(|value| text_of(value).into_owned()).unwrap_or_default();
+            let field = |name: &str| entry.value.get(name).map(|value| text_of(value).into_owned()).unwrap_or_default();
             format!(
                 "the index of a result of {}, {} characters: {}",
-                told("tool"),
-                told("characters"),
-                told("chunk_keys")
+                field("tool"),
+                field("characters"),
+                field("chunk_keys")
             )
         }
         _ => at_most(&one_line(&at_most(&text, 4 * PREVIEW)), PREVIEW),

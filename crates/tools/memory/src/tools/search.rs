@@ -113,9 +113,9 @@ fn look(entry: &Entry, terms: &Terms, rank: Option<usize>, order: usize) -> Opti
     if shown.is_empty() {
         shown.push(at_most(&one_line(&at_most(&text, 400)), 100));
     }
-    let mut told = json!({"key": entry.key.path(), "terms": count, "text": shown});
+    let mut item = json!({"key": entry.key.path(), "terms": count, "text": shown});
     if let Some(category) = &entry.category {
-        told["category"] = category.as_str().into();
+        item["category"] = category.as_str().into();
     }
-    Some(Match { entry: told, terms: count, rank: rank.unwrap_or(usize::MAX), order })
+    Some(Match { entry: item, terms: count, rank: rank.unwrap_or(usize::MAX), order })
 }

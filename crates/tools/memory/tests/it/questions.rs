@@ -109,12 +109,12 @@ async fn json_as_text_is_split_and_queried_as_a_document() {
     for document in [people(600), people(600)["people"].clone()] {
         let text = format!("{document:#}\n");
         let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
-        let told = &handed_over.metadata["large_result"];
-        assert_eq!(told["characters"], text.chars().count());
+        let metadata = &handed_over.metadata["large_result"];
+        assert_eq!(metadata["characters"], text.chars().count());
         let table = handed_over.output["text"].as_str().unwrap();
         assert!(table.contains(&format!("has {} characters", text.chars().count())), "{table}");
         assert!(table.contains("result_jsonpath"), "{table}");
-        let key = told["key"].as_str().unwrap();
+        let key = metadata["key"].as_str().unwrap();
         let same = fixture.keep("execute_python_script", document).await;
         for part in ["chunk1", "chunk2", "index"] {
             let get = async |key: &str| {
@@ -168,10 +168,10 @@ async fn text_that_is_not_lossless_json_stays_text() {
         "[".repeat(80_000),
     ] {
         let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
-        let told = &handed_over.metadata["large_result"];
+        let metadata = &handed_over.metadata["large_result"];
         let mut joined = String::new();
-        for number in 1..=told["chunks"].as_u64().unwrap() {
-            let input = json!({"key": format!("{}-chunk{number}", told["key"].as_str().unwrap())});
+        for number in 1..=metadata["chunks"].as_u64().unwrap() {
+            let input = json!({"key": format!("{}-chunk{number}", metadata["key"].as_str().unwrap())});
             joined += fixture.call("get_from_working_memory", input).await.unwrap().as_str().unwrap();
         }
         assert!(joined == text, "{}", &text[..20]);

@@ -80,8 +80,7 @@ impl DiskQuota {
 
     pub fn too_large(&self) -> ToolFailure {
         let most = self.bounds.packages_set;
-        let message =
-            format!("these packages exceed the limit of {} MB for a set (--packages-set-mb)", most / MB);
+        let message = format!("these packages exceed the limit of {} MB for a set (--packages-set-mb)", most / MB);
         exhausted(message, "packages_set_bytes", most)
     }
 

@@ -135,7 +135,8 @@ impl ScheduleTask {
             }
             if let Some(profile) = fire::profiles(&schedule).closing_name(tool) {
                 let whose = if profile == Profile::Scheduled { "scheduled calls run" } else { "the caller runs" };
-                let message = format!("tool: the profile {profile}, under which {whose}, does not allow the tool {tool}");
+                let message =
+                    format!("tool: the profile {profile}, under which {whose}, does not allow the tool {tool}");
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
             }
         }
