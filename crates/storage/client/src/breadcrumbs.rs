@@ -376,8 +376,8 @@ impl AuditLog for Client {
 
 impl Breadcrumbs for Client {
     /// The first request shows whether the client's agent is allowed to.
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
+    fn on_behalf_of(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Ok(Arc::new(Self { on_behalf_of: Some(agent), ..self.clone() }))
     }
 }
 

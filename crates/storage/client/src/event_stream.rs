@@ -214,7 +214,7 @@ impl Connection {
                 .query(asked)
                 .header(ACCEPT, "text/event-stream")
                 .header(AUTHORIZATION, &authorization);
-            if let Some(agent) = client.acting_for {
+            if let Some(agent) = client.on_behalf_of {
                 sending = sending.header("x-acting-for", agent.to_string());
             }
             if let Some(last) = last {

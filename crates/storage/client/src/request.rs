@@ -145,7 +145,7 @@ impl Client {
             if let Some(header) = &authorization {
                 sending = sending.header(AUTHORIZATION, header);
             }
-            if let Some(agent) = self.acting_for {
+            if let Some(agent) = self.on_behalf_of {
                 sending = sending.header("x-acting-for", agent.to_string());
             }
             if let Some(body) = &request.body {

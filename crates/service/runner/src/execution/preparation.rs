@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::execution::call::{AcceptedCall, CallRunner};
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::in_name_of;
+use crate::execution::on_behalf_of::on_behalf_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
@@ -187,7 +187,7 @@ impl CallRunner {
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = TriggerChain::of_request(&record.tags);
         // A tool reads only what the agent that made the request can read.
-        let own = in_name_of(&self.store, record.created_by).map_err(|error| {
+        let own = on_behalf_of(&self.store, record.created_by).map_err(|error| {
             ToolFailure::new(
                 ErrorCode::ExecutionFailed,
                 format!("the agent that made the request cannot be used: {error}"),

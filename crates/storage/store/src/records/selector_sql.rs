@@ -143,7 +143,7 @@ impl Conditions {
         // Last, since it runs for each remaining record. Shared records are never responses.
         if selector.names_request() && !self.is_shared {
             self.and(&format!(
-                "(b.schema_name IS DISTINCT FROM '{}' OR may_take_response(b.id))",
+                "(b.schema_name IS DISTINCT FROM '{}' OR can_get_response(b.id))",
                 schema_names::TOOL_RESPONSE
             ));
         }

@@ -44,7 +44,7 @@ impl Actor {
     }
 
     /// Acts on behalf of another agent. A curator loses that role while doing so.
-    pub(crate) fn acting_for(self, on_behalf_of: Uuid) -> Self {
+    pub(crate) fn on_behalf_of(self, on_behalf_of: Uuid) -> Self {
         Self { on_behalf_of, is_curator: self.is_curator && on_behalf_of == self.agent, ..self }
     }
 

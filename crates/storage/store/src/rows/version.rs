@@ -23,13 +23,13 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<
 }
 
 /// Writes the next version of a record that is locked and was read in this transaction.
-/// `counts_anew`: its read count restarts at 0.
+/// `resets_reads`: its read count is reset to 0.
 pub(crate) async fn write_version(
     tx: &mut TenantTransaction,
     old: &Breadcrumb,
     new: &NewBreadcrumb,
     agent: Uuid,
-    counts_anew: bool,
+    resets_reads: bool,
 ) -> Result<Breadcrumb> {
     let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
     let (owner_id, event) = (tx.owner_id, tx.next_event());
@@ -94,7 +94,7 @@ pub(crate) async fn write_version(
     .bind(agent)
     .bind(words::label_words(new))
     .bind(words::context_words(new))
-    .bind(counts_anew)
+    .bind(resets_reads)
     .fetch_one(tx.connection())
     .await?;
     Ok(row.into())

@@ -236,9 +236,9 @@ async fn a_call_that_is_written_with_its_response_is_finished() {
     for one in wanted {
         requests.push(one.await.unwrap());
     }
-    let mut heard = Vec::new();
+    let mut seen = Vec::new();
     for _ in 0..40 {
-        heard.push(next(&mut events).await.breadcrumb_id);
+        seen.push(next(&mut events).await.breadcrumb_id);
     }
     for id in &requests {
         let call = agent.call(*id).await.unwrap();
@@ -246,8 +246,8 @@ async fn a_call_that_is_written_with_its_response_is_finished() {
         let (asked, answer) = (agent.get(*id).await.unwrap(), agent.get(call.response.unwrap()).await.unwrap());
         assert_eq!((&answer.context["output"], answer.created_at), (&json!("early"), asked.created_at));
         assert_eq!(answer.created_by, Some(agent.identity.agent_id));
-        let place = |id| heard.iter().position(|heard| *heard == id).unwrap();
-        assert_eq!(place(answer.id), place(asked.id) + 1, "the answer comes right after its request");
+        let position = |id| seen.iter().position(|seen| *seen == id).unwrap();
+        assert_eq!(position(answer.id), position(asked.id) + 1, "the answer comes right after its request");
     }
     assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty());
     harness.close().await;

@@ -134,7 +134,7 @@ impl Scheduler {
         // A fire acts on behalf of the agent that created the schedule, so its tool reads only what
         // that agent can read.
         let store = match schedule.made_by {
-            Some(agent) => self.store.acting_for(agent)?,
+            Some(agent) => self.store.on_behalf_of(agent)?,
             None => self.store.clone(),
         };
         match store.create(record, Some(&key)).await {
