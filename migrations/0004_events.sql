@@ -1,6 +1,6 @@
 -- One event per change of a record, numbered without a sequence.
 --
--- A number is the id of the writing transaction, then the event's place within it. A reader takes
+-- A number is the id of the writing transaction, then the event's index within it. A reader takes
 -- the numbers below its snapshot's horizon, the oldest transaction still running: nothing can
 -- appear there any more, so what is read in order is complete, however late a transaction commits.
 -- No writer waits for another.

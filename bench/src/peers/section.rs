@@ -72,13 +72,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             if run.stop.is_cancelled() {
                 return Ok(());
             }
-            let place = run.folder(&format!("{}{round}", which.folder()));
-            match start(which, &place).await {
+            let folder = run.folder(&format!("{}{round}", which.folder()));
+            match start(which, &folder).await {
                 Ok(peer) => theirs(run, which, peer, &mut done).await,
                 Err(Missing { name, why }) => drop(missing.insert(name, why)),
             }
             // Some write gigabytes.
-            let _ = std::fs::remove_dir_all(place);
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
     for (name, why) in missing {

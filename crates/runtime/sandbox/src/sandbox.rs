@@ -46,7 +46,7 @@ impl Sandbox {
             CgroupUse::None => Cgroups::none(),
         };
         let cgroups = Arc::new(cgroups);
-        let places = cgroups.places();
+        let locations = cgroups.locations();
         let spawner = Spawner::start(options.worker.clone(), cgroups.clone())?;
         let snapshot = Snapshot::make(&spawner).await?;
         let has_snapshot = snapshot.is_some();
@@ -66,7 +66,7 @@ impl Sandbox {
             level: options.level,
             left_to_process: hello.left_to_process,
             protections: hello.protections,
-            cgroups: places,
+            cgroups: locations,
         };
         let tended = pool.clone();
         let tending = tokio::spawn(async move { tended.maintain().await });

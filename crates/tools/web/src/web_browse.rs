@@ -166,7 +166,7 @@ impl WebBrowse {
         page: &Read,
         chunks: &ChunkedPage,
     ) -> Result<Value, StoreError> {
-        let place = PageLocation {
+        let location = PageLocation {
             session,
             name: &page_name(&page.url),
             keep: self.settings.chunk_keep,
@@ -174,7 +174,7 @@ impl WebBrowse {
             memory: WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone()),
         };
         call.progress.report(None, &format!("keeping {} chunks", chunks.parts()));
-        chunks.keep(place).await
+        chunks.keep(location).await
     }
 }
 

@@ -128,9 +128,9 @@ fn error_text(code: &str, error: &str, details: Option<&Value>) -> String {
     let violations = details.and_then(|details| details.get("violations")?.as_array());
     for violation in violations.into_iter().flatten().skip(1).take(MAX_QUOTED) {
         let part = |key: &str| violation.get(key).and_then(Value::as_str).unwrap_or_default();
-        let place = if part("path").is_empty() { part("field") } else { part("path") };
-        let separator = if place.is_empty() { "" } else { ": " };
-        let _ = write!(text, "\n{place}{separator}{}", part("message"));
+        let location = if part("path").is_empty() { part("field") } else { part("path") };
+        let separator = if location.is_empty() { "" } else { ": " };
+        let _ = write!(text, "\n{location}{separator}{}", part("message"));
     }
     text
 }

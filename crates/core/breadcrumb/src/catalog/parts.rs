@@ -45,10 +45,10 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
     loop {
         let mut parts: Vec<Part> = (0..count).map(|_| Part::default()).collect();
         for (name, tool) in &tools {
-            parts[place(name, count)].tools.push(tool.clone());
+            parts[part_of(name, count)].tools.push(tool.clone());
         }
         for (name, tool) in &waiting {
-            parts[place(name, count)].waiting.push(tool.clone());
+            parts[part_of(name, count)].waiting.push(tool.clone());
         }
         if count >= MAX_PARTS || !parts.iter().any(Part::is_too_large) {
             return parts.into_iter().enumerate().map(|(number, part)| record(number, part)).collect();
@@ -91,7 +91,7 @@ fn record(number: usize, part: Part) -> NewBreadcrumb {
 }
 
 /// The part of a name: an even distribution that is the same in every runner.
-pub(super) fn place(name: &str, parts: usize) -> usize {
+pub(super) fn part_of(name: &str, parts: usize) -> usize {
     let hash = Sha256::digest(name.as_bytes());
     let number = hash.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     usize::try_from(number % (parts.max(1) as u64)).unwrap_or_default()

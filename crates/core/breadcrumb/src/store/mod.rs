@@ -1,5 +1,5 @@
-//! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own, so
-//! that code names the parts that it uses.
+//! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own,
+//! so that code names the parts that it uses.
 
 mod audit_log;
 mod call_history;

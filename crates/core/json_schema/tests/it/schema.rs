@@ -85,7 +85,7 @@ fn violations_are_bounded_in_number_and_size() {
 
 #[test]
 fn schema_errors_name_their_place() {
-    for (schema, place) in [
+    for (schema, field) in [
         (json!({ "type": "nope" }), "type"),
         (json!({ "properties": { "a": { "minimum": "1" } } }), "properties.a.minimum"),
         (json!({ "required": "a" }), "required"),
@@ -101,7 +101,7 @@ fn schema_errors_name_their_place() {
         (json!(null), ""),
     ] {
         let refused = refusal(&schema);
-        assert!(refused.starts_with(place), "{schema}: {refused}");
+        assert!(refused.starts_with(field), "{schema}: {refused}");
     }
     Schema::compile(&json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" })).unwrap();
     Schema::compile(&json!(true)).unwrap();

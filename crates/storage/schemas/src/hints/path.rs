@@ -52,8 +52,8 @@ pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
         }
         // Handlebars writes an index as `.[0]`.
         let after_dot = rest.strip_prefix('.');
-        let place = after_dot.unwrap_or(rest);
-        let (step, left) = match place.strip_prefix('[') {
+        let step_text = after_dot.unwrap_or(rest);
+        let (step, left) = match step_text.strip_prefix('[') {
             Some(bracket) => in_brackets(bracket)?,
             None => after_dot.and_then(name)?,
         };
@@ -92,12 +92,12 @@ pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -
     for (index, step) in steps.iter().enumerate() {
         let is_last = index + 1 == steps.len();
         let mut next = Vec::new();
-        for place in found {
-            let PathValue::Existing(place) = place else { continue };
+        for value in found {
+            let PathValue::Existing(value) = value else { continue };
             if !fuel.burn(1) {
                 return next;
             }
-            match (step, place) {
+            match (step, value) {
                 (Step::Name(name), Value::Object(entries)) => match entries.get(name) {
                     Some(value) => next.push(PathValue::Existing(value)),
                     None if is_last && name == "length" => next.push(PathValue::Computed(entries.len().into())),

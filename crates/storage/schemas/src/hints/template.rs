@@ -427,7 +427,7 @@ fn atom(text: &str) -> Result<Expression, String> {
 /// Splits at this separator, outside of quotes and parentheses.
 fn split(text: &str, separator: char) -> Result<Vec<&str>, String> {
     let (mut parts, mut from, mut depth, mut quote) = (Vec::new(), 0, 0usize, None);
-    for (place, character) in text.char_indices() {
+    for (index, character) in text.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
             (Some(_), _) => {}
@@ -437,8 +437,8 @@ fn split(text: &str, separator: char) -> Result<Vec<&str>, String> {
             (None, _) => {
                 let is_separator = character == separator || (separator == ' ' && character.is_whitespace());
                 if is_separator && depth == 0 {
-                    parts.push(&text[from..place]);
-                    from = place + character.len_utf8();
+                    parts.push(&text[from..index]);
+                    from = index + character.len_utf8();
                 }
             }
         }

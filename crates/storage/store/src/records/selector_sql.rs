@@ -106,8 +106,8 @@ impl Conditions {
         let _ = write!(self.sql, " AND {condition}");
     }
 
-    /// The selector's conditions on [shared](crate::rights::shares) records, for use beside the others in
-    /// one query.
+    /// The selector's conditions on [shared](crate::rights::shares) records, for use beside the
+    /// others in one query.
     pub(crate) fn shared(&mut self, selector: &Selector) -> String {
         let own = std::mem::replace(&mut self.sql, NOT_ENDED.into());
         self.is_shared = true;

@@ -161,7 +161,7 @@ impl Actor {
                 "only a runner or a curator can create, change or delete a {name}"
             )));
         }
-        if name == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
+        if name == schema_names::SCHEDULE && self.profile.denies_name(CANCEL) {
             return Err(StoreError::Forbidden(format!("the profile {} does not allow {CANCEL}", self.profile)));
         }
         Ok(())

@@ -355,21 +355,21 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     let events: Vec<i64> = queued.iter().map(|queued| queued.event).collect();
     // An event for many webhooks is sent to the database once.
     let mut payloads: Vec<&str> = Vec::new();
-    let mut places: Vec<i32> = Vec::with_capacity(queued.len());
+    let mut payload_indexes: Vec<i32> = Vec::with_capacity(queued.len());
     let mut last: Option<i64> = None;
     for one in queued {
         if last != Some(one.event) {
             payloads.push(&one.payload);
             last = Some(one.event);
         }
-        places.push(payloads.len() as i32);
+        payload_indexes.push(payloads.len() as i32);
     }
     // A webhook that was deleted meanwhile gets nothing.
     sqlx::query(
         "INSERT INTO deliveries (id, owner_id, webhook_id, event, breadcrumb_id, version, payload, size_bytes)
          SELECT q.id, $1, q.webhook, q.event, q.breadcrumb_id, q.version, p.payload::json, octet_length(p.payload)
-         FROM unnest($2, $3, $4, $5, $7, $8) AS q (id, webhook, event, place, breadcrumb_id, version)
-         JOIN unnest($6) WITH ORDINALITY AS p (payload, place) ON p.place = q.place
+         FROM unnest($2, $3, $4, $5, $7, $8) AS q (id, webhook, event, payload_index, breadcrumb_id, version)
+         JOIN unnest($6) WITH ORDINALITY AS p (payload, payload_index) ON p.payload_index = q.payload_index
          WHERE EXISTS (SELECT FROM webhooks w WHERE w.owner_id = $1 AND w.id = q.webhook FOR KEY SHARE)
          ON CONFLICT DO NOTHING",
     )
@@ -377,7 +377,7 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     .bind(&ids)
     .bind(&webhooks)
     .bind(&events)
-    .bind(&places)
+    .bind(&payload_indexes)
     .bind(&payloads)
     .bind(queued.iter().map(|queued| queued.breadcrumb_id).collect::<Vec<_>>())
     .bind(queued.iter().map(|queued| queued.version).collect::<Vec<_>>())

@@ -107,9 +107,9 @@ fn look(entry: &Entry, terms: &Terms, rank: Option<usize>, order: usize) -> Opti
     if count == 0 && rank.is_none() {
         return None;
     }
-    let mut places = terms.matches(&text);
-    places.sort_by_key(|place| usize::MAX - place.terms);
-    let mut shown: Vec<String> = places.into_iter().take(SHOWN).map(|place| place.text).collect();
+    let mut matches = terms.matches(&text);
+    matches.sort_by_key(|found| usize::MAX - found.terms);
+    let mut shown: Vec<String> = matches.into_iter().take(SHOWN).map(|found| found.text).collect();
     if shown.is_empty() {
         shown.push(at_most(&one_line(&at_most(&text, 400)), 100));
     }

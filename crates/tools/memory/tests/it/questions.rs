@@ -17,9 +17,9 @@ async fn words_of_a_text_are_found_with_position_and_section() {
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_text.json", &steady(&found));
     assert_eq!(found["matches"][0]["section"], "Section 4.2");
     // A slice can start at this position.
-    for place in found["matches"].as_array().unwrap() {
-        let shown = place["text"].as_str().unwrap();
-        let slice = json!({"key": key, "start": place["start"], "length": shown.chars().count()});
+    for item in found["matches"].as_array().unwrap() {
+        let shown = item["text"].as_str().unwrap();
+        let slice = json!({"key": key, "start": item["start"], "length": shown.chars().count()});
         let slice = fixture.call("result_slice", slice).await.unwrap();
         assert!(slice.as_str().unwrap().starts_with(shown), "{slice} {shown}");
     }
@@ -74,9 +74,9 @@ async fn chunked_document_is_queried_as_a_whole() {
     let found = ask("$.people[?@.stars > 495]['id', 'name']").await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "jsonpath.json", &steady(&found));
     // Paths refer to the whole document.
-    for place in found["matches"].as_array().unwrap() {
-        let path = serde_json_path::JsonPath::parse(place["path"].as_str().unwrap()).unwrap();
-        assert_eq!(path.query(&document).exactly_one().unwrap(), &place["value"]);
+    for item in found["matches"].as_array().unwrap() {
+        let path = serde_json_path::JsonPath::parse(item["path"].as_str().unwrap()).unwrap();
+        assert_eq!(path.query(&document).exactly_one().unwrap(), &item["value"]);
     }
     // Matches above the limit are counted.
     let first =

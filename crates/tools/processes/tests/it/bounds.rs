@@ -124,9 +124,9 @@ async fn files_in_memory_count_as_memory() {
 async fn memory_filesystems_have_a_size_limit() {
     needs_the_jail!();
     for cell in both().await {
-        for place in ["/tmp", "/dev/shm"] {
+        for folder in ["/tmp", "/dev/shm"] {
             let order =
-                bounded(cell.shell(&format!("head -c 40M /dev/zero > {place}/x; stat -c %s {place}/x")), |bounds| {
+                bounded(cell.shell(&format!("head -c 40M /dev/zero > {folder}/x; stat -c %s {folder}/x")), |bounds| {
                     bounds.temporary = 8 * MIB;
                 });
             let finished = cell.run(&order).await;

@@ -165,8 +165,8 @@ async fn a_script_that_is_too_long_is_refused() {
 #[tokio::test]
 async fn a_script_has_half_a_processor() {
     needs_the_jail!();
-    let places = rcrt_jail::cgroup::Cgroups::open().0.places();
-    if !places.iter().any(|place| place.controllers.contains(&"cpu")) {
+    let locations = rcrt_jail::cgroup::Cgroups::open().0.locations();
+    if !locations.iter().any(|location| location.controllers.contains(&"cpu")) {
         // Only control groups enforce a processor share.
         return;
     }

@@ -53,8 +53,8 @@ impl Field {
     /// A number or a name.
     pub fn value(&self, text: &str) -> Result<u32, CronError> {
         let wrong = || self.wrong(text, format!("is not in the range {}", self.range()));
-        if let Some(place) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
-            return Ok(self.names_from + place as u32);
+        if let Some(index) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(self.names_from + index as u32);
         }
         if text.is_empty() || text.len() > 4 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());

@@ -183,6 +183,6 @@ fn at_least(bits: u64, from: u32) -> Option<u32> {
 
 /// The positions of set bits, each with the next.
 fn pairs(bits: u64) -> impl Iterator<Item = (u32, u32)> {
-    let places = move || (0..64).filter(move |place| bits & (1 << place) != 0);
-    places().zip(places().skip(1))
+    let positions = move || (0..64).filter(move |position| bits & (1 << position) != 0);
+    positions().zip(positions().skip(1))
 }

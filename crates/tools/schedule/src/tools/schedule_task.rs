@@ -133,7 +133,7 @@ impl ScheduleTask {
             if tool.trim().is_empty() || tool.chars().count() > 100 {
                 return Err(invalid("tool", "must be the name of a tool, of 1 to 100 characters"));
             }
-            if let Some(profile) = fire::profiles(&schedule).closing_name(tool) {
+            if let Some(profile) = fire::profiles(&schedule).name_denied_by(tool) {
                 let whose = if profile == Profile::Scheduled { "scheduled calls run" } else { "the caller runs" };
                 let message =
                     format!("tool: the profile {profile}, under which {whose}, does not allow the tool {tool}");
@@ -202,7 +202,7 @@ impl ScheduleTask {
 /// Replacing a task ends it. Callers whose profile denies `cancel_scheduled_task` can replace only
 /// tasks that the same agent created under the same profile.
 fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure> {
-    let Some(profile) = call.profiles.closing("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
+    let Some(profile) = call.profiles.denied_by("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
     if there.made_by == call.request.agent_id && there.profiles.contains(&profile) {
         return Ok(());
     }

@@ -63,8 +63,8 @@ impl Taken {
     }
 
     /// Attaches it at a path that exists.
-    pub fn put(&self, place: &Path) -> io::Result<()> {
-        let place = text(place)?;
+    pub fn put(&self, target: &Path) -> io::Result<()> {
+        let target = text(target)?;
         // SAFETY: the kernel reads two null-terminated strings that outlive the call.
         #[allow(unsafe_code)]
         let result = unsafe {
@@ -73,7 +73,7 @@ impl Taken {
                 self.mount.as_raw_fd(),
                 c"".as_ptr(),
                 libc::AT_FDCWD,
-                place.as_ptr(),
+                target.as_ptr(),
                 MOVE_MOUNT_F_EMPTY_PATH,
             )
         };

@@ -65,7 +65,7 @@ impl Follower for RecordingFollower {
         // A serial number shows the order in which they were taken.
         sqlx::query(
             "INSERT INTO audit (owner_id, action, subject, subject_name)
-             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, place) ORDER BY place",
+             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, ordinal) ORDER BY ordinal",
         )
         .bind(owner_id)
         .bind(&numbers)
