@@ -36,7 +36,7 @@ fn has_long_number(json: &[u8]) -> bool {
 }
 
 /// A step of the path: the range of a key's text with its quotes, or an index.
-enum Step {
+enum PathStep {
     Key(usize, usize),
     Index(usize),
 }
@@ -44,7 +44,7 @@ enum Step {
 struct Reader<'j> {
     json: &'j [u8],
     at: usize,
-    path: Vec<Step>,
+    path: Vec<PathStep>,
 }
 
 impl Reader<'_> {
@@ -52,14 +52,14 @@ impl Reader<'_> {
         while let Some(byte) = self.json.get(self.at) {
             match byte {
                 b'"' => self.string(),
-                b'{' => self.open(Step::Key(0, 0)),
-                b'[' => self.open(Step::Index(0)),
+                b'{' => self.open(PathStep::Key(0, 0)),
+                b'[' => self.open(PathStep::Index(0)),
                 b'}' | b']' => {
                     self.path.pop();
                     self.at += 1;
                 }
                 b',' => {
-                    if let Some(Step::Index(index)) = self.path.last_mut() {
+                    if let Some(PathStep::Index(index)) = self.path.last_mut() {
                         *index += 1;
                     }
                     self.at += 1;
@@ -76,7 +76,7 @@ impl Reader<'_> {
         None
     }
 
-    fn open(&mut self, step: Step) {
+    fn open(&mut self, step: PathStep) {
         self.path.push(step);
         self.at += 1;
     }
@@ -96,7 +96,7 @@ impl Reader<'_> {
         let end = self.at.min(self.json.len());
         let next = self.json[end..].iter().find(|byte| !byte.is_ascii_whitespace());
         if next == Some(&b':')
-            && let Some(Step::Key(from, to)) = self.path.last_mut()
+            && let Some(PathStep::Key(from, to)) = self.path.last_mut()
         {
             (*from, *to) = (start, end);
         }
@@ -114,12 +114,12 @@ impl Reader<'_> {
         let mut path = String::new();
         for step in &self.path {
             match step {
-                Step::Index(index) => {
+                PathStep::Index(index) => {
                     path.push('[');
                     path.push_str(&index.to_string());
                     path.push(']');
                 }
-                Step::Key(from, to) => {
+                PathStep::Key(from, to) => {
                     let key: String = serde_json::from_slice(&self.json[*from..*to]).unwrap_or_default();
                     if !path.is_empty() {
                         path.push('.');

@@ -41,7 +41,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     let mut with_about = true;
     let mut left_out = false;
     loop {
-        let chunk = |(index, part): (usize, &super::parts::Part)| {
+        let chunk = |(index, part): (usize, &super::parts::SplitChunk)| {
             let key = chunk_name(base, index + 1);
             let mut chunk = json!({"chunk": index + 1, "key": key, "characters": part.characters});
             if let Layout::Text { starts, .. } = &split.layout {

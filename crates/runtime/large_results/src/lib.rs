@@ -31,10 +31,10 @@ mod text;
 mod threshold;
 mod working_memory;
 
-pub use entry::{Entry, EntryRole, NewEntry, Saved};
+pub use entry::{EntryRole, MemoryEntry, NewEntry, Saved};
 pub use excerpt::{at_most, one_line, text_of, truncate};
 pub use json::{Begin, leaves, leaves_and_containers};
-pub use json_path::{Step, written};
+pub use json_path::{JsonPathStep, written};
 pub use json_size::json_chars;
 pub use key::{EntryKey, MAX_DEPTH, MAX_PATH_CHARS, Namespace};
 pub use outline::Section;

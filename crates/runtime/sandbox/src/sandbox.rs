@@ -20,7 +20,7 @@ use crate::spawner::Spawner;
 use crate::supervise::{Watch, WorkerFate, supervise};
 use crate::upload::UploadCapacity;
 use crate::worker::Death;
-use crate::{CgroupUse, HostOps, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task};
+use crate::{CgroupUse, HostOps, Invocation, Isolation, Report, RunOutcome, SandboxError, SandboxOptions, Task};
 
 /// How many workers a call tries. A worker without a process for it is due to its tenant's earlier
 /// calls, not to this call.
@@ -80,11 +80,16 @@ impl Sandbox {
 
     /// Runs one call until it finishes, reaches a limit or is cancelled. `timeout_ms` counts from
     /// the moment when a worker has an isolate for it.
-    pub async fn run(&self, invocation: Invocation, host: Arc<dyn HostOps>, cancelled: CancellationToken) -> Outcome {
+    pub async fn run(
+        &self,
+        invocation: Invocation,
+        host: Arc<dyn HostOps>,
+        cancelled: CancellationToken,
+    ) -> RunOutcome {
         let mut console = Console::default();
         let call_end = self.end_of(&invocation, host, &cancelled, &mut console).await;
         let result = call_end.result(&invocation.script, &invocation.limits);
-        Outcome { result, console: console.lines, console_truncated: console.truncated }
+        RunOutcome { result, console: console.lines, console_truncated: console.truncated }
     }
 
     async fn end_of(

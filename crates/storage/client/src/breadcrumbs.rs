@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    agents::Done,
+    agents::Acknowledged,
     request::{
         Request,
         RetryPolicy::{Idempotent, IfNotProcessed},
@@ -188,7 +188,7 @@ impl CallQueue for Client {
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "max_attempts": max_attempts});
         let request = Request::new(Method::POST, &["calls", "start"], Idempotent).json(&body)?;
-        let Done {} = self.send(request).await?;
+        let Acknowledged {} = self.send(request).await?;
         Ok(())
     }
 
@@ -212,8 +212,8 @@ impl CallQueue for Client {
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "release": release});
         let request = Request::new(Method::POST, &["calls", "release"], Idempotent).json(&body)?;
-        match self.send::<Done>(request).await {
-            Ok(Done {}) => Ok(()),
+        match self.send::<Acknowledged>(request).await {
+            Ok(Acknowledged {}) => Ok(()),
             // The first request returned the call, or the lease expired. In both cases the call is
             // no longer ours, as intended.
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
@@ -323,7 +323,7 @@ impl EgressLog for Client {
         let body = json!({"entries": records});
         // A repetition could write the records twice.
         let request = Request::new(Method::POST, &["audit", "egress"], IfNotProcessed).json(&body)?;
-        self.send::<Done>(request).await?;
+        self.send::<Acknowledged>(request).await?;
         Ok(())
     }
 

@@ -41,7 +41,7 @@ pub struct Hints {
 #[derive(Debug)]
 enum Rule {
     Template(Template),
-    Extract(Vec<path::Step>),
+    Extract(Vec<path::HintStep>),
     Literal(Value),
     Format(Format),
 }

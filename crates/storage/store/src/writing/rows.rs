@@ -9,7 +9,7 @@ use sqlx::postgres::types::PgRecordEncoder;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
 use sqlx::{Postgres, Type};
 
-use super::new_call::Outcome;
+use super::new_call::ResponseOutcome;
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
 use crate::rows::row::{sensitivity_text, visibility_text};
@@ -113,7 +113,7 @@ composite!(NewRecord<'_> as "new_record", |row| {
     answered: row.answered.map(|request| request.id),
     session: row.call.as_ref().and_then(|call| call.session.as_deref()),
     parent: row.call.as_ref().and_then(|call| call.parent),
-    run_us: row.answer().map(|answer| Outcome::of(&answer.record).run_us),
+    run_us: row.answer().map(|answer| ResponseOutcome::of(&answer.record).run_us),
 });
 
 composite!(CallStep as "call_step", |step| {

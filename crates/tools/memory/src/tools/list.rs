@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Entry, EntryRole, Selection, at_most, one_line, text_of};
+use rcrt_large_results::{EntryRole, MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -76,7 +76,7 @@ impl NativeTool for List {
     }
 }
 
-fn row(entry: &Entry) -> Value {
+fn row(entry: &MemoryEntry) -> Value {
     let text = text_of(&entry.value);
     let mut row = json!({"key": entry.key.path(), "characters": text.chars().count(), "saved_at": entry.saved_at});
     for (name, value) in [("category", &entry.category), ("expires_at", &entry.expires_at)] {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Namespace, Step, StoredResult, json_chars, leaves_and_containers, written};
+use rcrt_large_results::{JsonPathStep, Namespace, StoredResult, json_chars, leaves_and_containers, written};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
@@ -98,7 +98,7 @@ fn asked(query: &JsonPath, document: &Value, path: &str, limit: usize) -> Value 
 /// The path of each of these values in the document that contains them.
 fn paths(document: &Value, values: &[&Value]) -> HashMap<usize, String> {
     let mut wanted: HashMap<usize, String> = values.iter().map(|value| (address(value), String::new())).collect();
-    leaves_and_containers(document, &mut |path: &[Step], value| {
+    leaves_and_containers(document, &mut |path: &[JsonPathStep], value| {
         if let Some(path_of_value) = wanted.get_mut(&address(value)) {
             *path_of_value = written(path);
         }

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Namespace, ResultChunk, Settings, Step, StoredResult, json_chars, leaves, text_of, written};
+use rcrt_large_results::{
+    JsonPathStep, Namespace, ResultChunk, Settings, StoredResult, json_chars, leaves, text_of, written,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
@@ -113,8 +115,8 @@ fn search(look: &ResultChunk, terms: &Terms, best: &mut Best) {
         }
         (document, begin) => leaves(begin.as_ref(), document, &mut |path, leaf| {
             let name = path.iter().rev().find_map(|step| match step {
-                Step::Key(key) => Some(key.as_str()),
-                Step::Index(_) => None,
+                JsonPathStep::Key(key) => Some(key.as_str()),
+                JsonPathStep::Index(_) => None,
             });
             let text = format!("{}: {}", name.unwrap_or("$"), text_of(leaf));
             for term_match in terms.matches(&text) {

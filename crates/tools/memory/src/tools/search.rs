@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Entry, Selection, at_most, one_line, text_of};
+use rcrt_large_results::{MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
@@ -100,7 +100,7 @@ pub(super) fn terms(query: &str) -> Result<Terms, ToolFailure> {
         .ok_or_else(|| answer::invalid("query", "has no words; write words, or a phrase in double quotes"))
 }
 
-fn look(entry: &Entry, terms: &Terms, rank: Option<usize>, order: usize) -> Option<Match> {
+fn look(entry: &MemoryEntry, terms: &Terms, rank: Option<usize>, order: usize) -> Option<Match> {
     let text = text_of(&entry.value);
     let label = format!("{} {}\n", entry.key, entry.category.as_deref().unwrap_or_default());
     let count = terms.count_in(&format!("{label}{text}"));

@@ -44,7 +44,7 @@ pub struct Interpreter {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PythonInfo {
     program: PathBuf,
     prefixes: Vec<PathBuf>,
     libraries: Vec<PathBuf>,
@@ -83,7 +83,7 @@ impl Interpreter {
             .output();
         let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| "it does not respond".to_owned())?;
         let output = answered.map_err(|error| error.to_string())?;
-        let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|_| "it is not Python 3".to_owned())?;
+        let answer: PythonInfo = serde_json::from_slice(&output.stdout).map_err(|_| "it is not Python 3".to_owned())?;
         if (answer.major, answer.minor) < OLDEST {
             return Err(format!("it is older than {}.{}", OLDEST.0, OLDEST.1));
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::render::current_time;
 use super::{TRIES, contended, failed, invalid, read_input, with_nearest};
 use crate::fire::in_zone;
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::schedule::{Schedule, Status};
 use crate::{Clock, Settings};
 
@@ -59,7 +59,12 @@ impl NativeTool for CancelScheduledTask {
 
 impl CancelScheduledTask {
     /// Returns the schedule with its end.
-    async fn cancel(&self, store: &dyn Records, call: &ToolCall, entry: &Entry) -> Result<Schedule, StoreError> {
+    async fn cancel(
+        &self,
+        store: &dyn Records,
+        call: &ToolCall,
+        entry: &ScheduleRecord,
+    ) -> Result<Schedule, StoreError> {
         let Ok(there) = &entry.schedule else {
             return Err(StoreError::NotFound { what: "schedule", id: entry.id });
         };

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::render::{current_time, distance, missed_policy, next_fires};
 use super::{TRIES, contended, failed, invalid, invalid_field, read_input, refused, with_nearest};
 use crate::fire::{self, in_zone};
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
 use crate::{Clock, Recurrence, Settings};
 
@@ -277,7 +277,7 @@ async fn create(store: &dyn Records, call: &ToolCall, schedule: &Schedule, gone:
 async fn rewrite(
     store: &dyn Records,
     call: &ToolCall,
-    entry: &Entry,
+    entry: &ScheduleRecord,
     schedule: &Schedule,
 ) -> Result<String, StoreError> {
     let mut changes = entry.changed_to(schedule);

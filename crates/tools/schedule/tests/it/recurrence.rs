@@ -108,15 +108,15 @@ fn zones_are_parsed_by_name() {
 
 /// One field: its text, and its values, computed here in another way.
 #[derive(Debug, Clone)]
-struct Part {
+struct CronField {
     text: String,
     values: BTreeSet<u32>,
     is_star: bool,
 }
 
-fn part(least: u32, most: u32) -> impl Strategy<Value = Part> {
+fn part(least: u32, most: u32) -> impl Strategy<Value = CronField> {
     let all = move || (least..=most).collect::<BTreeSet<u32>>();
-    let one = move |text: String, values: BTreeSet<u32>| Part { is_star: text.starts_with('*'), text, values };
+    let one = move |text: String, values: BTreeSet<u32>| CronField { is_star: text.starts_with('*'), text, values };
     prop_oneof![
         3 => Just(()).prop_map(move |()| one("*".into(), all())),
         1 => (1..=(most - least)).prop_map(move |step| {
@@ -135,8 +135,8 @@ fn part(least: u32, most: u32) -> impl Strategy<Value = Part> {
 
 #[derive(Debug, Clone)]
 struct Text {
-    second: Option<Part>,
-    parts: [Part; 5],
+    second: Option<CronField>,
+    parts: [CronField; 5],
 }
 
 impl Text {
