@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, TtlType};
 use uuid::Uuid;
 
 use super::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
-use super::words;
+use super::search_text;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 
@@ -92,8 +92,8 @@ pub(crate) async fn write_version(
     .bind(new.ttl_type.map(TtlType::as_str))
     .bind(new.ttl_config.as_ref().map(json_text))
     .bind(agent)
-    .bind(words::label_words(new))
-    .bind(words::context_words(new))
+    .bind(search_text::label_words(new))
+    .bind(search_text::context_words(new))
     .bind(resets_reads)
     .fetch_one(tx.connection())
     .await?;
