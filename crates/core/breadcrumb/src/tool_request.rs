@@ -99,7 +99,8 @@ impl ToolRequest {
         found.into_result()
     }
 
-    /// Whether a record of another schema is probably meant as a request. It would never be answered.
+    /// Whether a record of another schema is probably meant as a request. It would never be
+    /// answered.
     pub(crate) fn is_meant_by(record: &NewBreadcrumb) -> bool {
         let names_a_tool = record.context.get("tool").is_some_and(Value::is_string);
         names_a_tool

@@ -1,6 +1,7 @@
 //! Results that are too large to return whole. [`shorten`] splits one into chunks in the working
-//! memory of the caller's session, and the caller gets a table of the chunks. [`StoredResult`] reads
-//! them. [`WorkingMemory`] is the entries that agents keep for a limited time, by namespace and key.
+//! memory of the caller's session, and the caller gets a table of the chunks. [`StoredResult`]
+//! reads them. [`WorkingMemory`] is the entries that agents keep for a limited time, by namespace
+//! and key.
 //!
 //! Everything is stored in breadcrumbs. This crate does not depend on the queue or the network, and
 //! does not know the tools that read entries. All agents of a tenant share the entries: a namespace
