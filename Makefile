@@ -1,6 +1,7 @@
 # The two commands: `make up` and `make test`. Everything else is for contributors.
 #
-#   ARGS=…          more arguments: `make up ARGS="--listen 127.0.0.1:9000"`, `make test ARGS="-p rcrt-store"`
+#   ARGS=…          more arguments: `make up ARGS="--listen 127.0.0.1:9000"`,
+#                   `make test ARGS="-p rcrt-store"`
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help

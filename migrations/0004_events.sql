@@ -1,6 +1,6 @@
 -- One event per change of a record, numbered without a sequence.
 --
--- A number is the id of the writing transaction, then the event's place within it. A reader takes
+-- A number is the id of the writing transaction, then the event's index within it. A reader takes
 -- the numbers below its snapshot's horizon, the oldest transaction still running: nothing can
 -- appear there any more, so what is read in order is complete, however late a transaction commits.
 -- No writer waits for another.
@@ -107,13 +107,13 @@ END
 $$;
 
 -- The next complete events after a number, with their contents unless the caller knows them, and
--- with what decides who may hear of an event: of the tenant's own records visibility, creator and
+-- with what decides who can see an event: of the tenant's own records visibility, creator and
 -- grantees; of other tenants' records (`owner_id` is not the tenant) the bare event. A last row
 -- without a number says that there are more, which may wait for an older transaction: it is asked
 -- afterwards and without the horizon, so that events that moved below it in between count too.
 --
 -- An event is judged by the version that it names as well as by the record as it is now or was at
--- its deletion: who may not read an old version must not get it from the event feed.
+-- its deletion: an agent that cannot read an old version must not get it from the event feed.
 --
 -- The plan is made once per connection. Each record is looked up by its key: a join's plan for
 -- empty tables would read all of the tenant's records for each event.
@@ -182,7 +182,7 @@ END
 $$;
 
 -- Contents of events of other tenants' records, and which agents and tenants of the transaction's
--- tenant may hear of them. No row for a record that nobody may follow any more.
+-- tenant can see them. No row for a record without a grant to follow it.
 CREATE FUNCTION shared_event_contents(records uuid[], record_versions bigint[])
 RETURNS TABLE (breadcrumb_id uuid, version bigint, tags text[], schema_name text, context json, is_secret boolean,
     readers uuid[])
@@ -214,13 +214,13 @@ AS $$
             AS is_secret) secret
 $$;
 
--- Whether an agent of the tenant may hear of this version of one of the tenant's records. Called
--- by a transaction that sees all. Curators and runners hear of all.
-CREATE FUNCTION may_hear(agent uuid, record uuid, record_version bigint) RETURNS boolean
+-- Whether an agent of the tenant can see the event of this version of one of the tenant's records.
+-- Called by a transaction that sees all. Curators and runners see all.
+CREATE FUNCTION agent_can_see_version(agent uuid, record uuid, record_version bigint) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE
-        -- Without a role that follows events it hears of none.
+        -- Without a role that follows events it sees none.
         WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent
             AND (a.deleted_at IS NOT NULL OR NOT a.roles && '{curator,runner,subscriber}'::text[])) THEN false
         WHEN NOT coalesce('private' IN (b.visibility, v.visibility, last.visibility), false) THEN true
@@ -241,9 +241,9 @@ AS $$
         ORDER BY l.version DESC LIMIT 1) last ON true
 $$;
 
-REVOKE ALL ON FUNCTION shared_event_contents(uuid[], bigint[]), may_hear(uuid, uuid, bigint)
+REVOKE ALL ON FUNCTION shared_event_contents(uuid[], bigint[]), agent_can_see_version(uuid, uuid, bigint)
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION shared_event_contents(uuid[], bigint[]), may_hear(uuid, uuid, bigint)
+GRANT EXECUTE ON FUNCTION shared_event_contents(uuid[], bigint[]), agent_can_see_version(uuid, uuid, bigint)
     TO rcrt_app;
 
 -- A follower does something for every event, in order, and continues after a crash where it was.

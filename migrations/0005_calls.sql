@@ -230,9 +230,9 @@ AS $$
             AND q.schema_name = 'tool.request.v1'))
 $$;
 
--- Whether the transaction's agent may take this response for the answer to a request id that it
--- names: its own, one that a grant opens to it, and any if it sees the whole tenant.
-CREATE FUNCTION may_take_response(response uuid) RETURNS boolean
+-- Whether the transaction's agent can get this response by the request id: the response to its own
+-- request, one that is granted to it, and any if it sees the whole tenant.
+CREATE FUNCTION can_get_response(response uuid) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT current_setting('rcrt.agent', true) = '*'
@@ -240,9 +240,8 @@ AS $$
         OR grant_allows(response)
 $$;
 
--- The same for an agent that hears of the response by an event. Called by a transaction that sees
--- all.
-CREATE FUNCTION may_hear_response(agent uuid, response uuid) RETURNS boolean
+-- The same for an agent that gets the response as an event. Called by a transaction that sees all.
+CREATE FUNCTION agent_can_get_response(agent uuid, response uuid) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(requester_of(response) = agent, false)
@@ -251,7 +250,7 @@ AS $$
         OR coalesce(grant_subscribers(response) && ARRAY[agent, current_tenant()], false)
 $$;
 
-REVOKE ALL ON FUNCTION requester_of(uuid), may_take_response(uuid), may_hear_response(uuid, uuid)
+REVOKE ALL ON FUNCTION requester_of(uuid), can_get_response(uuid), agent_can_get_response(uuid, uuid)
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION requester_of(uuid), may_take_response(uuid),
-    may_hear_response(uuid, uuid) TO rcrt_app;
+GRANT EXECUTE ON FUNCTION requester_of(uuid), can_get_response(uuid),
+    agent_can_get_response(uuid, uuid) TO rcrt_app;

@@ -5,8 +5,8 @@
 
 -- A new record, with its event, the call that it asks for, and the key of its repetitions.
 CREATE TYPE new_record AS (
-    -- The event's place among those of the transaction.
-    place integer,
+    -- The index of its event in the transaction.
+    event_index integer,
     id uuid,
     title text,
     description text,
@@ -34,8 +34,8 @@ CREATE TYPE new_record AS (
     workspace text,
     profiles text[],
     deadline_ms double precision,
-    -- The runner that reserved the call. With `max_attempts` the call is running, otherwise claimed.
-    -- The fence is the time of writing in microseconds, as a claim's is.
+    -- The runner that reserved the call. With `max_attempts` the call is running, otherwise
+    -- claimed. The fence is the time of writing in microseconds, as a claim's is.
     runner uuid,
     lease_ms double precision,
     max_attempts integer,
@@ -183,7 +183,7 @@ BEGIN
             INSERT INTO call_outcomes (owner_id, tool, finished_at, total_us, run_us)
             SELECT tenant, f.tool, f.at, f.run_us, f.run_us FROM fresh f WHERE f.answer IS NOT NULL)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-        SELECT tenant, event_number(f.place), 'breadcrumb.created', f.id, 1, f.at, f.size_bytes
+        SELECT tenant, event_number(f.event_index), 'breadcrumb.created', f.id, 1, f.at, f.size_bytes
         FROM fresh f
         RETURNING breadcrumb_id, number, at, newest;
     END IF;

@@ -1,4 +1,4 @@
--- What an agent wants to hear.
+-- The selectors of agents: which events an agent subscribes to.
 
 -- One row per agent that ever had a selector. Every change locks it; its version orders changes.
 CREATE TABLE agent_selectors (

@@ -149,9 +149,9 @@ BEGIN
     END IF;
     -- A literal, because the index is partial: of this model alone.
     conditions := conditions || format(' AND e.model = %s', model.id);
-    FOR place IN 1 .. cardinality(all_tags) LOOP
+    FOR tag_number IN 1 .. cardinality(all_tags) LOOP
         conditions := conditions || format(' AND EXISTS (SELECT FROM breadcrumb_tags t
-            WHERE t.owner_id = $1 AND t.breadcrumb_id = e.breadcrumb_id AND t.tag = ($3)[%s])', place);
+            WHERE t.owner_id = $1 AND t.breadcrumb_id = e.breadcrumb_id AND t.tag = ($3)[%s])', tag_number);
     END LOOP;
     IF cardinality(any_tags) > 0 THEN
         conditions := conditions || ' AND EXISTS (SELECT FROM breadcrumb_tags t

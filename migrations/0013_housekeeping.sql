@@ -69,7 +69,7 @@ CREATE FUNCTION stored_sizes() RETURNS TABLE (kind text, entries bigint, bytes b
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT k.kind, count(b.id), coalesce(sum(b.size_bytes), 0)::bigint
-    FROM (VALUES ('requests', 1), ('responses', 2), ('other records', 3)) k (kind, place)
+    FROM (VALUES ('requests', 1), ('responses', 2), ('other records', 3)) k (kind, ordinal)
     LEFT JOIN breadcrumbs b ON k.kind = CASE b.schema_name
         WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.response.v1' THEN 'responses' ELSE 'other records' END
     GROUP BY k.kind
@@ -90,9 +90,9 @@ GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_dea
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
     tenants_with_old_versions(timestamptz) TO rcrt_app;
 
--- A deleted tenant is gone for callers at once: its agents are deleted with it and its name is
--- free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported within
--- the last minutes that it works there).
+-- Deletes a tenant. For callers this takes effect at once: its agents are deleted with it and its
+-- name is free. Returns `deleted`, or why not: `unknown`, `last`, `served` (a runner has reported
+-- within the last minutes that it works there).
 CREATE FUNCTION delete_tenant(tenant uuid) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -126,7 +126,7 @@ CREATE FUNCTION purge_tenant(tenant uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
-    place record;
+    tenant_column record;
     gone bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM tenants WHERE id = tenant AND deleted_at IS NOT NULL) THEN
@@ -134,7 +134,7 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.purge_tenant ' || tenant, 0));
     -- Every table with a tenant's column. `shared_events` has no index by its owner and comes last.
-    FOR place IN
+    FOR tenant_column IN
         SELECT c.relname, a.attname FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN ('owner_id', 'grantee_owner_id')
@@ -146,7 +146,7 @@ BEGIN
             EXECUTE format(
                 'DELETE FROM %1$I WHERE ctid = ANY (ARRAY(
                     SELECT ctid FROM %1$I WHERE %2$I = $1 LIMIT $2))',
-                place.relname, place.attname) USING tenant, most;
+                tenant_column.relname, tenant_column.attname) USING tenant, most;
             GET DIAGNOSTICS gone = ROW_COUNT;
         EXCEPTION WHEN foreign_key_violation THEN
             -- The rows that reference these come first, in their turn.

@@ -8,8 +8,9 @@ import pg from "pg";
 const connectionString = process.env.DATABASE_URL;
 const queue = "add";
 
-// Its documented ways to low latency and high rates: LISTEN/NOTIFY instead of polling alone, batches with a result for each
-// job (one statement for all of them), two workers so that one fetches while the other completes.
+// Its documented ways to low latency and high rates: LISTEN/NOTIFY instead of polling alone,
+// batches with a result for each job (one statement for all of them), two workers so that one
+// fetches while the other completes.
 const boss = new PgBoss({ connectionString, max: 34, useListenNotify: true });
 boss.on("error", (error) => console.error(error));
 await boss.start();

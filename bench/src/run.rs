@@ -26,22 +26,22 @@ pub struct Run {
     /// The section's pictures: a file name that starts with the section's name, and the SVG text.
     pub pictures: Vec<(String, String)>,
     /// Fresh folders are made in it. It is removed when the run finishes.
-    place: TempDir,
+    root: TempDir,
 }
 
 impl Run {
     pub fn new(is_quick: bool, stop: CancellationToken, report: Report) -> anyhow::Result<Self> {
-        let place = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in(on_disk()?)?;
-        Ok(Self { is_quick, stop, report, pictures: Vec::new(), place })
+        let root = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in(on_disk()?)?;
+        Ok(Self { is_quick, stop, report, pictures: Vec::new(), root })
     }
 
     /// A path in this run's folder that does not exist yet.
     pub fn folder(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
+        self.root.path().join(name)
     }
 
-    pub fn place(&self) -> &Path {
-        self.place.path()
+    pub fn root(&self) -> &Path {
+        self.root.path()
     }
 
     /// How long to measure something that takes `whole` seconds in a complete run.

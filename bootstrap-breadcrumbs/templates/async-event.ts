@@ -1,10 +1,11 @@
 // {{description}}
 //
-// Two steps, each started by an event (subscriptions):
-// 1. a {{trigger_schema}} appears: a {{question_schema}} is written, and the tool ends;
-// 2. somebody writes a {{answer_schema}} with the question's context.correlation: a {{result_schema}} is written.
-// The correlation is the id of the record that started the work. It is the only state, so it does not matter how long
-// the answer takes, or which runner gets it.
+// Two steps, each triggered by an event (see subscriptions):
+// 1. a {{trigger_schema}} is written: the tool writes a {{question_schema}} and ends;
+// 2. an agent writes a {{answer_schema}} with the question's context.correlation: the tool writes a
+//    {{result_schema}}.
+// The correlation is the id of the triggering record. It is the only state, so it does not matter
+// how long the answer takes, or which runner handles it.
 
 const TRIGGER = "{{trigger_schema}}";
 const QUESTION = "{{question_schema}}";
@@ -43,7 +44,7 @@ interface Context {
 }
 
 export async function execute(input: Input, context: Context): Promise<Output> {
-  // Of a call that somebody asked for, the event is the request's own.
+  // For a direct call, trigger_event is the event of the request itself.
   const event = context.request.trigger_event;
   const triggered = event?.schema_name === "tool.request.v1" ? undefined : event?.breadcrumb_id;
   const id = triggered ?? input.breadcrumb_id;
@@ -61,19 +62,19 @@ export async function execute(input: Input, context: Context): Promise<Output> {
   }
 }
 
-/** Step 1. A task that was asked about already is not asked about again: events may come twice. */
+/** Step 1. Writes at most one question per task, because an event can be delivered twice. */
 async function ask(task: Breadcrumb, context: Context): Promise<Output> {
   const correlation = task.id;
   if (await isThere(QUESTION, correlation, context)) {
     return { step: "nothing", correlation };
   }
-  // The work of the first step goes here.
+  // Put the work of the first step here.
   const fields = Object.keys(task.context);
   const record_id = await write(QUESTION, `Question about ${task.title}`, correlation, { fields }, context);
   return { step: "asked", correlation, record_id };
 }
 
-/** Step 2. Answers to nobody's question, and second answers, are left alone. */
+/** Step 2. Ignores answers without a question, and second answers. */
 async function finish(answer: Breadcrumb, context: Context): Promise<Output> {
   const correlation = answer.context.correlation;
   if (typeof correlation !== "string" || !(await isThere(QUESTION, correlation, context))) {
@@ -83,7 +84,7 @@ async function finish(answer: Breadcrumb, context: Context): Promise<Output> {
     return { step: "nothing", correlation };
   }
   const task = await context.api.getBreadcrumb(correlation);
-  // The work of the second step goes here.
+  // Put the work of the second step here.
   const work = { task: task.id, answer: answer.context.answer ?? null };
   const record_id = await write(RESULT, `Result of ${task.title}`, correlation, work, context);
   return { step: "finished", correlation, record_id };

@@ -1,8 +1,9 @@
 // {{description}}
 //
-// The key is a secret of the operator's: `rcrt secret set {{secret}} --host {{host}}`, then
-// `rcrt secret grant {{secret}} {{name}}`. The code holds a handle; the value takes its place on the way to the hosts
-// that the secret is bound to. Hosts that fetch may reach are listed in permissions.net.
+// The operator sets the API key as a secret: `rcrt secret set {{secret}} --host {{host}}`, then
+// `rcrt secret grant {{secret}} {{name}}`. The code sees a handle; the value is substituted in
+// requests to the hosts that the secret is bound to. permissions.net lists the hosts that fetch can
+// reach.
 
 const HOST = "{{host}}";
 const AUTH_HEADER = "{{auth_header}}";
@@ -20,7 +21,7 @@ interface Output {
   items: { id: string; title: string; url: string | null }[];
 }
 
-/** What the API answers, as far as it is used. */
+/** The fields of the API's response that the tool uses. */
 interface Answer {
   total_count: number;
   results: { id: string | number; name: string; html_url?: string }[];
@@ -43,15 +44,15 @@ export async function execute(input: Input, context: Context): Promise<Output> {
     throw new Error(`${HOST} refused the key (${response.status}); check the secret ${SECRET}`);
   }
   if (!response.ok) {
-    throw new Error(`${HOST} answered ${response.status} ${response.statusText}`);
+    throw new Error(`${HOST} returned ${response.status} ${response.statusText}`);
   }
   return mapped(await response.json(), limit);
 }
 
-/** The API's fields to the tool's own. An answer of another shape is an error that says so. */
+/** Maps the API's response to the tool's output. Throws if the response has another shape. */
 function mapped(answer: Partial<Answer> | null, limit: number): Output {
   if (typeof answer?.total_count !== "number" || !Array.isArray(answer.results)) {
-    throw new Error(`${HOST} answered something else than {total_count, results}`);
+    throw new Error(`${HOST} returned an unexpected response; expected {total_count, results}`);
   }
   const items = answer.results.slice(0, limit).map((result) => ({
     id: String(result.id),

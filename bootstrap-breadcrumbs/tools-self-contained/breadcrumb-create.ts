@@ -1,4 +1,4 @@
-// Writes a breadcrumb in the caller's tenant.
+// Creates a breadcrumb in the caller's tenant.
 
 interface Input {
   title: string;

@@ -1,4 +1,4 @@
-// Evaluates an arithmetic expression: a tokenizer and a precedence-climbing parser, no code from text.
+// Evaluates an arithmetic expression: a tokenizer and a precedence-climbing parser, without eval.
 
 interface Input {
   expression: string;
@@ -13,7 +13,7 @@ interface Token {
   kind: "number" | "name" | "sign" | "end";
   text: string;
   value: number;
-  /** From 1, as messages name it. */
+  /** Counted from 1, as in error messages. */
   position: number;
 }
 
@@ -22,7 +22,7 @@ const CONSTANTS = new Map<string, number>([
   ["e", Math.E],
 ]);
 
-/** What a function takes, and what it does. */
+/** A function with the number of its arguments. */
 interface MathFunction {
   least: number;
   most: number;
@@ -48,7 +48,7 @@ const FUNCTIONS = new Map<string, MathFunction>([
   ["pow", { least: 2, most: 2, apply: Math.pow }],
 ]);
 
-/** How tightly each operator binds. A unary minus stands between * and **: -2 ** 2 is -4. */
+/** Binding power of each operator. Unary minus is between * and **: -2 ** 2 is -4. */
 const BINDING = new Map<string, number>([
   ["+", 1],
   ["-", 1],
@@ -74,7 +74,7 @@ function tokenize(expression: string): Token[] {
     const position = at + 1;
     if (match === null) {
       const character = String.fromCodePoint(expression.codePointAt(at) ?? 0);
-      fail(`Unexpected character ${JSON.stringify(character)}${character === "^" ? " (a power is written **)" : ""}`, position);
+      fail(`Unexpected character ${JSON.stringify(character)}${character === "^" ? " (use ** for powers)" : ""}`, position);
     }
     const [text, number, name, sign] = match;
     if (number !== undefined) {
@@ -130,7 +130,7 @@ class Parser {
         break;
       }
       this.take();
-      // ** groups to the right, all others to the left.
+      // ** is right-associative, all others are left-associative.
       const right = this.expression(operator.text === "**" ? binding : binding + 1);
       left = apply(operator, left, right);
     }
@@ -186,7 +186,7 @@ class Parser {
       const wanted = known.least === known.most ? `${known.least}` : `${known.least} to ${known.most}`;
       fail(`${name.text} takes ${wanted} value${wanted === "1" ? "" : "s"}, not ${values.length},`, name.position);
     }
-    return finite(known.apply(...values), `${name.text}(${values.join(", ")}) has no finite real value`, name);
+    return finite(known.apply(...values), `${name.text}(${values.join(", ")}) is not a finite real number`, name);
   }
 
   private close(open: Token): void {
@@ -213,7 +213,7 @@ function apply(operator: Token, left: number, right: number): number {
   if (right === 0 && (operator.text === "/" || operator.text === "%")) {
     fail("Division by zero", operator.position);
   }
-  const outcome = `The result of ${left} ${operator.text} ${right} is no finite real number`;
+  const outcome = `The result of ${left} ${operator.text} ${right} is not a finite real number`;
   switch (operator.text) {
     case "+":
       return finite(left + right, outcome, operator);

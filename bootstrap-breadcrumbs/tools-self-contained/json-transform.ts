@@ -1,6 +1,7 @@
-// Reshapes JSON by a list of small steps, each applied to the result of the one before.
+// Transforms JSON with a list of steps, each applied to the result of the previous one.
 //
-// Paths: names with dots, [n] for an item, ["any name"] for names with other characters: orders[0].lines["unit price"].
+// Paths: names with dots, [n] for an item, ["any name"] for names with other characters:
+// orders[0].lines["unit price"].
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 type Key = string | number;
@@ -66,12 +67,12 @@ function read(value: Json | undefined, keys: Key[]): Json | undefined {
   return keys.reduce<Json | undefined>(child, value);
 }
 
-/** Sets an own property, whatever its name (a plain assignment to __proto__ would not). */
+/** Sets an own property of any name (an assignment to __proto__ would not). */
 function put(object: { [name: string]: Json }, name: Key, value: Json): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** A copy with `replacement` at the place; makes the objects and arrays on the way that are missing. */
+/** Returns a copy with `replacement` at `keys`; creates missing objects and arrays on the path. */
 function write(value: Json | undefined, keys: Key[], replacement: Json): Json {
   if (keys.length === 0) {
     return replacement;
@@ -108,7 +109,7 @@ function remove(value: Json, keys: Key[]): Json {
   return object;
 }
 
-/** The same JSON value, whatever the order of names. */
+/** Whether two JSON values are equal, regardless of member order. */
 function equal(a: Json | undefined, b: Json | undefined): boolean {
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((item, index) => equal(item, b[index]));
@@ -120,7 +121,7 @@ function equal(a: Json | undefined, b: Json | undefined): boolean {
   return a === b;
 }
 
-/** Negative, zero or positive; `undefined` for values that have no order. */
+/** Negative, zero or positive; `undefined` for values that cannot be compared. */
 function compare(a: Json | undefined, b: Json | undefined): number | undefined {
   if (typeof a === "number" && typeof b === "number") {
     return a - b;
@@ -192,7 +193,7 @@ function items(value: Json, step: Step): Json[] {
   return value;
 }
 
-/** A step at the place itself. */
+/** Applies a step to the value at its path. */
 function applyHere(value: Json, step: Step, depth: number): Json {
   switch (step.op) {
     case "get": {
@@ -231,7 +232,8 @@ function applyHere(value: Json, step: Step, depth: number): Json {
       const sign = step.order === "desc" ? -1 : 1;
       return [...items(value, step)].sort((a, b) => {
         const [left, right] = [read(a, keys), read(b, keys)];
-        // Values without an order (missing, of different types) go to the end as they are.
+        // Values that cannot be compared (missing, of different types) go to the end, in their
+        // order.
         return (
           sign * (compare(left, right) ?? 0) ||
           Number(left === undefined || left === null) - Number(right === undefined || right === null)

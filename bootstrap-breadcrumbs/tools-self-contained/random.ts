@@ -1,4 +1,4 @@
-// Random values from the cryptographic generator, without bias.
+// Cryptographically secure random values without bias.
 
 type Kind = "number" | "integer" | "uuid" | "choice";
 
@@ -15,13 +15,13 @@ interface Output {
   values: unknown[];
 }
 
-/** 53 random bits: every whole number from 0 to 2^53 - 1, each as likely as the others. */
+/** 53 random bits: an integer from 0 to 2^53 - 1, uniformly distributed. */
 function bits53(): number {
   const [high, low] = crypto.getRandomValues(new Uint32Array(2));
   return (high & 0x1fffff) * 2 ** 32 + low;
 }
 
-/** From 0 to below `size`; draws again where the last, incomplete round would favour small numbers. */
+/** An integer from 0 to `size` - 1. Rejection sampling: the incomplete last range would favour small numbers. */
 function below(size: number): number {
   const limit = 2 ** 53 - (2 ** 53 % size);
   for (;;) {
@@ -40,10 +40,10 @@ function drawInteger(min: number, max: number): number {
   const low = Math.ceil(min);
   const high = Math.floor(max);
   if (low > high) {
-    throw new Error(`There is no whole number from ${min} to ${max}`);
+    throw new Error(`There is no integer from ${min} to ${max}`);
   }
   if (!Number.isSafeInteger(high - low + 1)) {
-    throw new Error("min and max are too far apart: at most 2^53 whole numbers can lie between them");
+    throw new Error("min and max are too far apart: the range can have at most 2^53 integers");
   }
   return low + below(high - low + 1);
 }
@@ -52,7 +52,7 @@ export async function execute(input: Input): Promise<Output> {
   const { kind = "number", count = 1, choices = [] } = input;
   const { min = 0, max = kind === "integer" ? 100 : 1 } = input;
   if (min > max) {
-    throw new Error(`min (${min}) is above max (${max})`);
+    throw new Error(`min (${min}) is greater than max (${max})`);
   }
   const draw = (): unknown => {
     switch (kind) {

@@ -1,4 +1,4 @@
-// Waits, and says for how long.
+// Waits, and returns how long it waited.
 
 interface Input {
   seconds?: number;

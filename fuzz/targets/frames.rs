@@ -11,7 +11,7 @@ use tokio_util::codec::{Decoder, Encoder};
 
 /// How a stream ends, without the error message.
 #[derive(Debug, PartialEq)]
-enum End {
+enum StreamEnd {
     Between,
     Within,
     TooLong(usize),
@@ -19,7 +19,7 @@ enum End {
     UnknownKind(u8),
 }
 
-impl From<FrameError> for End {
+impl From<FrameError> for StreamEnd {
     fn from(error: FrameError) -> Self {
         match error {
             FrameError::TooLong(bytes) => Self::TooLong(bytes),
@@ -33,18 +33,18 @@ impl From<FrameError> for End {
     }
 }
 
-fn blocking(mut stream: &[u8]) -> (Vec<Frame>, End) {
+fn blocking(mut stream: &[u8]) -> (Vec<Frame>, StreamEnd) {
     let mut frames = Vec::new();
     loop {
         match read_frame(&mut stream) {
             Ok(Some(frame)) => frames.push(frame),
-            Ok(None) => return (frames, End::Between),
+            Ok(None) => return (frames, StreamEnd::Between),
             Err(error) => return (frames, error.into()),
         }
     }
 }
 
-fn in_pieces(stream: &[u8], size: usize) -> (Vec<Frame>, End) {
+fn in_pieces(stream: &[u8], size: usize) -> (Vec<Frame>, StreamEnd) {
     let (mut frames, mut buffer) = (Vec::new(), BytesMut::new());
     for piece in stream.chunks(size) {
         buffer.extend_from_slice(piece);
@@ -56,7 +56,7 @@ fn in_pieces(stream: &[u8], size: usize) -> (Vec<Frame>, End) {
             }
         }
     }
-    (frames, if buffer.is_empty() { End::Between } else { End::Within })
+    (frames, if buffer.is_empty() { StreamEnd::Between } else { StreamEnd::Within })
 }
 
 fuzz_target!(|input: &[u8]| {

@@ -30,7 +30,7 @@ pub struct Names {
 }
 
 /// The answer to one question.
-struct Answer {
+struct DnsAnswer {
     code: u8,
     records: Vec<Record>,
     truncated: bool,
@@ -92,8 +92,8 @@ fn question(packet: &[u8]) -> Option<(String, u16, usize)> {
 }
 
 /// The answer when the name is requested for the `time`th time. `None` is silence.
-fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
-    let found = |addresses: &[IpAddr]| Some(Answer::of(name, kind, addresses));
+fn answer(name: &str, kind: u16, time: usize) -> Option<DnsAnswer> {
+    let found = |addresses: &[IpAddr]| Some(DnsAnswer::of(name, kind, addresses));
     if matches!(name, "api.test" | "other.test" | "liar.test") || name.ends_with(".api.test") {
         return found(&[LOOPBACK]);
     }
@@ -128,25 +128,25 @@ fn answer(name: &str, kind: u16, time: usize) -> Option<Answer> {
         }
         "alias" => {
             let inside = "behind.inside.example.com";
-            let mut answer = Answer::of(inside, kind, &[LOOPBACK]);
+            let mut answer = DnsAnswer::of(inside, kind, &[LOOPBACK]);
             answer.records.insert(0, Record { owner: name.into(), kind: CNAME, data: encoded(inside) });
             Some(answer)
         }
         "circle" => {
-            let mut answer = Answer::of(name, kind, &[]);
+            let mut answer = DnsAnswer::of(name, kind, &[]);
             answer.records.push(Record { owner: name.into(), kind: CNAME, data: encoded(name) });
             Some(answer)
         }
         // The answer to another question.
-        "other" => Some(Answer::of("elsewhere.example.com", kind, &[LOOPBACK])),
-        "truncated" => Some(Answer { truncated: true, ..Answer::of(name, kind, &[LOOPBACK]) }),
-        "failing" => Some(Answer { code: SERVER_FAILURE, records: Vec::new(), truncated: false }),
+        "other" => Some(DnsAnswer::of("elsewhere.example.com", kind, &[LOOPBACK])),
+        "truncated" => Some(DnsAnswer { truncated: true, ..DnsAnswer::of(name, kind, &[LOOPBACK]) }),
+        "failing" => Some(DnsAnswer { code: SERVER_FAILURE, records: Vec::new(), truncated: false }),
         "silent" => None,
-        _ => Some(Answer { code: NO_SUCH_NAME, records: Vec::new(), truncated: false }),
+        _ => Some(DnsAnswer { code: NO_SUCH_NAME, records: Vec::new(), truncated: false }),
     }
 }
 
-impl Answer {
+impl DnsAnswer {
     /// The addresses of the requested kind.
     fn of(owner: &str, kind: u16, addresses: &[IpAddr]) -> Self {
         let data = addresses.iter().filter_map(|address| match (address, kind) {
@@ -171,7 +171,7 @@ fn encoded(name: &str) -> Vec<u8> {
 
 /// The answer's packet. `asked` is the query up to the end of the question. The time to live is 0,
 /// so that nothing is cached.
-fn message(asked: &[u8], answer: &Answer) -> Vec<u8> {
+fn message(asked: &[u8], answer: &DnsAnswer) -> Vec<u8> {
     let mut packet = asked.to_vec();
     packet[2] = 0x84 | u8::from(answer.truncated) << 1 | (asked[2] & 1);
     packet[3] = 0x80 | answer.code;

@@ -208,11 +208,11 @@ pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<St
         let kept = case.head.secrets.iter().filter(|secret| !secret.readable);
         let values = kept.flat_map(|secret| verdict::forms(&secret.value)).map(|form| (form, None));
         for (never, tool) in own.chain(values) {
-            for (place, text) in [("a record", &records), ("the log", &log)] {
+            for (location, text) in [("a record", &records), ("the log", &log)] {
                 let holds = |line: &&str| line.contains(&never) && tool.is_none_or(|tool| line.contains(tool));
                 if let Some(line) = text.lines().find(holds) {
                     let line: String = line.chars().take(1_000).collect();
-                    faults.push(format!("tests/hostile/{}: {place} contains {never:?}: {line}", case.file));
+                    faults.push(format!("tests/hostile/{}: {location} contains {never:?}: {line}", case.file));
                 }
             }
         }

@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<()> {
     let (what, how_much) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
     JsRuntime::init_platform(None);
     if what == "snapshot" {
-        let snapshot = rcrt_isolate::engine_only::snapshot().map_err(anyhow::Error::msg)?;
+        let snapshot = rcrt_isolate::bare_engine::snapshot().map_err(anyhow::Error::msg)?;
         return fs::write(how_much, snapshot).context("the snapshot cannot be written");
     }
     let snapshot = snapshot()?;
@@ -57,7 +57,7 @@ fn snapshot() -> anyhow::Result<&'static [u8]> {
 
 fn make(snapshot: &'static [u8]) -> anyhow::Result<JsRuntime> {
     Ok(JsRuntime::try_new(RuntimeOptions {
-        extensions: rcrt_isolate::engine_only::extensions(),
+        extensions: rcrt_isolate::bare_engine::extensions(),
         startup_snapshot: Some(snapshot),
         ..RuntimeOptions::default()
     })?)

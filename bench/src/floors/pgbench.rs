@@ -19,7 +19,7 @@ const BESIDE: i64 = 24 + 16 + 8 + 4;
 pub struct PgBench {
     program: PathBuf,
     socket_dir: PathBuf,
-    place: PathBuf,
+    folder: PathBuf,
     script: PathBuf,
     /// Bytes of an inserted row, as Postgres stores it.
     pub row_bytes: i64,
@@ -34,8 +34,8 @@ pub struct Insert {
 
 impl PgBench {
     /// Creates a table for it in the cluster of an instance that has written requests before.
-    /// `place` is a folder for its script and logs.
-    pub async fn prepare(database: &Database, place: &Path) -> anyhow::Result<Self> {
+    /// `folder` is for its script and logs.
+    pub async fn prepare(database: &Database, folder: &Path) -> anyhow::Result<Self> {
         let own = database.connect(rcrt_postgres::DATABASE, 1).await?;
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&own).await?;
@@ -60,12 +60,12 @@ impl PgBench {
             .await?;
         floor.close().await;
         let text = "x".repeat(usize::try_from((row_bytes - BESIDE).max(1))?);
-        let script = place.join("insert.sql");
+        let script = folder.join("insert.sql");
         let statement =
             format!("INSERT INTO record (id, at, text) VALUES (gen_random_uuid(), clock_timestamp(), '{text}');\n");
         std::fs::write(&script, statement)?;
         let (program, socket_dir) = (database.program("pgbench")?, database.socket_dir()?);
-        Ok(Self { program, socket_dir, place: place.to_owned(), script, row_bytes })
+        Ok(Self { program, socket_dir, folder: folder.to_owned(), script, row_bytes })
     }
 
     /// Inserts from `clients` connections at once, each as fast as it gets responses.
@@ -79,10 +79,10 @@ impl PgBench {
     }
 
     async fn run(&self, clients: u32, time: Duration, at: Option<f64>) -> anyhow::Result<Insert> {
-        let log = self.place.join(format!("pgbench-{clients}"));
+        let log = self.folder.join(format!("pgbench-{clients}"));
         let seconds = time.as_secs().max(1);
         let output = Command::new(&self.program)
-            .current_dir(&self.place)
+            .current_dir(&self.folder)
             .arg("--host")
             .arg(&self.socket_dir)
             .args(["--username", rcrt_postgres::SUPERUSER, "--no-vacuum", "--protocol", "prepared", "--log"])
@@ -101,7 +101,7 @@ impl PgBench {
         let Some(per_second) = rate else {
             bail!("pgbench printed no rate: {}", String::from_utf8_lossy(&output.stderr).trim());
         };
-        Ok(Insert { per_second, median: median(&self.place, &format!("pgbench-{clients}."))? })
+        Ok(Insert { per_second, median: median(&self.folder, &format!("pgbench-{clients}."))? })
     }
 }
 
@@ -116,9 +116,9 @@ async fn request_bytes(own: &PgPool) -> anyhow::Result<i64> {
 }
 
 /// The median of the latencies in the logs whose names start with `beginning`. Removes these logs.
-fn median(place: &Path, beginning: &str) -> anyhow::Result<Duration> {
+fn median(folder: &Path, beginning: &str) -> anyhow::Result<Duration> {
     let mut micros: Vec<u64> = Vec::new();
-    for entry in std::fs::read_dir(place)? {
+    for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if !entry.file_name().to_string_lossy().starts_with(beginning) {
             continue;

@@ -38,17 +38,17 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     if std::thread::available_parallelism()?.get() < 2 {
         bail!("two runners need two processors, and this machine has one");
     }
-    let place = run.folder("hosts");
-    std::fs::create_dir_all(&place)?;
-    let server = Server::start(&place).await?;
+    let folder = run.folder("hosts");
+    std::fs::create_dir_all(&folder)?;
+    let server = Server::start(&folder).await?;
     let hosts = [Host::new(0).await, Host::new(1).await];
-    let measured = measure(run, &place, &hosts, &server).await;
+    let measured = measure(run, &folder, &hosts, &server).await;
     server.stop().await;
     measured
 }
 
-async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server) -> anyhow::Result<()> {
-    let mut working = Runner::start(place, &hosts[0], server).await?;
+async fn measure(run: &mut Run, folder: &Path, hosts: &[Host; 2], server: &Server) -> anyhow::Result<()> {
+    let mut working = Runner::start(folder, &hosts[0], server).await?;
     let tool = computing().add(&server.client()?).await?;
     let steps = if run.is_quick { STEPS / 20 } else { steps(run, server, &tool).await? };
     let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"steps": steps}) });
@@ -57,7 +57,7 @@ async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server
     let mut alone = vec![rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?];
     let mut together = Vec::new();
     for round in 1..=run.times(2).max(1) {
-        let other = Runner::start(place, &hosts[round % 2], server).await?;
+        let other = Runner::start(folder, &hosts[round % 2], server).await?;
         together.push(rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?);
         working.stop().await;
         working = other;

@@ -79,13 +79,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(place: &Path) -> anyhow::Result<Self> {
-        let data = place.join("data");
+    pub async fn start(folder: &Path) -> anyhow::Result<Self> {
+        let data = folder.join("data");
         let mut command = rcrt()?;
         command.args(["server", "--listen", "0.0.0.0:0"]);
         // The bench measures the system, not its rate limits.
         command.args(["--rate-limit-agent", "off", "--rate-limit-tenant", "off", "--data"]).arg(&data);
-        let mut process = Process::start(command, place.join("server.log"))?;
+        let mut process = Process::start(command, folder.join("server.log"))?;
         let said = process.says("listening on ").await.context("rcrt server")?;
         let address = said.split(' ').next().unwrap_or_default();
         let port = Url::parse(address)?.port().context("rcrt server printed no address that it listens on")?;
@@ -122,7 +122,7 @@ pub struct Runner {
 
 impl Runner {
     /// Starts it and waits until it takes calls.
-    pub async fn start(place: &Path, host: &Host, server: &Server) -> anyhow::Result<Self> {
+    pub async fn start(folder: &Path, host: &Host, server: &Server) -> anyhow::Result<Self> {
         let name = format!("runner{}", host.number);
         let program = rcrt()?;
         let prefix = host.prefix();
@@ -136,11 +136,11 @@ impl Runner {
         }
         command
             .args(["runner", "--data"])
-            .arg(place.join(&name))
+            .arg(folder.join(&name))
             .env("RCRT_SERVER", server.url(host.reaches())?.as_str())
             // Not as an argument: other users of the machine can see arguments.
             .env("RCRT_TOKEN", &server.runner_token);
-        let mut process = Process::start(command, place.join(format!("{name}.log")))?;
+        let mut process = Process::start(command, folder.join(format!("{name}.log")))?;
         process.says("the runner is running").await.context("rcrt runner")?;
         Ok(Self { process })
     }

@@ -90,13 +90,13 @@ macro_rules! written {
                 INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT $3, unnest(tags), id FROM row), ",
             $finally,
             " INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-            SELECT $3, event_number(place::integer), 'breadcrumb.created', id, 1, now(), length(context::text) FROM row"
+            SELECT $3, event_number(event_index::integer), 'breadcrumb.created', id, 1, now(), length(context::text) FROM row"
         )
     };
 }
 
 const TOOLS: &str = written!(
-    "SELECT uuidv7() AS id, name AS title, row_number() OVER () - 1 AS place, 'tool.code.v1' AS schema_name,
+    "SELECT uuidv7() AS id, name AS title, row_number() OVER () - 1 AS event_index, 'tool.code.v1' AS schema_name,
         ARRAY['tool', 'tool:' || name, 'workspace:tools'] AS tags,
         json_build_object('name', name, 'description', 'A tool of the bench.', 'version', '1.0.0',
             'code', json_build_object('language', 'typescript', 'source',
@@ -112,7 +112,7 @@ const TOOLS: &str = written!(
 );
 
 const NOTES: &str = written!(
-    "SELECT uuidv7() AS id, 'Note ' || n AS title, row_number() OVER () - 1 AS place, 'note.v1' AS schema_name,
+    "SELECT uuidv7() AS id, 'Note ' || n AS title, row_number() OVER () - 1 AS event_index, 'note.v1' AS schema_name,
         ARRAY['note', 'workspace:w' || n % 1000] AS tags,
         json_build_object('number', n, 'text', 'Something to remember, number ' || n) AS context
     FROM generate_series($1, $2) n",
@@ -120,7 +120,7 @@ const NOTES: &str = written!(
 );
 
 const CALLS: &str = written!(
-    "SELECT CASE WHEN part = 0 THEN request ELSE response END AS id, row_number() OVER () - 1 AS place, part, request,
+    "SELECT CASE WHEN part = 0 THEN request ELSE response END AS id, row_number() OVER () - 1 AS event_index, part, request,
         response, n,
         CASE WHEN part = 0 THEN 'Call bench-many-1' ELSE 'Answer of bench-many-1' END AS title,
         CASE WHEN part = 0 THEN 'tool.request.v1' ELSE 'tool.response.v1' END AS schema_name,

@@ -17,10 +17,10 @@ pub struct QueueDatabase {
 }
 
 impl QueueDatabase {
-    /// Starts a new cluster in a folder of `place`, and makes sure that it is durable.
-    pub async fn start(place: &Path) -> anyhow::Result<Self> {
+    /// Starts a new cluster below `folder`, and makes sure that it is durable.
+    pub async fn start(folder: &Path) -> anyhow::Result<Self> {
         let options = PostgresOptions {
-            data_dir: place.join("data"),
+            data_dir: folder.join("data"),
             cache_dir: rcrt_postgres::default_cache_dir(),
             durable: true,
         };

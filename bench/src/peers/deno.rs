@@ -14,11 +14,11 @@ use super::packages::{Packages, npm_arch, npm_os};
 use super::sum::Sum;
 use super::{Peer, Which};
 
-pub fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
+pub fn start(packages: &Packages, folder: &Path) -> anyhow::Result<Peer> {
     let libc = if npm_os() == "linux" { "-glibc" } else { "" };
     let package = format!("@deno/{}-{}{libc}", npm_os(), npm_arch());
     let program = packages.program(&package, "deno")?;
-    let target = Spawned { program, script: packages.file("deno.js"), cache: place.join("deno") };
+    let target = Spawned { program, script: packages.file("deno.js"), cache: folder.join("deno") };
     Ok(Peer {
         name: Which::Deno.name(),
         version: packages.version(&package)?,

@@ -17,11 +17,11 @@ use super::sum::Sum;
 use super::waiting::Waiting;
 use super::{Peer, Which};
 
-pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
-    let database = QueueDatabase::start(place).await?;
+pub async fn start(packages: &Packages, folder: &Path) -> anyhow::Result<Peer> {
+    let database = QueueDatabase::start(folder).await?;
     let mut command = Command::new(packages.node().await?);
     command.arg(packages.file("graphile-worker.js")).env("DATABASE_URL", database.url());
-    let log = place.join("graphile-worker.log");
+    let log = folder.join("graphile-worker.log");
     let (child, mut pipes) = Child::start(command, &log)?;
     pipes.object_with("ready", &log).await?;
     let waiting = Arc::new(Waiting::default());

@@ -102,11 +102,11 @@ pub struct Missing {
     pub why: String,
 }
 
-/// Installs the peer if necessary, starts it, and makes one call. `place` is an empty folder for
+/// Installs the peer if necessary, starts it, and makes one call. `folder` is an empty folder for
 /// its files. It must be on the disk that RCRT is measured on.
-pub async fn start(which: Which, place: &Path) -> Result<Peer, Missing> {
+pub async fn start(which: Which, folder: &Path) -> Result<Peer, Missing> {
     let missing = |error: anyhow::Error| Missing { name: which.name(), why: format!("{error:#}") };
-    let peer = open(which, place).await.map_err(missing)?;
+    let peer = open(which, folder).await.map_err(missing)?;
     match peer.target.call(0).await {
         Ok(()) => Ok(peer),
         Err(why) => {
@@ -116,14 +116,14 @@ pub async fn start(which: Which, place: &Path) -> Result<Peer, Missing> {
     }
 }
 
-async fn open(which: Which, place: &Path) -> anyhow::Result<Peer> {
+async fn open(which: Which, folder: &Path) -> anyhow::Result<Peer> {
     let packages = Packages::install().await?;
-    std::fs::create_dir_all(place)?;
+    std::fs::create_dir_all(folder)?;
     match which {
-        Which::Deno => deno::start(&packages, place),
-        Which::GraphileWorker => Box::pin(graphile_worker::start(&packages, place)).await,
-        Which::PgBoss => Box::pin(pg_boss::start(&packages, place)).await,
-        Which::Restate => restate::start(&packages, place).await,
-        Which::Workerd => workerd::start(&packages, place).await,
+        Which::Deno => deno::start(&packages, folder),
+        Which::GraphileWorker => Box::pin(graphile_worker::start(&packages, folder)).await,
+        Which::PgBoss => Box::pin(pg_boss::start(&packages, folder)).await,
+        Which::Restate => restate::start(&packages, folder).await,
+        Which::Workerd => workerd::start(&packages, folder).await,
     }
 }

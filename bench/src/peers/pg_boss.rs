@@ -21,11 +21,11 @@ use super::sum::Sum;
 use super::waiting::Waiting;
 use super::{Peer, Which};
 
-pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
-    let database = QueueDatabase::start(place).await?;
+pub async fn start(packages: &Packages, folder: &Path) -> anyhow::Result<Peer> {
+    let database = QueueDatabase::start(folder).await?;
     let mut command = Command::new(packages.node().await?);
     command.arg(packages.file("pg-boss.js")).env("DATABASE_URL", database.url());
-    let log = place.join("pg-boss.log");
+    let log = folder.join("pg-boss.log");
     let (child, mut pipes) = Child::start(command, &log)?;
     pipes.object_with("ready", &log).await?;
     let mut listener = PgListener::connect(&database.url()).await.context("its Postgres cannot be reached")?;

@@ -19,14 +19,14 @@ use super::{Peer, Which};
 /// Time between two checks whether it is ready.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
+pub async fn start(packages: &Packages, folder: &Path) -> anyhow::Result<Peer> {
     let package = format!("@restatedev/restate-server-{}-{}", npm_os(), npm_arch());
     let program = packages.program(&package, "bin/restate-server")?;
     let [ingress, admin, node] = free_ports()?;
     let mut command = Command::new(program);
     command
         .args(["--no-logo", "--listen-mode", "tcp", "--log-disable-ansi-codes", "true", "--base-dir"])
-        .arg(place.join("restate"))
+        .arg(folder.join("restate"))
         // Otherwise it sends telemetry to its authors, and a bench has no network for that.
         .env("RESTATE_DISABLE_TELEMETRY", "true")
         // The default is 24, for clusters. On two processors 1 had the highest rate, of 1, 4 and
@@ -35,13 +35,13 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
         .env("RESTATE_INGRESS__BIND_ADDRESS", format!("127.0.0.1:{ingress}"))
         .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"))
         .env("RESTATE_BIND_ADDRESS", format!("127.0.0.1:{node}"));
-    let log = place.join("restate.log");
+    let log = folder.join("restate.log");
     let (server, pipes) = Child::start(command, &log)?;
     tokio::spawn(read_on(pipes));
 
     let mut command = Command::new(packages.node().await?);
     command.arg(packages.file("restate.js"));
-    let handler_log = place.join("restate-handler.log");
+    let handler_log = folder.join("restate-handler.log");
     let (handler, mut pipes) = Child::start(command, &handler_log)?;
     let ready = pipes.object_with("ready", &handler_log).await?;
     tokio::spawn(read_on(pipes));

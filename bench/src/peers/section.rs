@@ -26,7 +26,7 @@ const RCRT_WITH_REUSE: &str = "RCRT, with reuse";
 
 /// The results of one system in all rounds.
 #[derive(Default)]
-struct Done {
+struct PeerResults {
     loaded: Rounds,
     at_low_load: Rounds,
     /// Requests and results survive a crash, as RCRT's do.
@@ -34,7 +34,7 @@ struct Done {
     settings: &'static str,
 }
 
-impl Done {
+impl PeerResults {
     async fn measure(&mut self, run: &Run, target: &Arc<dyn Target>, at_low_load: LowLoad) {
         self.loaded.add(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(6)).await);
         self.at_low_load.add(&match at_low_load {
@@ -62,23 +62,23 @@ enum LowLoad {
     OneAfterTheOther,
 }
 
-type AllDone = BTreeMap<&'static str, Done>;
+type AllResults = BTreeMap<&'static str, PeerResults>;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let (mut done, mut missing): (AllDone, BTreeMap<&str, String>) = Default::default();
+    let (mut done, mut missing): (AllResults, BTreeMap<&str, String>) = Default::default();
     for round in 0..run.times(ROUNDS).max(1) {
         ours(run, round, &mut done).await?;
         for which in Which::ALL {
             if run.stop.is_cancelled() {
                 return Ok(());
             }
-            let place = run.folder(&format!("{}{round}", which.folder()));
-            match start(which, &place).await {
+            let folder = run.folder(&format!("{}{round}", which.folder()));
+            match start(which, &folder).await {
                 Ok(peer) => theirs(run, which, peer, &mut done).await,
                 Err(Missing { name, why }) => drop(missing.insert(name, why)),
             }
             // Some write gigabytes.
-            let _ = std::fs::remove_dir_all(place);
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
     for (name, why) in missing {
@@ -89,7 +89,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 }
 
 /// RCRT on its own store, as each peer has one.
-async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result<()> {
+async fn ours(run: &mut Run, round: usize, done: &mut AllResults) -> anyhow::Result<()> {
     let instance: Instance = run.idle_instance(&run.folder(&format!("rcrt{round}")), &[]).await?;
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
@@ -104,7 +104,7 @@ async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result
     instance.stop().await
 }
 
-async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllDone) {
+async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllResults) {
     run.report.versions.insert(peer.name.into(), peer.version.clone());
     let of_this = done.entry(peer.name).or_default();
     (of_this.is_durable, of_this.settings) = (peer.is_durable, peer.settings);
@@ -113,7 +113,7 @@ async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllDone) {
     peer.stop().await;
 }
 
-fn tell(run: &mut Run, done: &AllDone) -> anyhow::Result<()> {
+fn tell(run: &mut Run, done: &AllResults) -> anyhow::Result<()> {
     let mut rates = Bars::new("Calls per second, 32 in flight", "calls/s");
     let mut medians = Bars::new("Latency at low load, p50", "ms");
     for (name, done) in done {
@@ -135,12 +135,12 @@ fn tell(run: &mut Run, done: &AllDone) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn judge(run: &mut Run, done: &AllDone) {
+fn judge(run: &mut Run, done: &AllResults) {
     let is_ours = |name: &str| [RCRT, RCRT_WITH_REUSE].contains(&name);
     let durable: Vec<_> =
         done.iter().filter(|(name, done)| !is_ours(name) && done.is_durable && done.is_sound()).collect();
     let (Some(fresh), Some(reuse)) = (done.get(RCRT), done.get(RCRT_WITH_REUSE)) else { return };
-    let rate = |done: &Done| done.loaded.per_second();
+    let rate = |done: &PeerResults| done.loaded.per_second();
     let Some((best, of_best)) = durable.iter().max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b))) else {
         run.push(Row::missing(SECTION, "against durable peers", "none was measured"));
         return;

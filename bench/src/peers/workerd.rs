@@ -13,7 +13,7 @@ use super::packages::{Packages, npm_arch, npm_os};
 use super::web::WebTool;
 use super::{Peer, Which};
 
-pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
+pub async fn start(packages: &Packages, folder: &Path) -> anyhow::Result<Peer> {
     // workerd's packages say 64 instead of x64.
     let arch = if npm_arch() == "x64" { "64" } else { npm_arch() };
     let package = format!("@cloudflare/workerd-{}-{arch}", npm_os());
@@ -21,7 +21,7 @@ pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
     let mut command = Command::new(program);
     // It then prints first where it listens.
     command.args(["serve", "--control-fd=1"]).arg(packages.file("workerd.capnp"));
-    let log = place.join("workerd.log");
+    let log = folder.join("workerd.log");
     let (child, mut pipes) = Child::start(command, &log)?;
     let listens = pipes.object_with("port", &log).await?;
     let port = listens["port"].as_u64().context("it printed no port")?;

@@ -40,7 +40,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for calls in &calls {
         run.at_low_load(calls.clone(), run.seconds(3)).await;
     }
-    let floor = PgBench::prepare(&instance.database(), run.place()).await?;
+    let floor = PgBench::prepare(&instance.database(), run.root()).await?;
     let (mut inserts, mut rare) = (Vec::new(), Vec::new());
     let (mut fresh, mut reuse) = (Rounds::default(), Rounds::default());
     let mut in_a_row = [Rounds::default(), Rounds::default()];

@@ -59,7 +59,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for calls in &calls {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(6)).await;
     }
-    let floor = PgBench::prepare(&instance.database(), run.place()).await?;
+    let floor = PgBench::prepare(&instance.database(), run.root()).await?;
     let mut inserts = Vec::new();
     let (mut reuse, mut fresh, mut queued) = (Rounds::default(), Rounds::default(), Rounds::default());
     let mut spent = [("with reuse", Spent::default(), 0), ("fresh", Spent::default(), 0)];

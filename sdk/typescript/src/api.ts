@@ -1808,8 +1808,8 @@ export interface components {
             /** Format: date-time */
             ended_at?: string | null;
             /**
-             * @description `success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while it
-             *     runs.
+             * @description `success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while
+             *     it runs.
              */
             outcome?: string | null;
             /** Format: uuid */

@@ -26,7 +26,7 @@ export interface BreadcrumbEvent {
 
 /**
  * The subscriber was away for longer than events are retained: those between `after` and `first`
- * are gone.
+ * were deleted.
  */
 export interface Missed {
   type: "missed";
@@ -122,7 +122,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
   }
 }
 
-/** A fault that may be gone when the server is back. */
+/** A temporary fault, which can end when the server is back. */
 function passing(error: RcrtError): boolean {
   return error instanceof ProblemError && error.status >= 500;
 }

@@ -10,8 +10,8 @@
 export async function execute(): Promise<unknown> {
   let nest: unknown = "bottom";
   for (let i = 0; i < 3_000; i++) nest = { nest };
-  for (const place of ["0", "1", "2", "99"]) {
-    Object.defineProperty(Array.prototype, place, { configurable: true, set() {}, get: () => undefined });
+  for (const index of ["0", "1", "2", "99"]) {
+    Object.defineProperty(Array.prototype, index, { configurable: true, set() {}, get: () => undefined });
   }
   return nest;
 }

@@ -74,26 +74,26 @@ impl AllowedTools {
         self.sources.is_empty() && self.tags.is_empty() && !self.names.iter().any(|allowed| allowed == name)
     }
 
-    /// Checks the list. `place` is its field path in the input.
-    pub fn check(&self, place: &str) -> Result<(), Violations> {
+    /// Checks the list. `field_path` is its path in the input.
+    pub fn check(&self, field_path: &str) -> Result<(), Violations> {
         let mut found = Violations::default();
         let lists = [("names", &self.names), ("sources", &self.sources), ("tags", &self.tags)];
         if lists.iter().all(|(_, list)| list.is_empty()) {
-            found.add(place, "must list at least one name, source or tag; leave it out to allow every tool");
+            found.add(field_path, "must list at least one name, source or tag; leave it out to allow every tool");
         }
         for (field, list) in lists {
             if list.len() > MAX_ENTRIES {
-                found.add(format!("{place}.{field}"), format!("must have at most {MAX_ENTRIES} entries"));
+                found.add(format!("{field_path}.{field}"), format!("must have at most {MAX_ENTRIES} entries"));
             }
             for (index, entry) in list.iter().enumerate().take(MAX_ENTRIES) {
-                found.text(&format!("{place}.{field}[{index}]"), entry, MAX_ENTRY);
+                found.text(&format!("{field_path}.{field}[{index}]"), entry, MAX_ENTRY);
             }
         }
         for (index, source) in self.sources.iter().enumerate().take(MAX_ENTRIES) {
             if source != "mcp"
                 && let Err(why) = source.parse::<ToolSource>()
             {
-                found.add(format!("{place}.sources[{index}]"), why);
+                found.add(format!("{field_path}.sources[{index}]"), why);
             }
         }
         found.into_result()

@@ -161,8 +161,8 @@ pub struct CallAttempt {
     pub started_at: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
-    /// `success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while it
-    /// runs.
+    /// `success`, `error`, `retry` (it failed and was tried again) or `runner_lost`; absent while
+    /// it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
 }

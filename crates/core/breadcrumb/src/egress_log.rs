@@ -89,21 +89,21 @@ pub struct EgressRecord {
 }
 
 impl EgressRecord {
-    /// Checks the record. `place` is its field path in the input.
-    pub fn check(&self, place: &str) -> Result<(), Violations> {
+    /// Checks the record. `field_path` is its path in the input.
+    pub fn check(&self, field_path: &str) -> Result<(), Violations> {
         let mut found = Violations::default();
-        found.text(&format!("{place}.tool"), &self.tool, 200);
-        found.text(&format!("{place}.host"), &self.host, 260);
-        found.text(&format!("{place}.method"), &self.method, 20);
+        found.text(&format!("{field_path}.tool"), &self.tool, 200);
+        found.text(&format!("{field_path}.host"), &self.host, 260);
+        found.text(&format!("{field_path}.method"), &self.method, 20);
         if let Some(reason) = &self.reason {
-            found.text(&format!("{place}.reason"), reason, MAX_EGRESS_REASON);
+            found.text(&format!("{field_path}.reason"), reason, MAX_EGRESS_REASON);
         }
         if (self.outcome == EgressOutcome::Answered) != self.status.is_some() {
-            found.add(format!("{place}.status"), "must be present if and only if the outcome is answered");
+            found.add(format!("{field_path}.status"), "must be present if and only if the outcome is answered");
         }
         let numbers = [("bytes_out", self.bytes_out), ("bytes_in", self.bytes_in), ("duration_ms", self.duration_ms)];
         for (field, _) in numbers.into_iter().filter(|(_, number)| i64::try_from(*number).is_err()) {
-            found.add(format!("{place}.{field}"), "is too large");
+            found.add(format!("{field_path}.{field}"), "is too large");
         }
         found.into_result()
     }

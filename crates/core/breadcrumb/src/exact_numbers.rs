@@ -8,14 +8,14 @@ const SHOWN: usize = 40;
 /// An integer with fewer digits fits into 64 bits.
 const LONG: usize = 19;
 
-/// Refuses the first integer beyond 64 bits, with its path in the text. The text must be valid JSON;
-/// of another text, any result is possible.
+/// Refuses the first integer beyond 64 bits, with its path in the text. The text must be valid
+/// JSON; of another text, any result is possible.
 pub fn check_numbers(json: &[u8]) -> Result<(), Violation> {
     // Few texts have so many digits in a row, so few are read in full.
     if !has_long_number(json) {
         return Ok(());
     }
-    let mut reader = Reader { json, at: 0, place: Vec::new() };
+    let mut reader = Reader { json, at: 0, path: Vec::new() };
     match reader.first_inexact() {
         None => Ok(()),
         Some(number) => {
@@ -36,7 +36,7 @@ fn has_long_number(json: &[u8]) -> bool {
 }
 
 /// A step of the path: the range of a key's text with its quotes, or an index.
-enum Step {
+enum PathStep {
     Key(usize, usize),
     Index(usize),
 }
@@ -44,7 +44,7 @@ enum Step {
 struct Reader<'j> {
     json: &'j [u8],
     at: usize,
-    place: Vec<Step>,
+    path: Vec<PathStep>,
 }
 
 impl Reader<'_> {
@@ -52,14 +52,14 @@ impl Reader<'_> {
         while let Some(byte) = self.json.get(self.at) {
             match byte {
                 b'"' => self.string(),
-                b'{' => self.open(Step::Key(0, 0)),
-                b'[' => self.open(Step::Index(0)),
+                b'{' => self.open(PathStep::Key(0, 0)),
+                b'[' => self.open(PathStep::Index(0)),
                 b'}' | b']' => {
-                    self.place.pop();
+                    self.path.pop();
                     self.at += 1;
                 }
                 b',' => {
-                    if let Some(Step::Index(index)) = self.place.last_mut() {
+                    if let Some(PathStep::Index(index)) = self.path.last_mut() {
                         *index += 1;
                     }
                     self.at += 1;
@@ -76,8 +76,8 @@ impl Reader<'_> {
         None
     }
 
-    fn open(&mut self, step: Step) {
-        self.place.push(step);
+    fn open(&mut self, step: PathStep) {
+        self.path.push(step);
         self.at += 1;
     }
 
@@ -96,7 +96,7 @@ impl Reader<'_> {
         let end = self.at.min(self.json.len());
         let next = self.json[end..].iter().find(|byte| !byte.is_ascii_whitespace());
         if next == Some(&b':')
-            && let Some(Step::Key(from, to)) = self.place.last_mut()
+            && let Some(PathStep::Key(from, to)) = self.path.last_mut()
         {
             (*from, *to) = (start, end);
         }
@@ -112,14 +112,14 @@ impl Reader<'_> {
 
     fn path(&self) -> String {
         let mut path = String::new();
-        for step in &self.place {
+        for step in &self.path {
             match step {
-                Step::Index(index) => {
+                PathStep::Index(index) => {
                     path.push('[');
                     path.push_str(&index.to_string());
                     path.push(']');
                 }
-                Step::Key(from, to) => {
+                PathStep::Key(from, to) => {
                     let key: String = serde_json::from_slice(&self.json[*from..*to]).unwrap_or_default();
                     if !path.is_empty() {
                         path.push('.');

@@ -12,7 +12,7 @@ pub struct Fuel(u64);
 
 /// The fuel is used up before the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("costs more steps than it is allowed")]
+#[error("exceeds its step limit")]
 pub struct OutOfFuel;
 
 impl Fuel {

@@ -27,13 +27,13 @@ pub struct Matcher {
 
 #[derive(Debug)]
 struct Condition {
-    path: Vec<Step>,
+    path: Vec<SelectorStep>,
     test: Test,
 }
 
 /// A key of an object, or an index of an array.
 #[derive(Debug)]
-struct Step {
+struct SelectorStep {
     key: String,
     index: Option<usize>,
 }
@@ -106,7 +106,7 @@ impl Matcher {
 
 impl From<&ContextMatch> for Condition {
     fn from(condition: &ContextMatch) -> Self {
-        let step = |step: &String| Step { key: step.clone(), index: step.parse().ok() };
+        let step = |step: &String| SelectorStep { key: step.clone(), index: step.parse().ok() };
         let value = || condition.value.clone();
         let test = match condition.op {
             MatchOp::Exists => Test::Exists(condition.value.as_bool().unwrap_or(true)),

@@ -292,14 +292,14 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
 
 /// The length of the context's JSON text, without allocating it.
 fn text_bytes(context: &Map<String, Value>) -> serde_json::Result<usize> {
-    let mut counted = Counted(0);
+    let mut counted = ByteCounter(0);
     serde_json::to_writer(&mut counted, context)?;
     Ok(counted.0)
 }
 
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl std::io::Write for Counted {
+impl std::io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

@@ -82,7 +82,7 @@ impl Profile {
     }
 
     /// Whether this kind of agent cannot call any tool with this name, from any source.
-    pub fn closes_name(self, tool: &str) -> bool {
+    pub fn denies_name(self, tool: &str) -> bool {
         self.filter().denies_name(tool)
     }
 }
@@ -132,8 +132,8 @@ impl Profiles {
         }
     }
 
-    /// Adds the profiles in a request's tags (`profile:<name>`). Tags can only deny tools, whoever
-    /// wrote them.
+    /// Adds the profiles in a request's tags (`profile:<name>`). Tags can only deny tools, so any
+    /// author can write them.
     pub fn add_tags(&mut self, tags: &[String]) {
         for profile in tags.iter().filter_map(|tag| tag.strip_prefix(Self::PREFIX)?.parse().ok()) {
             self.add(profile);
@@ -150,13 +150,13 @@ impl Profiles {
     }
 
     /// The first profile that denies the tool; `None` if it can be called.
-    pub fn closing(&self, tool: &str, source: &ToolSource) -> Option<Profile> {
+    pub fn denied_by(&self, tool: &str, source: &ToolSource) -> Option<Profile> {
         self.iter().find(|profile| !profile.allows(tool, source))
     }
 
-    /// The first profile that denies every tool with this name. A tool's source may be denied in
-    /// addition.
-    pub fn closing_name(&self, tool: &str) -> Option<Profile> {
-        self.iter().find(|profile| profile.closes_name(tool))
+    /// The first profile that denies every tool with this name. The source of a tool can be
+    /// denied in addition.
+    pub fn name_denied_by(&self, tool: &str) -> Option<Profile> {
+        self.iter().find(|profile| profile.denies_name(tool))
     }
 }

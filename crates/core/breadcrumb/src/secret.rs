@@ -182,7 +182,7 @@ pub fn check_opaque_length(bytes: usize, field: &str) -> Result<(), Violations> 
         return Ok(());
     }
     let message = format!(
-        "has {bytes} bytes; a value that tools may not read needs at least {MIN_OPAQUE_BYTES}: take a longer one, or \
+        "has {bytes} bytes; a value that tools cannot read needs at least {MIN_OPAQUE_BYTES}: use a longer one, or \
          make it readable"
     );
     Err(Violations::one(field, message))

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Violations;
-use crate::only_object::only_object;
+use crate::deserialize_from_object::deserialize_from_object;
 
 /// The prefix of a tag with a request id.
 const REQUEST_TAG: &str = "request:";
@@ -45,7 +45,7 @@ pub struct Selector {
     pub context_match: Vec<ContextMatch>,
 }
 
-only_object!(Selector);
+deserialize_from_object!(Selector);
 
 /// A stored selector of an agent. Its event streams carry events that match one of its selectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -71,7 +71,7 @@ pub struct ContextMatch {
     pub value: Value,
 }
 
-only_object!(ContextMatch);
+deserialize_from_object!(ContextMatch);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -336,30 +336,30 @@ impl Fields<'_> {
         self.read(key, value)
     }
 
-    fn read<T: DeserializeOwned>(&mut self, place: &str, value: Value) -> Option<T> {
+    fn read<T: DeserializeOwned>(&mut self, field_path: &str, value: Value) -> Option<T> {
         match T::deserialize(value) {
             Ok(part) => Some(part),
             Err(error) => {
-                self.found.add(place, error.to_string());
+                self.found.add(field_path, error.to_string());
                 None
             }
         }
     }
 
-    fn with_known_fields(&mut self, place: &str, mut value: Value, known: &[&str]) -> Value {
+    fn with_known_fields(&mut self, field_path: &str, mut value: Value, known: &[&str]) -> Value {
         if let Value::Object(entries) = &mut value {
-            entries.retain(|key, _| !self.ignore_unknown(place, key, known));
+            entries.retain(|key, _| !self.ignore_unknown(field_path, key, known));
         }
         value
     }
 
     /// Returns true if the field is unknown.
-    fn ignore_unknown(&mut self, place: &str, key: &str, known: &[&str]) -> bool {
+    fn ignore_unknown(&mut self, field_path: &str, key: &str, known: &[&str]) -> bool {
         if known.contains(&key) {
             return false;
         }
-        let field = if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
-        let message = match (place, key, nearest_names(key, known.iter().copied()).first()) {
+        let field = if field_path.is_empty() { key.to_owned() } else { format!("{field_path}.{key}") };
+        let message = match (field_path, key, nearest_names(key, known.iter().copied()).first()) {
             ("permissions", "breadcrumbs", _) => {
                 "is ignored: a tool reads the records that its caller can read, whatever it lists here".to_owned()
             }
@@ -384,14 +384,14 @@ impl Fields<'_> {
         limits
     }
 
-    fn examples(&mut self, place: &str, examples: Option<Value>) -> Vec<Example> {
+    fn examples(&mut self, field_path: &str, examples: Option<Value>) -> Vec<Example> {
         let Some(mut examples) = examples.filter(|examples| !examples.is_null()) else { return Vec::new() };
         if let Value::Array(items) = &mut examples {
             for (index, item) in items.iter_mut().enumerate() {
-                *item = self.with_known_fields(&format!("{place}[{index}]"), item.take(), EXAMPLE);
+                *item = self.with_known_fields(&format!("{field_path}[{index}]"), item.take(), EXAMPLE);
             }
         }
-        self.read(place, examples).unwrap_or_default()
+        self.read(field_path, examples).unwrap_or_default()
     }
 
     /// 1 to 100 letters, digits, `_`, `-` and `.`. The first is a letter or `_`.
@@ -445,7 +445,7 @@ impl Fields<'_> {
 
     /// RCRT's selectors name one required tag as `tag`.
     fn known_selector(&mut self, index: usize, mut selector: Value) -> Value {
-        let place = format!("subscriptions[{index}]");
+        let field_path = format!("subscriptions[{index}]");
         let Value::Object(entries) = &mut selector else { return selector };
         match entries.remove("tag") {
             None | Some(Value::Null) => {}
@@ -456,8 +456,8 @@ impl Fields<'_> {
                     entries.insert("all_tags".into(), Value::Array(vec![tag]));
                 }
             },
-            Some(_) => self.found.add(format!("{place}.tag"), "must be a string"),
+            Some(_) => self.found.add(format!("{field_path}.tag"), "must be a string"),
         }
-        self.with_known_fields(&place, selector, SELECTOR)
+        self.with_known_fields(&field_path, selector, SELECTOR)
     }
 }

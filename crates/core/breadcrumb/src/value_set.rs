@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 /// the size of the set.
 #[derive(Debug, Default)]
 pub struct ValueSet {
-    /// Random for each set, so that nobody can construct values that collide.
+    /// Random for each set, so that colliding values cannot be constructed.
     keys: RandomState,
     by_hash: HashMap<u64, Vec<Value>>,
 }

@@ -16,24 +16,22 @@ impl Alternatives {
     pub fn of(schema: &Value) -> Self {
         let mut found = HashMap::new();
         let mut open = vec![(String::new(), schema)];
-        while let Some((place, value)) = open.pop() {
+        while let Some((pointer, value)) = open.pop() {
             if found.len() >= MOST {
                 break;
             }
             match value {
                 Value::Object(fields) => {
                     if let Some(names) = fields.get("oneOf").and_then(names) {
-                        found.insert(format!("{place}/oneOf"), names);
+                        found.insert(format!("{pointer}/oneOf"), names);
                     }
-                    open.extend(
-                        fields.iter().filter(|(_, value)| is_nested(value)).map(|(key, value)| {
-                            (format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")), value)
-                        }),
-                    );
+                    open.extend(fields.iter().filter(|(_, value)| is_nested(value)).map(|(key, value)| {
+                        (format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), value)
+                    }));
                 }
                 Value::Array(items) => {
                     let nested = items.iter().enumerate().filter(|(_, value)| is_nested(value));
-                    open.extend(nested.map(|(index, value)| (format!("{place}/{index}"), value)));
+                    open.extend(nested.map(|(index, value)| (format!("{pointer}/{index}"), value)));
                 }
                 _ => {}
             }
@@ -42,8 +40,8 @@ impl Alternatives {
     }
 
     /// The names as text, such as `seconds or ms`.
-    pub fn at(&self, place: &str) -> Option<&str> {
-        self.0.get(place).map(String::as_str)
+    pub fn at(&self, pointer: &str) -> Option<&str> {
+        self.0.get(pointer).map(String::as_str)
     }
 }
 

@@ -16,7 +16,7 @@ struct Account {
 
 /// The share of one schema.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct BudgetShare {
     account: Arc<Account>,
     bytes: u64,
 }
@@ -27,13 +27,13 @@ impl Budget {
     }
 
     /// Takes a share, or returns the size of the whole budget as the error.
-    pub(crate) fn take(&self, bytes: u64) -> Result<Part, u64> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<BudgetShare, u64> {
         let took = self.0.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes));
-        took.map(|_| Part { account: self.0.clone(), bytes }).map_err(|_| self.0.bytes)
+        took.map(|_| BudgetShare { account: self.0.clone(), bytes }).map_err(|_| self.0.bytes)
     }
 }
 
-impl Drop for Part {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.account.left.fetch_add(self.bytes, Ordering::AcqRel);
     }

@@ -27,10 +27,10 @@ pub fn lint(schema: &Value) -> Result<Lint, Violations> {
             && let Some(names) = named.at(index)
         {
             for name in required.iter().filter_map(Value::as_str).filter(|name| !names.contains(name)) {
-                let mut place = crate::path::Path::new(&field(&format!("{}/required", node.pointer)));
-                place.push(name);
+                let mut location = crate::path::Path::new(&field(&format!("{}/required", node.pointer)));
+                location.push(name);
                 let message = "is required but not declared: add it to properties";
-                found.errors.push(Violation::new(place.into_string(), message));
+                found.errors.push(Violation::new(location.into_string(), message));
             }
         }
         for (edge, target) in &node.edges {

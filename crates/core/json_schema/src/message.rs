@@ -46,27 +46,27 @@ pub(crate) fn of_schema(error: &ValidationError<'_>) -> Violations {
 
 /// Adds the violations of one error: one, or one for each additional property.
 pub(crate) fn add(root: &str, error: &ValidationError<'_>, alternatives: &Alternatives, found: &mut Vec<Violation>) {
-    let place = path(root, error.instance_path());
+    let location = path(root, error.instance_path());
     match error.kind() {
         ValidationErrorKind::OneOfMultipleValid { .. } => {
             let names = alternatives.at(error.schema_path().as_str());
             let message = names.map_or_else(|| words(error), |names| format!("must have only one of {names}"));
-            found.push(Violation::new(place.into_string(), shorten(&message)));
+            found.push(Violation::new(location.into_string(), shorten(&message)));
         }
         ValidationErrorKind::Required { property: Value::String(name) } => {
-            let mut place = place;
-            place.push(name);
-            found.push(Violation::new(place.into_string(), "is required"));
+            let mut location = location;
+            location.push(name);
+            found.push(Violation::new(location.into_string(), "is required"));
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             for name in unexpected.iter().take(crate::schema::MAX_VIOLATIONS) {
-                let mut place = place.clone();
-                place.push(name);
-                found.push(Violation::new(place.into_string(), "is not a property of the schema"));
+                let mut location = location.clone();
+                location.push(name);
+                found.push(Violation::new(location.into_string(), "is not a property of the schema"));
             }
         }
-        _ => found.push(Violation::new(place.into_string(), shorten(&words(error)))),
+        _ => found.push(Violation::new(location.into_string(), shorten(&words(error)))),
     }
 }
 
@@ -121,12 +121,12 @@ fn nearest(whole: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>
         return String::new();
     };
     let Some(first) = error.first() else { return String::new() };
-    let place = if first.instance_path() == whole.instance_path() {
+    let location = if first.instance_path() == whole.instance_path() {
         String::new()
     } else {
         path("", first.instance_path()).into_string() + " "
     };
-    format!(" (closest: {place}{})", words(first))
+    format!(" (closest: {location}{})", words(first))
 }
 
 /// Quotes the value if it is short.

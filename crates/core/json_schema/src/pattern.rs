@@ -53,7 +53,7 @@ pub(crate) fn measure(graph: &Graph<'_>) -> Result<Patterns, Violations> {
             };
             if text > MAX_TEXT || bytes > MAX_COMPILED {
                 let message = format!(
-                    "is one pattern too many: the patterns of a schema can have {MAX_TEXT} bytes of text and about \
+                    "exceeds the limit for patterns: the patterns of a schema can have {MAX_TEXT} bytes of text and about \
                      {MAX_COMPILED} bytes when compiled; classes such as \\p{{L}} under a repetition take most"
                 );
                 return Err(refused(message));

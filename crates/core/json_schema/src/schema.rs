@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
 use crate::alternatives::Alternatives;
-use crate::budget::{Budget, Part};
+use crate::budget::{Budget, BudgetShare};
 use crate::by_hash::{OneOf, Unique};
 use crate::cost::{self, Cost};
 use crate::graph::Graph;
@@ -39,7 +39,7 @@ pub struct Schema {
     cost: Cost,
     alternatives: Alternatives,
     /// The share of its owner's budget.
-    _part: Option<Part>,
+    _part: Option<BudgetShare>,
 }
 
 impl Schema {

@@ -20,7 +20,7 @@ pub async fn send(
     tasks: &mut JoinSet<()>,
 ) {
     let due = Due::at(per_second);
-    let places = Arc::new(Semaphore::new(in_flight));
+    let slots = Arc::new(Semaphore::new(in_flight));
     let mut sleep = FineSleep::new();
     let mut sent = 0;
     while sent < due.before(run.end()) {
@@ -29,11 +29,11 @@ pub async fn send(
             () = stop.cancelled() => break,
             () = sleep.until(run.moment(due.of(sent))) => {}
         }
-        let Some(place) = place(run, &places, stop).await else { break };
+        let Some(slot) = acquire_slot(run, &slots, stop).await else { break };
         let (run, number, due) = (run.clone(), run.next_number(), due.of(sent));
         tasks.spawn(async move {
             run.call(number, due).await;
-            drop(place);
+            drop(slot);
         });
         sent += 1;
         while tasks.try_join_next().is_some() {}
@@ -50,10 +50,10 @@ pub async fn send(
 
 /// A slot for one more call. None if the window has closed or the run was stopped. A free slot is
 /// taken first: a call that was due at the last moment is sent, although the clock has moved on.
-async fn place(run: &Run, places: &Arc<Semaphore>, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
+async fn acquire_slot(run: &Run, slots: &Arc<Semaphore>, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
     tokio::select! {
         biased;
-        place = places.clone().acquire_owned() => place.ok(),
+        slot = slots.clone().acquire_owned() => slot.ok(),
         () = stop.cancelled() => None,
         () = tokio::time::sleep_until(run.moment(run.end()).into()) => None,
     }

@@ -33,7 +33,7 @@ pub(super) enum DialError {
     Own { host: String },
     #[error("{name} cannot be resolved: {reason}")]
     Unresolved { name: String, reason: String },
-    #[error("no connection to {host}, because the runner cannot tell its own addresses: {reason}")]
+    #[error("no connection to {host}, because the runner cannot determine its own addresses: {reason}")]
     Blind { host: String, reason: String },
 }
 

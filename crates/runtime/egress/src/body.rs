@@ -150,8 +150,8 @@ fn silent(idle: Duration) -> OpError {
     type_error(format!("no data of the response body arrived for {} s", idle.as_secs()))
 }
 
-/// Fails when a chunk takes longer than `idle` or the whole fetch takes too long. Time in which
-/// nobody reads counts only for the whole.
+/// Fails when a chunk takes longer than `idle` or the whole fetch takes too long. Time without
+/// a reader counts only for the whole fetch.
 fn timed(body: BodyStream, idle: Duration, ends: Instant) -> BodyStream {
     stream::try_unfold(body, move |mut body| async move {
         match tokio::time::timeout_at(ends.min(Instant::now() + idle), body.try_next()).await {

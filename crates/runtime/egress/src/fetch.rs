@@ -42,7 +42,7 @@ struct PermittedTarget {
     client: reqwest::Client,
     host: Host,
     port: u16,
-    /// Nobody on the network path can read the data: https, or a private host that the operator
+    /// The data cannot be read on the network path: https, or a private host that the operator
     /// allowed.
     is_private: bool,
 }

@@ -3,8 +3,8 @@
 //! redirects itself, so that each passes the same checks. The values of a call's secrets are in its
 //! [`Vault`]; the gate puts them into requests and redacts them from responses.
 //!
-//! It deliberately does not know tools, calls or the sandbox. Whoever sends a request says for whom
-//! in an [`EgressContext`].
+//! It deliberately does not know tools, calls or the sandbox. The sender of a request names its
+//! tenant in an [`EgressContext`].
 //!
 //! Begin with `fetch.rs` (one fetch) and `vault/mod.rs`.
 
@@ -36,7 +36,7 @@ use rustls::pki_types::CertificateDer;
 pub use connections::Connections;
 pub use denied_host::{DeniedHost, DeniedHostError};
 pub use interfaces::{Interfaces, SystemInterfaces};
-pub use log::{EgressLog, Logged, Origin};
+pub use log::{EgressRecorder, Logged, Origin};
 pub use private_host::{PrivateHost, PrivateHostError};
 pub use resolver::{Resolver, SystemResolver};
 pub use rules::NetRules;
@@ -49,7 +49,7 @@ pub struct EgressOptions {
     /// Hosts that no tool reaches, whatever else allows them. Default: none.
     pub denied: Arc<[DeniedHost]>,
     /// Where each request is logged. Default: only in the program's log.
-    pub log: Option<EgressLog>,
+    pub log: Option<EgressRecorder>,
     /// Bytes of a request's body. Default 10 MiB.
     pub max_request_bytes: u64,
     /// Bytes of a response's body, both encoded and decoded. Default 10 MiB.

@@ -40,12 +40,12 @@ pub type Logged = (Uuid, EgressRecord);
 
 /// Where entries are sent. The gate never waits: entries that do not fit are counted and dropped.
 #[derive(Debug, Clone)]
-pub struct EgressLog {
+pub struct EgressRecorder {
     records: mpsc::Sender<Logged>,
     lost: Arc<AtomicU64>,
 }
 
-impl EgressLog {
+impl EgressRecorder {
     /// Also returns the receiver of the records.
     pub fn new() -> (Self, mpsc::Receiver<Logged>) {
         let (records, taken) = mpsc::channel(MOST_WAITING);
@@ -66,7 +66,7 @@ impl EgressLog {
 
 /// One request in progress. It is logged on drop: then the response was read or abandoned.
 pub(super) struct EgressLogEntry {
-    log: Option<(EgressLog, Uuid)>,
+    log: Option<(EgressRecorder, Uuid)>,
     record: EgressRecord,
     begun: Instant,
     bytes_out: Arc<AtomicU64>,
@@ -77,7 +77,7 @@ pub(super) struct EgressLogEntry {
 impl EgressLogEntry {
     /// `None` for a URL without a host and port: no request is sent.
     pub fn begin(
-        log: Option<&EgressLog>,
+        log: Option<&EgressRecorder>,
         tool: &str,
         origin: Option<&Origin>,
         vault: &Vault,

@@ -54,9 +54,9 @@ fn exceeds(count: &AtomicU64, more: u64, most: u64) -> bool {
 
 /// The length of the value's JSON.
 fn json_bytes(value: &Value) -> u64 {
-    struct Counted(u64);
+    struct ByteCounter(u64);
 
-    impl io::Write for Counted {
+    impl io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 += bytes.len() as u64;
             Ok(bytes.len())
@@ -67,7 +67,7 @@ fn json_bytes(value: &Value) -> u64 {
         }
     }
 
-    let mut counted = Counted(0);
+    let mut counted = ByteCounter(0);
     match serde_json::to_writer(&mut counted, value) {
         Ok(()) => counted.0,
         Err(_) => u64::MAX / 2,

@@ -151,7 +151,7 @@ pub trait Executor: Send + Sync + 'static {
 /// Where a call reports its progress. Frequent calls are cheap: the reader samples the newest
 /// report.
 pub trait ProgressSink: Send + Sync + 'static {
-    /// `fraction` is from 0 to 1, or `None` if the tool cannot tell. The message is one line for a
+    /// `fraction` is from 0 to 1, or `None` if unknown. The message is one line for a
     /// person.
     fn report(&self, fraction: Option<f64>, message: &str);
 }

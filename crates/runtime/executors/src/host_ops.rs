@@ -129,8 +129,8 @@ impl CallHostOps {
     }
 
     async fn search(&self, query: Value) -> Result<Value, OpError> {
-        let query: SearchQuery = self.read("searchBreadcrumbs", query)?;
-        let SearchQuery { tag, any_tags, all_tags, schema_name, context_match, .. } = query;
+        let query: BreadcrumbSearch = self.read("searchBreadcrumbs", query)?;
+        let BreadcrumbSearch { tag, any_tags, all_tags, schema_name, context_match, .. } = query;
         let query = BreadcrumbQuery {
             selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
             limit: query.limit.unwrap_or(rcrt_breadcrumb::DEFAULT_PAGE),
@@ -257,7 +257,7 @@ fn method(call: &ApiCall) -> &'static str {
 /// `searchBreadcrumbs`: the fields of a selector, plus `tag` for one more required tag.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct SearchQuery {
+struct BreadcrumbSearch {
     tag: Option<String>,
     any_tags: Vec<String>,
     all_tags: Vec<String>,

@@ -86,7 +86,7 @@ impl Provenance {
             }
         }
         match trace::traceparent(&Context::current()) {
-            Some(place) => context.insert("traceparent".into(), place.to_string().into()),
+            Some(traceparent) => context.insert("traceparent".into(), traceparent.to_string().into()),
             None => context.remove("traceparent"),
         };
         Ok(())

@@ -8,10 +8,10 @@
 //! Begin with `serve.rs` (the loop of a worker), `call.rs` (one call) and `engine.rs`. `sandbox` is
 //! the parent's side.
 
+pub mod bare_engine;
 mod call;
 mod crypto_thread;
 mod engine;
-pub mod engine_only;
 mod extensions;
 #[cfg(target_os = "linux")]
 pub mod generators;
@@ -54,7 +54,7 @@ pub enum WorkerError {
     Snapshot(std::io::Error),
     #[error("engine: {0}")]
     Engine(String),
-    #[error("the parent is gone")]
+    #[error("the parent process has exited")]
     Orphan,
     #[error("the process in the jail: {0}")]
     Keeper(std::io::Error),

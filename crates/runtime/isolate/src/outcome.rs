@@ -90,13 +90,13 @@ pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
 /// The stack of a syntax error has no position; the engine reports it separately.
 fn with_place(js: &JsError) -> Option<String> {
     let stack = js.stack.clone().unwrap_or_default();
-    let place = js.frames.iter().find_map(|frame| {
+    let location = js.frames.iter().find_map(|frame| {
         let file = frame.file_name.as_ref()?;
         let (line, column) = (frame.line_number?, frame.column_number?);
         file.starts_with("tool:///").then(|| format!("    at {file}:{line}:{column}"))
     });
-    match place {
-        Some(place) if !stack.contains("tool:///") => Some(format!("{stack}\n{place}")),
+    match location {
+        Some(location) if !stack.contains("tool:///") => Some(format!("{stack}\n{location}")),
         _ => js.stack.clone(),
     }
 }

@@ -13,8 +13,8 @@ use deno_crypto::rand::RngCore;
 use deno_crypto::rand::rngs::OsRng;
 use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::protocol::{
-    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, Mark, PROTOCOL_VERSION, Protection, Ready, decode,
-    encode, read_frame,
+    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, Ready, StartMarker,
+    decode, encode, read_frame,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -95,10 +95,10 @@ impl Serving {
 }
 
 /// From the kernel, so that no earlier process can know it.
-fn draw_mark() -> Mark {
+fn draw_mark() -> StartMarker {
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
-    Mark::new(bytes)
+    StartMarker::new(bytes)
 }
 
 /// The thread that reads the socket.
@@ -108,7 +108,7 @@ struct Reader {
     calls: mpsc::Sender<Work>,
     spent: Arc<Notify>,
     /// Set if another process used the socket before: everything before the mark was for that one.
-    mark: Option<Mark>,
+    mark: Option<StartMarker>,
 }
 
 impl Reader {
@@ -187,7 +187,7 @@ impl Host {
     async fn serve(
         mut self,
         isolate: Isolate,
-        mark: Option<Mark>,
+        mark: Option<StartMarker>,
         mut waiting: mpsc::Receiver<Work>,
     ) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);

@@ -35,7 +35,7 @@ pub enum EntryRole {
 
 /// A stored entry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct MemoryEntry {
     pub key: EntryKey,
     pub value: Value,
     pub category: Option<String>,
@@ -116,7 +116,7 @@ impl NewEntry {
     }
 }
 
-impl Entry {
+impl MemoryEntry {
     /// `None` if the record is not a valid entry: any agent can write such records.
     pub(crate) fn read(item: BreadcrumbListItem) -> Option<Self> {
         let mut context = item.context?;

@@ -25,7 +25,8 @@ pub fn at_most(text: &str, characters: usize) -> String {
     }
 }
 
-/// At most `most` characters, for callers that have no working memory for the rest. The last line says how many were omitted.
+/// At most `most` characters, for callers that have no working memory for the rest. The last line
+/// says how many were omitted.
 pub fn truncate(text: &str, most: usize) -> String {
     let whole = text.chars().count();
     if whole <= most {

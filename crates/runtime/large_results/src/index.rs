@@ -41,7 +41,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     let mut with_about = true;
     let mut left_out = false;
     loop {
-        let chunk = |(index, part): (usize, &super::parts::Part)| {
+        let chunk = |(index, part): (usize, &super::parts::SplitChunk)| {
             let key = chunk_name(base, index + 1);
             let mut chunk = json!({"chunk": index + 1, "key": key, "characters": part.characters});
             if let Layout::Text { starts, .. } = &split.layout {
@@ -118,13 +118,13 @@ pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, mo
     let minutes = keep.as_secs().div_ceil(60);
     let chunks = split.parts.len();
     let head = format!(
-        "The result of {tool} has {characters} characters, more than the {most} that are given at once. It is kept for \
+        "The result of {tool} has {characters} characters, more than the limit of {most}. It is kept for \
          {minutes} minutes in {chunks} chunks:\n\n| # | Heading | Key |\n|---|---|---|\n"
     );
     let example = match split.layout {
         Layout::Text { .. } => "",
         Layout::Json { .. } => {
-            "\n- ask the whole document by JSONPath: result_jsonpath {\"key\": KEY, \"path\": \"$.…\"}"
+            "\n- query the whole document with JSONPath: result_jsonpath {\"key\": KEY, \"path\": \"$.…\"}"
         }
     };
     let foot = format!(

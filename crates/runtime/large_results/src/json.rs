@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::json_path::Step;
+use super::json_path::JsonPathStep;
 use super::json_size::{Escaped, escaped_chars, json_chars};
 use super::text;
 
 /// Where a piece starts in the whole document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begin {
-    pub path: Vec<Step>,
+    pub path: Vec<JsonPathStep>,
     /// For a split text, how many of its characters are in earlier pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub characters: Option<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Piece {
     pub characters: usize,
     pub begin: Begin,
     /// The path of its last member or element.
-    pub end: Vec<Step>,
+    pub end: Vec<JsonPathStep>,
 }
 
 /// A path that the outline lists, and the number of the piece in which it starts, from 1.
@@ -60,25 +60,26 @@ struct Splitter {
     /// The piece that is currently filled.
     current: Option<Piece>,
     marks: Vec<Mark>,
-    marked: HashSet<Vec<Step>>,
+    marked: HashSet<Vec<JsonPathStep>>,
 }
 
 impl Splitter {
     /// Adds the parts of a value that is too large for one piece.
-    fn fill(&mut self, value: &Value, path: &mut Vec<Step>) -> Result<(), Unsplittable> {
+    fn fill(&mut self, value: &Value, path: &mut Vec<JsonPathStep>) -> Result<(), Unsplittable> {
         match value {
-            Value::Array(items) => {
-                items.iter().enumerate().try_for_each(|(index, item)| self.child(Step::Index(index), item, path))
-            }
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, item)| self.child(JsonPathStep::Index(index), item, path)),
             Value::Object(members) => {
-                members.iter().try_for_each(|(key, member)| self.child(Step::Key(key.clone()), member, path))
+                members.iter().try_for_each(|(key, member)| self.child(JsonPathStep::Key(key.clone()), member, path))
             }
             Value::String(text) => self.text(text, path),
             _ => Err(Unsplittable),
         }
     }
 
-    fn child(&mut self, step: Step, value: &Value, path: &mut Vec<Step>) -> Result<(), Unsplittable> {
+    fn child(&mut self, step: JsonPathStep, value: &Value, path: &mut Vec<JsonPathStep>) -> Result<(), Unsplittable> {
         let size = step_chars(&step) + json_chars(value);
         if alone(path) + size <= self.most {
             if self.size_with(path, size) > self.most {
@@ -93,7 +94,7 @@ impl Splitter {
         }
     }
 
-    fn text(&mut self, text: &str, path: &[Step]) -> Result<(), Unsplittable> {
+    fn text(&mut self, text: &str, path: &[JsonPathStep]) -> Result<(), Unsplittable> {
         let (step, container) = path.split_last().ok_or(Unsplittable)?;
         let around = step_chars(step) + 2;
         let least = self.most / 4;
@@ -119,7 +120,7 @@ impl Splitter {
     }
 
     /// The size of the current piece with another child of this size in the container at `path`.
-    fn size_with(&self, path: &[Step], child: usize) -> usize {
+    fn size_with(&self, path: &[JsonPathStep], child: usize) -> usize {
         match &self.current {
             None => alone(path) + child,
             Some(open) => {
@@ -131,8 +132,8 @@ impl Splitter {
 
     fn add(
         &mut self,
-        container: &[Step],
-        step: Step,
+        container: &[JsonPathStep],
+        step: JsonPathStep,
         value: Value,
         size: usize,
         characters: Option<usize>,
@@ -152,21 +153,21 @@ impl Splitter {
     }
 
     /// Records the entries of the outline: members near the root, and where pieces start.
-    fn mark(&mut self, path: &[Step], characters: Option<usize>) {
+    fn mark(&mut self, path: &[JsonPathStep], characters: Option<usize>) {
         let chunk = self.pieces.len() + 1;
-        let keys = path.iter().take(MARKED_DEPTH).take_while(|step| matches!(step, Step::Key(_))).count();
+        let keys = path.iter().take(MARKED_DEPTH).take_while(|step| matches!(step, JsonPathStep::Key(_))).count();
         for depth in 1..=keys {
             self.mark_once(&path[..depth], None, chunk);
         }
         if self.current.is_none() {
-            match path.iter().position(|step| matches!(step, Step::Index(_))) {
+            match path.iter().position(|step| matches!(step, JsonPathStep::Index(_))) {
                 Some(index) => self.mark_once(&path[..=index], None, chunk),
                 None => self.mark_once(path, characters.filter(|before| *before > 0), chunk),
             }
         }
     }
 
-    fn mark_once(&mut self, path: &[Step], characters: Option<usize>, chunk: usize) {
+    fn mark_once(&mut self, path: &[JsonPathStep], characters: Option<usize>, chunk: usize) {
         if self.marks.len() < MOST_MARKS && (characters.is_some() || self.marked.insert(path.to_vec())) {
             self.marks.push(Mark { begin: Begin { path: path.to_vec(), characters }, chunk });
         }
@@ -178,33 +179,33 @@ impl Splitter {
 }
 
 /// What a step adds to its child: a key and a colon.
-fn step_chars(step: &Step) -> usize {
+fn step_chars(step: &JsonPathStep) -> usize {
     match step {
-        Step::Key(key) => escaped_chars(key) + 3,
-        Step::Index(_) => 0,
+        JsonPathStep::Key(key) => escaped_chars(key) + 3,
+        JsonPathStep::Index(_) => 0,
     }
 }
 
 /// The size of a piece that has only the containers on this path.
-fn alone(path: &[Step]) -> usize {
+fn alone(path: &[JsonPathStep]) -> usize {
     2 + path.iter().map(|step| step_chars(step) + 2).sum::<usize>()
 }
 
-fn common(one: &[Step], other: &[Step]) -> usize {
+fn common(one: &[JsonPathStep], other: &[JsonPathStep]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 /// An empty container for the step.
-fn empty(step: &Step) -> Value {
+fn empty(step: &JsonPathStep) -> Value {
     match step {
-        Step::Index(_) => Value::Array(Vec::new()),
-        Step::Key(_) => Value::Object(Map::new()),
+        JsonPathStep::Index(_) => Value::Array(Vec::new()),
+        JsonPathStep::Key(_) => Value::Object(Map::new()),
     }
 }
 
 /// Inserts the value at `path`. The containers of the first `open` steps exist, as the last
 /// children of their parents.
-fn insert(root: &mut Value, path: &[Step], open: usize, value: Value) -> Result<(), Unsplittable> {
+fn insert(root: &mut Value, path: &[JsonPathStep], open: usize, value: Value) -> Result<(), Unsplittable> {
     let mut node = root;
     let mut value = Some(value);
     for (depth, step) in path.iter().enumerate() {
@@ -214,16 +215,16 @@ fn insert(root: &mut Value, path: &[Step], open: usize, value: Value) -> Result<
                 None => value.take().ok_or(Unsplittable)?,
             };
             match (&mut *node, step) {
-                (Value::Array(items), Step::Index(_)) => items.push(child),
-                (Value::Object(members), Step::Key(key)) => {
+                (Value::Array(items), JsonPathStep::Index(_)) => items.push(child),
+                (Value::Object(members), JsonPathStep::Key(key)) => {
                     members.insert(key.clone(), child);
                 }
                 _ => return Err(Unsplittable),
             }
         }
         node = match (node, step) {
-            (Value::Array(items), Step::Index(_)) => items.last_mut().ok_or(Unsplittable)?,
-            (Value::Object(members), Step::Key(key)) => members.get_mut(key).ok_or(Unsplittable)?,
+            (Value::Array(items), JsonPathStep::Index(_)) => items.last_mut().ok_or(Unsplittable)?,
+            (Value::Object(members), JsonPathStep::Key(key)) => members.get_mut(key).ok_or(Unsplittable)?,
             _ => return Err(Unsplittable),
         };
     }
@@ -241,7 +242,7 @@ pub(crate) fn join(pieces: impl IntoIterator<Item = (Begin, Value)>) -> Option<V
 }
 
 /// `along` is the path to where the piece starts. The containers on it can exist already.
-fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> Option<()> {
+fn merge(into: &mut Value, piece: Value, along: &[JsonPathStep], inside_text: bool) -> Option<()> {
     let goes_on = along.len() > 1 || inside_text;
     match (into, piece) {
         (Value::Object(there), Value::Object(more)) => {
@@ -255,7 +256,7 @@ fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> O
             }
         }
         (Value::Array(there), Value::Array(more)) => {
-            let Some(Step::Index(first)) = along.first() else { return None };
+            let Some(JsonPathStep::Index(first)) = along.first() else { return None };
             for (index, value) in more.into_iter().enumerate() {
                 match there.get_mut(*first) {
                     Some(begun) if index == 0 && goes_on => merge(begun, value, along.get(1..)?, inside_text)?,
@@ -271,8 +272,8 @@ fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> O
 
 /// Each scalar and each empty container of a piece, with its path in the whole document. Without a
 /// beginning, the piece is the whole document.
-pub fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step], &Value)) {
-    let mut leaf = |path: &[Step], value: &Value| {
+pub fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[JsonPathStep], &Value)) {
+    let mut leaf = |path: &[JsonPathStep], value: &Value| {
         let inner = match value {
             Value::Array(items) => items.len(),
             Value::Object(members) => members.len(),
@@ -286,30 +287,35 @@ pub fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step]
 }
 
 /// Each value of a document, with its path.
-pub fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[Step], &Value)) {
+pub fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[JsonPathStep], &Value)) {
     walk(document, &mut Vec::new(), None, see);
 }
 
-fn walk(value: &Value, path: &mut Vec<Step>, along: Option<&[Step]>, see: &mut impl FnMut(&[Step], &Value)) {
+fn walk(
+    value: &Value,
+    path: &mut Vec<JsonPathStep>,
+    along: Option<&[JsonPathStep]>,
+    see: &mut impl FnMut(&[JsonPathStep], &Value),
+) {
     see(path, value);
     // The containers around the start of a piece begin at its first index; all other arrays begin
     // at 0.
     let further = |index: usize| along.filter(|_| index == 0).and_then(|along| along.get(1..));
     match value {
         Value::Array(items) => {
-            let before = match along.and_then(<[Step]>::first) {
-                Some(Step::Index(index)) => *index,
+            let before = match along.and_then(<[JsonPathStep]>::first) {
+                Some(JsonPathStep::Index(index)) => *index,
                 _ => 0,
             };
             for (index, item) in items.iter().enumerate() {
-                path.push(Step::Index(before + index));
+                path.push(JsonPathStep::Index(before + index));
                 walk(item, path, further(index), see);
                 path.pop();
             }
         }
         Value::Object(members) => {
             for (index, (key, member)) in members.iter().enumerate() {
-                path.push(Step::Key(key.clone()));
+                path.push(JsonPathStep::Key(key.clone()));
                 walk(member, path, further(index), see);
                 path.pop();
             }

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 /// One step into a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Step {
+pub enum JsonPathStep {
     Index(usize),
     Key(String),
 }
 
 /// The path as a JSONPath (RFC 9535), in dot notation if the key allows it.
-pub fn written(path: &[Step]) -> String {
+pub fn written(path: &[JsonPathStep]) -> String {
     use std::fmt::Write;
     let mut text = String::from("$");
     for step in path {
         // Writing to a String cannot fail.
         let _ = match step {
-            Step::Index(index) => write!(text, "[{index}]"),
-            Step::Key(key) if is_plain(key) => write!(text, ".{key}"),
-            Step::Key(key) => {
+            JsonPathStep::Index(index) => write!(text, "[{index}]"),
+            JsonPathStep::Key(key) if is_plain(key) => write!(text, ".{key}"),
+            JsonPathStep::Key(key) => {
                 let mut quoted = String::new();
                 for character in key.chars() {
                     match character {
@@ -51,7 +51,7 @@ mod tests {
         let keys = ["name", "with blank", "it's", "back\\slash", "line\nbreak", "ünicode", "", "7"];
         for key in keys {
             let document = serde_json::json!([{key: 1}]);
-            let path = written(&[Step::Index(0), Step::Key(key.into())]);
+            let path = written(&[JsonPathStep::Index(0), JsonPathStep::Key(key.into())]);
             let read = serde_json_path::JsonPath::parse(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
             assert_eq!(read.query(&document).all(), [&serde_json::json!(1)], "{path}");
         }

@@ -1,6 +1,7 @@
 //! Results that are too large to return whole. [`shorten`] splits one into chunks in the working
-//! memory of the caller's session, and the caller gets a table of the chunks. [`StoredResult`] reads
-//! them. [`WorkingMemory`] is the entries that agents keep for a limited time, by namespace and key.
+//! memory of the caller's session, and the caller gets a table of the chunks. [`StoredResult`]
+//! reads them. [`WorkingMemory`] is the entries that agents keep for a limited time, by namespace
+//! and key.
 //!
 //! Everything is stored in breadcrumbs. This crate does not depend on the queue or the network, and
 //! does not know the tools that read entries. All agents of a tenant share the entries: a namespace
@@ -31,10 +32,10 @@ mod text;
 mod threshold;
 mod working_memory;
 
-pub use entry::{Entry, EntryRole, NewEntry, Saved};
+pub use entry::{EntryRole, MemoryEntry, NewEntry, Saved};
 pub use excerpt::{at_most, one_line, text_of, truncate};
 pub use json::{Begin, leaves, leaves_and_containers};
-pub use json_path::{Step, written};
+pub use json_path::{JsonPathStep, written};
 pub use json_size::json_chars;
 pub use key::{EntryKey, MAX_DEPTH, MAX_PATH_CHARS, Namespace};
 pub use outline::Section;

@@ -47,13 +47,13 @@ impl ChunkedPage {
     }
 
     /// Stores the chunks, then their index. Returns the response's `large_result` metadata.
-    pub async fn keep(&self, place: PageLocation<'_>) -> Result<Value, StoreError> {
+    pub async fn keep(&self, location: PageLocation<'_>) -> Result<Value, StoreError> {
         let kept = ResultWriter {
-            base: EntryKey::of(&Namespace::session(place.session), place.name),
-            memory: place.memory,
-            tool: place.request.tool.clone(),
-            keep: place.keep,
-            saved_by: place.request.agent_id,
+            base: EntryKey::of(&Namespace::session(location.session), location.name),
+            memory: location.memory,
+            tool: location.request.tool.clone(),
+            keep: location.keep,
+            saved_by: location.request.agent_id,
         };
         kept.write(&self.0).await?;
         Ok(json!({"key": kept.base.path(), "chunks": self.parts(), "characters": self.0.characters}))

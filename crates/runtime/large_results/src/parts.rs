@@ -6,7 +6,7 @@ use text_splitter::Characters;
 
 use super::headings::{Heading, headings};
 use super::json::{self, Begin, Mark, Piece};
-use super::json_path::{Step, written};
+use super::json_path::{JsonPathStep, written};
 use super::json_text;
 use super::outline::{Section, flat, nested};
 use super::text;
@@ -16,14 +16,14 @@ use crate::excerpt::{at_most, one_line};
 const MAX_ABOUT: usize = 160;
 
 pub(crate) struct Split {
-    pub parts: Vec<Part>,
+    pub parts: Vec<SplitChunk>,
     pub outline: Vec<Section>,
     pub layout: Layout,
     /// Of the whole text, or of the whole document as compact JSON.
     pub characters: usize,
 }
 
-pub(crate) struct Part {
+pub(crate) struct SplitChunk {
     /// A string for a text, else a JSON document.
     pub value: Value,
     pub characters: usize,
@@ -89,7 +89,7 @@ fn of_pieces(whole: &str, pieces: &[&str]) -> Split {
     }
     let (outline, chunk_descriptions) =
         if headings.is_empty() { untitled(pieces, &bounds) } else { titled(whole, &headings, pieces, &bounds) };
-    let parts = pieces.iter().zip(&bounds).zip(chunk_descriptions).map(|((piece, bound), about)| Part {
+    let parts = pieces.iter().zip(&bounds).zip(chunk_descriptions).map(|((piece, bound), about)| SplitChunk {
         value: (*piece).into(),
         characters: bound.characters,
         about,
@@ -178,7 +178,7 @@ fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
     let outline = nested(marks.iter().map(section).collect());
     let chunk_descriptions = chunk_descriptions(&pieces, &outline);
     let begins: Vec<Begin> = pieces.iter().map(|piece| piece.begin.clone()).collect();
-    let parts = pieces.into_iter().zip(chunk_descriptions).map(|(piece, about)| Part {
+    let parts = pieces.into_iter().zip(chunk_descriptions).map(|(piece, about)| SplitChunk {
         value: piece.value,
         characters: piece.characters,
         about,
@@ -217,16 +217,16 @@ fn chunk_descriptions(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
 /// For example `items: 250 elements`.
 fn title(document: &Value, begin: &Begin) -> String {
     let name = match begin.path.last() {
-        Some(Step::Key(key)) => at_most(&one_line(key), 60),
-        Some(Step::Index(index)) => format!("[{index}]"),
+        Some(JsonPathStep::Key(key)) => at_most(&one_line(key), 60),
+        Some(JsonPathStep::Index(index)) => format!("[{index}]"),
         None => "$".into(),
     };
     if let Some(before) = begin.characters {
         return format!("{name}, from character {before}");
     }
     let value = begin.path.iter().try_fold(document, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(index) => value.get(index),
+        JsonPathStep::Key(key) => value.get(key),
+        JsonPathStep::Index(index) => value.get(index),
     });
     match value {
         Some(Value::Array(items)) => format!("{name}: {} elements", items.len()),

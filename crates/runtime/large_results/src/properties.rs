@@ -208,21 +208,21 @@ proptest! {
         let whole = join(pieces.iter().map(|piece| (piece.begin.clone(), piece.value.clone())));
         // Compared as text, so that the order of members counts too.
         prop_assert_eq!(whole.map(|whole| whole.to_string()), Some(document.to_string()));
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for piece in &pieces {
-            leaves(Some(&piece.begin), &piece.value, &mut |path, _| places.push(written(path)));
+            leaves(Some(&piece.begin), &piece.value, &mut |path, _| paths.push(written(path)));
         }
-        places.dedup();
+        paths.dedup();
         let mut expected = Vec::new();
         leaves(None, &document, &mut |path, _| expected.push(written(path)));
-        prop_assert_eq!(places, expected);
+        prop_assert_eq!(paths, expected);
         for mark in marks {
             // The value is in the chunk that the outline names, and not in the one before.
             let path = written(&mark.begin.path);
             let is_in = |number: usize| {
                 let mut found = false;
                 let piece = &pieces[number - 1];
-                super::leaves(Some(&piece.begin), &piece.value, &mut |place, _| found |= place.starts_with(&mark.begin.path));
+                super::leaves(Some(&piece.begin), &piece.value, &mut |path, _| found |= path.starts_with(&mark.begin.path));
                 found
             };
             prop_assert!(is_in(mark.chunk), "{path} is not in {}", mark.chunk);

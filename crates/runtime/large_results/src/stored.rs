@@ -7,7 +7,7 @@ use super::json::{Begin, join};
 use super::outline::{Section, flat};
 use super::parts::Layout;
 use super::text_of;
-use crate::{Entry, EntryKey, EntryRole, Namespace, WorkingMemory};
+use crate::{EntryKey, EntryRole, MemoryEntry, Namespace, WorkingMemory};
 use rcrt_breadcrumb::StoreError;
 
 /// What the key of a stored result refers to.
@@ -15,7 +15,7 @@ pub enum StoredResult {
     /// The whole result, by its base key or the key of its index.
     Whole { base: EntryKey, layout: Layout, outline: Vec<Section> },
     /// One chunk, or any other entry.
-    One(Entry),
+    One(MemoryEntry),
 }
 
 /// A chunk of a result that is being searched or read.

@@ -27,8 +27,8 @@ pub(crate) fn split<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> 
     checked(text, structured, most, sizer)
 }
 
-/// The maximum number of sections that get a piece each. With more, nobody would read all the
-/// records.
+/// The maximum number of sections that get a piece each. More records would be too many to
+/// read.
 const MOST_SECTIONS: usize = 500;
 
 /// One piece for each section under a heading of levels 1 to 3, and one for the text before the
@@ -79,11 +79,11 @@ struct Filling<'t, 's, S> {
     /// As measured by the sizer.
     size: usize,
     /// Where it could end.
-    ends: Vec<End>,
+    ends: Vec<PieceEnd>,
 }
 
 #[derive(Clone, Copy)]
-struct End {
+struct PieceEnd {
     at: usize,
     /// The size of the piece with this end.
     size: usize,
@@ -112,13 +112,13 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
                     // The block must be cut anyway, so it fills the rest of this piece.
                     return self.cut(block);
                 }
-                self.end_piece(End { at: block.start, size: self.size, rank });
+                self.end_piece(PieceEnd { at: block.start, size: self.size, rank });
             } else {
                 return self.cut(block);
             }
         }
         if self.size > 0 {
-            self.ends.push(End { at: block.start, size: self.size, rank });
+            self.ends.push(PieceEnd { at: block.start, size: self.size, rank });
         }
         self.size += size;
         self.end = block.end;
@@ -126,7 +126,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
 
     /// Ends the piece at the best position, or at `here` if there is none. The text after it starts
     /// the next piece.
-    fn end_piece(&mut self, here: End) {
+    fn end_piece(&mut self, here: PieceEnd) {
         let least = self.most / LEAST_PART;
         let mut best = here;
         for end in &self.ends {
@@ -137,7 +137,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
                 best = *end;
             }
         }
-        let better = |end: &&End| end.size >= least && end.rank == best.rank;
+        let better = |end: &&PieceEnd| end.size >= least && end.rank == best.rank;
         if let Some(end) = self.ends.iter().rev().find(better)
             && best.at != here.at
         {

@@ -10,7 +10,7 @@ use rcrt_breadcrumb::{
 };
 use rcrt_executors::TriggerChain;
 
-use crate::entry::{Entry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
+use crate::entry::{MemoryEntry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
 use crate::key::{EntryKey, Namespace};
 
 /// Each failed attempt means that a concurrent save succeeded.
@@ -41,7 +41,7 @@ pub struct Selection {
 /// One page of entries.
 pub struct EntryPage {
     /// A save that races with another can appear twice. The first one counts.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MemoryEntry>,
     /// The offset of the next page, if there may be one.
     pub next: Option<u32>,
 }
@@ -100,10 +100,10 @@ impl WorkingMemory {
         }
     }
 
-    pub async fn get(&self, key: &EntryKey) -> Result<Option<Entry>, StoreError> {
+    pub async fn get(&self, key: &EntryKey) -> Result<Option<MemoryEntry>, StoreError> {
         let query = BreadcrumbQuery { limit: PAGE, include_context: true, ..by_tag(&key.tag()) };
         let found = self.store.list(&query).await?;
-        Ok(found.into_iter().filter_map(Entry::read).find(|entry| entry.key == *key))
+        Ok(found.into_iter().filter_map(MemoryEntry::read).find(|entry| entry.key == *key))
     }
 
     /// Returns whether it existed.
@@ -130,7 +130,7 @@ impl WorkingMemory {
         let query = BreadcrumbQuery { selector: selection.selector(), limit: PAGE, offset, include_context: true };
         let found = self.store.list(&query).await?;
         let next = (found.len() == PAGE as usize).then(|| offset.saturating_add(PAGE));
-        Ok(EntryPage { entries: found.into_iter().filter_map(Entry::read).collect(), next })
+        Ok(EntryPage { entries: found.into_iter().filter_map(MemoryEntry::read).collect(), next })
     }
 
     /// The keys of entries whose first words contain the query's words in any grammatical form,

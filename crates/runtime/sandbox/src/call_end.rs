@@ -67,7 +67,7 @@ impl CallEnd {
             Self::Finished(CallResult::TooMuchOutput(bytes)) | Self::OutputSize(bytes) => Err(exhausted(
                 LimitName::OutputBytes,
                 MAX_OUTPUT_BYTES as u64,
-                format!("the result has {bytes} bytes of JSON; the most is {MAX_OUTPUT_BYTES}"),
+                format!("the result has {bytes} bytes of JSON; the maximum is {MAX_OUTPUT_BYTES}"),
             )),
             Self::Finished(CallResult::Terminated) => {
                 failure(ErrorCode::ExecutionFailed, "the call was stopped without a reason".into())
@@ -102,7 +102,7 @@ impl CallEnd {
             Self::InputSize(bytes) => Err(exhausted(
                 LimitName::InputBytes,
                 MAX_INPUT_BYTES as u64,
-                format!("input and context have {bytes} bytes of JSON; the most is {MAX_INPUT_BYTES}"),
+                format!("input and context have {bytes} bytes of JSON; the maximum is {MAX_INPUT_BYTES}"),
             )),
         }
     }

@@ -16,7 +16,7 @@ use crate::upload::UploadCapacity;
 const MAX_LATE: usize = 10_000;
 
 /// What the supervisor must do about a frame.
-pub enum Step {
+pub enum CallStep {
     Continue,
     /// The tool's own time begins.
     Started,
@@ -86,7 +86,7 @@ impl<'a> CallFrames<'a> {
     }
 
     /// Handles what was read from the socket.
-    pub fn take(&mut self, read: Option<Result<Frame, FrameError>>) -> Result<Step, Failure> {
+    pub fn take(&mut self, read: Option<Result<Frame, FrameError>>) -> Result<CallStep, Failure> {
         let frame = match read {
             Some(Ok(frame)) => frame,
             Some(Err(FrameError::Io(_))) | None => return Err(Failure::Died),
@@ -101,12 +101,12 @@ impl<'a> CallFrames<'a> {
             return if self.late > MAX_LATE {
                 Err("it keeps sending frames of other calls".into())
             } else {
-                Ok(Step::Continue)
+                Ok(CallStep::Continue)
             };
         }
         match frame.kind {
             Kind::Done => {
-                return decode(&frame.payload).map(Step::Done).map_err(|_| "a result that cannot be read".into());
+                return decode(&frame.payload).map(CallStep::Done).map_err(|_| "a result that cannot be read".into());
             }
             Kind::Console => {
                 let line: ConsoleLine = decode(&frame.payload).map_err(|_| "a console line that cannot be read")?;
@@ -114,7 +114,7 @@ impl<'a> CallFrames<'a> {
             }
             Kind::Started if !self.is_started => {
                 self.is_started = true;
-                return Ok(Step::Started);
+                return Ok(CallStep::Started);
             }
             // Only the first one, which the worker sends before any of the script's code runs.
             Kind::CodeCache if self.wants_cache => {
@@ -125,6 +125,6 @@ impl<'a> CallFrames<'a> {
             Kind::Progress => self.progress.take(&frame.payload, &*self.watch.host)?,
             _ => self.ops.take(&frame)?,
         }
-        Ok(Step::Continue)
+        Ok(CallStep::Continue)
     }
 }

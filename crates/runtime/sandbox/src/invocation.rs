@@ -73,7 +73,7 @@ pub struct RequestContext {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub result: Result<Value, ToolFailure>,
     /// The tool's console lines, in order, up to the limits.
     pub console: Vec<ConsoleLine>,

@@ -20,7 +20,7 @@ use crate::spawner::Spawner;
 use crate::supervise::{Watch, WorkerFate, supervise};
 use crate::upload::UploadCapacity;
 use crate::worker::Death;
-use crate::{CgroupUse, HostOps, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task};
+use crate::{CgroupUse, HostOps, Invocation, Isolation, Report, RunOutcome, SandboxError, SandboxOptions, Task};
 
 /// How many workers a call tries. A worker without a process for it is due to its tenant's earlier
 /// calls, not to this call.
@@ -46,7 +46,7 @@ impl Sandbox {
             CgroupUse::None => Cgroups::none(),
         };
         let cgroups = Arc::new(cgroups);
-        let places = cgroups.places();
+        let locations = cgroups.locations();
         let spawner = Spawner::start(options.worker.clone(), cgroups.clone())?;
         let snapshot = Snapshot::make(&spawner).await?;
         let has_snapshot = snapshot.is_some();
@@ -66,7 +66,7 @@ impl Sandbox {
             level: options.level,
             left_to_process: hello.left_to_process,
             protections: hello.protections,
-            cgroups: places,
+            cgroups: locations,
         };
         let tended = pool.clone();
         let tending = tokio::spawn(async move { tended.maintain().await });
@@ -80,11 +80,16 @@ impl Sandbox {
 
     /// Runs one call until it finishes, reaches a limit or is cancelled. `timeout_ms` counts from
     /// the moment when a worker has an isolate for it.
-    pub async fn run(&self, invocation: Invocation, host: Arc<dyn HostOps>, cancelled: CancellationToken) -> Outcome {
+    pub async fn run(
+        &self,
+        invocation: Invocation,
+        host: Arc<dyn HostOps>,
+        cancelled: CancellationToken,
+    ) -> RunOutcome {
         let mut console = Console::default();
         let call_end = self.end_of(&invocation, host, &cancelled, &mut console).await;
         let result = call_end.result(&invocation.script, &invocation.limits);
-        Outcome { result, console: console.lines, console_truncated: console.truncated }
+        RunOutcome { result, console: console.lines, console_truncated: console.truncated }
     }
 
     async fn end_of(

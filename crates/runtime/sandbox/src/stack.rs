@@ -28,10 +28,10 @@ pub fn storable(text: &str) -> String {
 }
 
 fn is_own_frame(line: &str) -> bool {
-    let Some(place) = line.trim_start().strip_prefix("at ") else { return false };
-    let place = place.rsplit_once('(').map_or(place, |(_, inside)| inside);
-    let place = place.strip_prefix("async ").unwrap_or(place);
-    OWN.iter().any(|own| place.starts_with(own))
+    let Some(location) = line.trim_start().strip_prefix("at ") else { return false };
+    let location = location.rsplit_once('(').map_or(location, |(_, inside)| inside);
+    let location = location.strip_prefix("async ").unwrap_or(location);
+    OWN.iter().any(|own| location.starts_with(own))
 }
 
 fn map_line<'l>(line: &'l str, script: &Script) -> Cow<'l, str> {

@@ -53,8 +53,8 @@ pub struct Config {
     #[arg(long, short = 'o', env = "RCRT_OUTPUT", default_value = "text", global = true)]
     pub output: Format,
 
-    /// What to log, such as `info` or `rcrt_runner=debug,warn` [default: info for up, server and runner,
-    /// else warn]
+    /// What to log, such as `info` or `rcrt_runner=debug,warn` [default: info for up, server and
+    /// runner, else warn]
     #[arg(long, env = "RCRT_LOG", global = true, value_name = "FILTER")]
     pub log: Option<String>,
 

@@ -27,8 +27,8 @@ pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
         Failure::Usage(format!("{what} is not JSON: {error}; expected JSON, `-` for stdin or `@file`"))
     })?;
     check_numbers(text.as_bytes()).map_err(|found| {
-        let place = if found.field.is_empty() { what.to_owned() } else { format!("{what}: {}", found.field) };
-        Failure::Usage(format!("{place} {}", found.message))
+        let location = if found.field.is_empty() { what.to_owned() } else { format!("{what}: {}", found.field) };
+        Failure::Usage(format!("{location} {}", found.message))
     })?;
     Ok(value)
 }

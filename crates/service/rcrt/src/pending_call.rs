@@ -22,7 +22,7 @@ pub struct PendingCall {
 }
 
 /// The response of a call.
-pub struct Answer {
+pub struct CallResponse {
     pub record: Uuid,
     pub context: Map<String, Value>,
 }
@@ -57,7 +57,7 @@ pub async fn response(
     store: &dyn Breadcrumbs,
     asked: &PendingCall,
     watching: &dyn CallObserver,
-) -> Result<Answer, StoreError> {
+) -> Result<CallResponse, StoreError> {
     let mut after = asked.after;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -83,7 +83,7 @@ async fn follow(
     asked: &PendingCall,
     after: &mut EventNumber,
     watching: &dyn CallObserver,
-) -> Result<Answer, StoreError> {
+) -> Result<CallResponse, StoreError> {
     let mut events = store.events(Some(*after)).await?;
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -103,7 +103,7 @@ async fn follow(
                 match event.schema_name.as_deref() {
                     Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
                         Some(request) if *request == asked.request.to_string() => {
-                            return Ok(Answer { record: event.breadcrumb_id, context: event.context });
+                            return Ok(CallResponse { record: event.breadcrumb_id, context: event.context });
                         }
                         Some(_) => {}
                         // The event of a secret response has no context.
@@ -118,7 +118,7 @@ async fn follow(
             }
             _ = look.tick() => {
                 if let Some(record) = store.call(asked.request).await?.response {
-                    return Ok(Answer { record, context: store.get(record).await?.context });
+                    return Ok(CallResponse { record, context: store.get(record).await?.context });
                 }
             }
         }

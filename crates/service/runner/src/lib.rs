@@ -3,9 +3,9 @@
 //! calls run, and finishes or releases its calls when it stops.
 //!
 //! It uses the store only as [`rcrt_breadcrumb::Breadcrumbs`], and what runs a tool only as
-//! [`rcrt_executors::Executor`]. It deliberately does not know Postgres, HTTP, the engine, or how many
-//! other runners there are. What must happen once across runners is decided in the store, by leases
-//! and idempotency keys.
+//! [`rcrt_executors::Executor`]. It deliberately does not know Postgres, HTTP, the engine, or how
+//! many other runners there are. What must happen once across runners is decided in the store, by
+//! leases and idempotency keys.
 //!
 //! Begin with `runner.rs` (the parts and their order), `dispatch/claim_loop.rs` and
 //! `execution/call.rs` (one call from its tool to its response). `registry/mod.rs` and

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
-use crate::execution::on_behalf_of::in_name_of;
+use crate::execution::on_behalf_of::on_behalf_of;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 use crate::registry::tool_loader::ToolLoader;
@@ -60,7 +60,7 @@ impl Subscriptions {
     async fn trigger(&self, tool: &Candidate, event: &Event) {
         let key = format!("trigger:{}:{}", tool.id, event.number);
         let request = request(tool, event);
-        let store = match in_name_of(&self.store, tool.author) {
+        let store = match on_behalf_of(&self.store, tool.author) {
             Ok(store) => store,
             Err(error) => {
                 tracing::error!(tool = tool.name(), %error, "a tool cannot be triggered on behalf of its author");

@@ -226,16 +226,16 @@ impl Server {
     }
 
     /// Cancel it before the shutdown, while running calls finish elsewhere. From then on `/health`
-    /// and all new requests get 503, except those of runners and those that only read: callers still
-    /// get their responses. Event streams and requests in progress continue.
+    /// and all new requests get 503, except those of runners and those that only read: callers
+    /// still get their responses. Event streams and requests in progress continue.
     pub fn draining(&self) -> CancellationToken {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it comes
-    /// within `drain_time`. After that, event streams close when they have sent the events so far,
-    /// and requests in progress get `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
-    /// the binary, which is compiled last.
+    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it
+    /// comes within `drain_time`. After that, event streams close when they have sent the events so
+    /// far, and requests in progress get `drain_time` to finish. Boxed, so that the future is
+    /// compiled in this crate and not again in the binary, which is compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.until(shutdown))
     }

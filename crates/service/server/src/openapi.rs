@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::ServerState;
 use crate::auth::access::{Access, role_names};
 use crate::http::problem::{CODES, MEDIA_TYPE, ProblemDocument};
-use crate::routes::{Entry, table};
+use crate::routes::{RouteEntry, table};
 
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn bare() -> OpenApi {
 
 fn document() -> OpenApi {
     let mut router = OpenApiRouter::<ServerState>::with_openapi(bare());
-    for Entry { access, route: (mut schemas, mut paths, handler) } in table() {
+    for RouteEntry { access, route: (mut schemas, mut paths, handler) } in table() {
         for operation in paths.paths.values_mut().flat_map(operations) {
             complete(operation, access);
         }

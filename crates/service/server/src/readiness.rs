@@ -19,12 +19,12 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// The timeout of the query.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
-type Answer = Shared<BoxFuture<'static, Result<(), StoreError>>>;
+type PingResult = Shared<BoxFuture<'static, Result<(), StoreError>>>;
 
 pub struct Readiness {
     tenancy: Arc<dyn Tenancy>,
     /// The latest query, and when it was sent.
-    asked: Mutex<Option<(Instant, Answer)>>,
+    asked: Mutex<Option<(Instant, PingResult)>>,
 }
 
 impl Readiness {
@@ -36,7 +36,7 @@ impl Readiness {
         self.latest_ping().await
     }
 
-    fn latest_ping(&self) -> Answer {
+    fn latest_ping(&self) -> PingResult {
         let mut asked = self.asked.lock();
         if let Some((at, answer)) = &*asked {
             let most = if answer.peek().is_some() { MAX_AGE } else { MOST_TIME };

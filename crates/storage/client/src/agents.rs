@@ -52,7 +52,7 @@ pub struct Health {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Done {}
+pub(crate) struct Acknowledged {}
 
 impl Client {
     /// Asks the server whether it and its database are healthy.
@@ -97,13 +97,14 @@ impl Client {
     /// with its key. Requires an operator's token; a curator can rename its own tenant.
     pub async fn put_tenant(&self, id: Uuid, name: &str) -> Result<Option<NewAgentKey>, StoreError> {
         #[derive(Deserialize)]
-        struct Done {
+        struct PutTenant {
             first_agent: Option<NewAgentKey>,
         }
         let id = id.to_string();
         let path = ["tenants", &id];
         let body = serde_json::json!({"name": name});
-        let done: Done = self.send(Request::new(Method::PUT, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?;
+        let done: PutTenant =
+            self.send(Request::new(Method::PUT, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?;
         Ok(done.first_agent)
     }
 
@@ -156,8 +157,8 @@ impl Client {
         if let Some(version) = version {
             request = request.header("if-match", &format!("\"{version}\""))?;
         }
-        match self.send::<Done>(request).await {
-            Ok(Done {}) => Ok(()),
+        match self.send::<Acknowledged>(request).await {
+            Ok(Acknowledged {}) => Ok(()),
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::NotFound { .. }) => Ok(()),
             Err(refusal) => Err(refusal.error),
         }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    agents::Done,
+    agents::Acknowledged,
     request::{
         Request,
         RetryPolicy::{Idempotent, IfNotProcessed},
@@ -134,8 +134,8 @@ impl Rights for Client {
         Ok(granted.id)
     }
 
-    /// If the response to the first request was lost, the grant is gone, and the count is that of
-    /// the repetition.
+    /// If the response to the first request was lost, the grant does not exist any more, and the
+    /// count is that of the repetition.
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         let revoked: Revoked =
             self.send(Request::new(Method::POST, &["acl", "revoke"], Idempotent).json(change)?).await?;
@@ -188,7 +188,7 @@ impl CallQueue for Client {
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "max_attempts": max_attempts});
         let request = Request::new(Method::POST, &["calls", "start"], Idempotent).json(&body)?;
-        let Done {} = self.send(request).await?;
+        let Acknowledged {} = self.send(request).await?;
         Ok(())
     }
 
@@ -212,8 +212,8 @@ impl CallQueue for Client {
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "release": release});
         let request = Request::new(Method::POST, &["calls", "release"], Idempotent).json(&body)?;
-        match self.send::<Done>(request).await {
-            Ok(Done {}) => Ok(()),
+        match self.send::<Acknowledged>(request).await {
+            Ok(Acknowledged {}) => Ok(()),
             // The first request returned the call, or the lease expired. In both cases the call is
             // no longer ours, as intended.
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
@@ -323,7 +323,7 @@ impl EgressLog for Client {
         let body = json!({"entries": records});
         // A repetition could write the records twice.
         let request = Request::new(Method::POST, &["audit", "egress"], IfNotProcessed).json(&body)?;
-        self.send::<Done>(request).await?;
+        self.send::<Acknowledged>(request).await?;
         Ok(())
     }
 
@@ -376,8 +376,8 @@ impl AuditLog for Client {
 
 impl Breadcrumbs for Client {
     /// The first request shows whether the client's agent is allowed to.
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
+    fn on_behalf_of(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Ok(Arc::new(Self { on_behalf_of: Some(agent), ..self.clone() }))
     }
 }
 

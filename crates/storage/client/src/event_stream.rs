@@ -53,7 +53,8 @@ pub(crate) async fn subscribe(client: Client, options: SubscribeOptions) -> Resu
 fn asked(options: &SubscribeOptions) -> Result<Vec<(&'static str, String)>, StoreError> {
     let mut asked = Vec::new();
     for filter in &options.filters {
-        let text = serde_json::to_string(filter).map_err(|error| StoreError::Internal(format!("no JSON: {error}")))?;
+        let text = serde_json::to_string(filter)
+            .map_err(|error| StoreError::Internal(format!("cannot serialize to JSON: {error}")))?;
         asked.push(("filters", text));
     }
     if !options.by_selectors {
@@ -213,7 +214,7 @@ impl Connection {
                 .query(asked)
                 .header(ACCEPT, "text/event-stream")
                 .header(AUTHORIZATION, &authorization);
-            if let Some(agent) = client.acting_for {
+            if let Some(agent) = client.on_behalf_of {
                 sending = sending.header("x-acting-for", agent.to_string());
             }
             if let Some(last) = last {

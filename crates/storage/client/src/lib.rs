@@ -63,7 +63,7 @@ pub struct Client {
     base_url: Url,
     tokens: Arc<Tokens>,
     /// The agent on whose behalf a runner's client acts.
-    acting_for: Option<Uuid>,
+    on_behalf_of: Option<Uuid>,
 }
 
 impl Client {
@@ -71,7 +71,7 @@ impl Client {
     /// not connect yet. If the address is not http or https, every call fails with
     /// [`StoreError::Invalid`].
     pub fn new(base_url: Url, credentials: Credentials) -> Self {
-        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)), acting_for: None }
+        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)), on_behalf_of: None }
     }
 
     fn http(&self) -> Result<&reqwest::Client, StoreError> {

@@ -69,7 +69,8 @@ impl<'r> Request<'r> {
     }
 
     pub(crate) fn json<T: Serialize>(mut self, body: &T) -> Result<Self, StoreError> {
-        let text = serde_json::to_vec(body).map_err(|error| StoreError::Internal(format!("no JSON: {error}")))?;
+        let text = serde_json::to_vec(body)
+            .map_err(|error| StoreError::Internal(format!("cannot serialize to JSON: {error}")))?;
         self.body = Some(text.into());
         Ok(self)
     }
@@ -144,7 +145,7 @@ impl Client {
             if let Some(header) = &authorization {
                 sending = sending.header(AUTHORIZATION, header);
             }
-            if let Some(agent) = self.acting_for {
+            if let Some(agent) = self.on_behalf_of {
                 sending = sending.header("x-acting-for", agent.to_string());
             }
             if let Some(body) = &request.body {

@@ -92,8 +92,8 @@ impl Client {
             .json(invocation)?
             .header("idempotency-key", &key)?
             .header("prefer", &format!("wait={}", wait.as_secs()))?;
-        if let Some(place) = &invocation.traceparent {
-            request = request.header("traceparent", place)?;
+        if let Some(traceparent) = &invocation.traceparent {
+            request = request.header("traceparent", traceparent)?;
         }
         request.time = RESPONSE_TIMEOUT + wait;
         Ok(self.send(request).await?)

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    agents::Done,
+    agents::Acknowledged,
     request::{Request, RetryPolicy},
 };
 
@@ -43,7 +43,7 @@ impl Client {
         let agent = agent.to_string();
         let path = ["agents", &agent, "secret"];
         let request = Request::new(Method::POST, &path, RetryPolicy::Idempotent).json(secret)?;
-        let Done {} = self.send(request).await?;
+        let Acknowledged {} = self.send(request).await?;
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Client {
     /// Queues a delivery again, as if it were new. Requires a curator.
     pub async fn retry_dead_letter(&self, id: Uuid) -> Result<(), StoreError> {
         let id = id.to_string();
-        let Done {} =
+        let Acknowledged {} =
             self.send(Request::new(Method::POST, &["dlq", &id, "retry"], RetryPolicy::IfNotProcessed)).await?;
         Ok(())
     }

@@ -200,8 +200,8 @@ fn vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, String> {
         serde_json::from_slice(body).map_err(|error| format!("its response cannot be parsed: {error}"))?;
     let mut vectors = vec![Vec::new(); texts];
     for one in answered.data {
-        let place = vectors.get_mut(one.index).filter(|place| place.is_empty());
-        *place.ok_or("its response has an unexpected or repeated index")? = one.embedding;
+        let vector = vectors.get_mut(one.index).filter(|vector| vector.is_empty());
+        *vector.ok_or("its response has an unexpected or repeated index")? = one.embedding;
     }
     let dimensions = vectors.first().map_or(0, Vec::len);
     for vector in &mut vectors {

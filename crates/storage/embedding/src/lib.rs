@@ -2,9 +2,9 @@
 //! machine's processor, and [`Endpoint`], a service with OpenAI's protocol for embeddings (OpenAI
 //! itself, Ollama).
 //!
-//! Both implement [`rcrt_breadcrumb::Embedder`]. This crate deliberately does not know what the texts
-//! are, who can see them or where the vectors are stored. The store decides which text is sent to
-//! which embedder.
+//! Both implement [`rcrt_breadcrumb::Embedder`]. This crate deliberately does not know what the
+//! texts are, who can see them or where the vectors are stored. The store decides which text is
+//! sent to which embedder.
 //!
 //! Begin with `endpoint.rs` and `local/mod.rs`.
 

@@ -109,7 +109,7 @@ impl DataLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // The holder may not have written its details yet.
+                // The holder might not have written its details yet.
                 let holder = match file.read_to_string(&mut text) {
                     Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
                     Err(_) => LockHolder::default(),

@@ -20,7 +20,7 @@ const FAST: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Stops every process that still works in `cluster`, then removes the lock files. The caller holds
-/// the data folder's lock, so nobody else uses them.
+/// the data folder's lock, so no other process uses them.
 pub(crate) async fn stop(cluster: &Path, socket_dir: &Path, progress: ProgressFn<'_>) -> Result<(), PostgresError> {
     if let Some(PidFile { pid, .. }) = PidFile::read(cluster)
         && is_alive(pid)

@@ -59,12 +59,12 @@ pub(crate) struct Supervisor {
     /// Dropped to request the stop.
     stop_signal: Option<oneshot::Sender<()>>,
     state: watch::Receiver<State>,
-    end: watch::Receiver<Option<End>>,
+    end: watch::Receiver<Option<SupervisorEnd>>,
     lock: Arc<Mutex<DataLock>>,
 }
 
 #[derive(Debug, Clone)]
-enum End {
+enum SupervisorEnd {
     Stopped,
     GaveUp { log: String },
 }
@@ -116,8 +116,8 @@ impl Supervisor {
 
     pub(crate) async fn wait_exit(&self) -> PostgresError {
         match self.ended().await {
-            End::GaveUp { log } => PostgresError::GaveUp { attempts: ATTEMPTS, log },
-            End::Stopped => PostgresError::Stopped,
+            SupervisorEnd::GaveUp { log } => PostgresError::GaveUp { attempts: ATTEMPTS, log },
+            SupervisorEnd::Stopped => PostgresError::Stopped,
         }
     }
 
@@ -126,11 +126,11 @@ impl Supervisor {
         self.ended().await;
     }
 
-    async fn ended(&self) -> End {
+    async fn ended(&self) -> SupervisorEnd {
         let mut end = self.end.clone();
         match end.wait_for(Option::is_some).await {
-            Ok(end) => end.clone().unwrap_or(End::Stopped),
-            Err(_) => End::Stopped,
+            Ok(end) => end.clone().unwrap_or(SupervisorEnd::Stopped),
+            Err(_) => SupervisorEnd::Stopped,
         }
     }
 }
@@ -153,7 +153,7 @@ impl Watched {
         mut stop_requested: oneshot::Receiver<()>,
         report: Report,
         state: &watch::Sender<State>,
-    ) -> End {
+    ) -> SupervisorEnd {
         let mut report = Some(report);
         let mut starts = 0;
         let mut failures = 0;
@@ -174,7 +174,7 @@ impl Watched {
                         status = child.wait() => status,
                         _ = &mut stop_requested => {
                             stop(&mut child).await;
-                            return End::Stopped;
+                            return SupervisorEnd::Stopped;
                         }
                     };
                     if ready_at.elapsed() > STABLE_AFTER {
@@ -183,23 +183,23 @@ impl Watched {
                     }
                     tracing::warn!(pid, ended = %describe(status), "Postgres exited; restarting it");
                 }
-                Ok(Launched::StopRequested) => return End::Stopped,
+                Ok(Launched::StopRequested) => return SupervisorEnd::Stopped,
                 Err(error) => {
                     if let Some(report) = report.take() {
                         let _ = report.send(Err(error));
-                        return End::Stopped;
+                        return SupervisorEnd::Stopped;
                     }
                     tracing::warn!(%error, "Postgres did not restart");
                 }
             }
             failures += 1;
             if failures >= ATTEMPTS {
-                return End::GaveUp { log: self.tail.text() };
+                return SupervisorEnd::GaveUp { log: self.tail.text() };
             }
             state.send_replace(State::Restarting { starts });
             tokio::select! {
                 () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                _ = &mut stop_requested => return End::Stopped,
+                _ = &mut stop_requested => return SupervisorEnd::Stopped,
             }
         }
     }

@@ -103,10 +103,10 @@ impl Definition {
             None | Some(Value::Null) => None,
             Some(given) => Schema::compile_within(given, budget).map_or_else(
                 |wrong| {
-                    let place = |field: &str| {
+                    let field_path = |field: &str| {
                         if field.is_empty() { "context.schema".to_owned() } else { format!("context.schema.{field}") }
                     };
-                    found.0.extend(wrong.0.into_iter().map(|one| Violation::new(place(&one.field), one.message)));
+                    found.0.extend(wrong.0.into_iter().map(|one| Violation::new(field_path(&one.field), one.message)));
                     None
                 },
                 Some,
@@ -287,14 +287,14 @@ fn ttl(found: &mut Violations, field: &str, given: &Value) -> Option<TtlRule> {
         None => {}
         Some(Value::Array(rules)) if rules.len() <= 20 => {
             for (index, rule) in rules.iter().enumerate() {
-                let place = format!("{field}.conditional_policies[{index}]");
+                let field_path = format!("{field}.conditional_policies[{index}]");
                 let text = rule.get("condition").and_then(|condition| condition.get("tag_contains"));
                 match text.and_then(Value::as_str).filter(|text| !text.is_empty()) {
                     Some(text) => by_tag.extend(
-                        lifetime(found, &format!("{place}.policy"), rule.get("policy").unwrap_or(&Value::Null))
+                        lifetime(found, &format!("{field_path}.policy"), rule.get("policy").unwrap_or(&Value::Null))
                             .map(|lifetime| (text.to_owned(), lifetime)),
                     ),
-                    None => found.add(format!("{place}.condition.tag_contains"), "is required: a part of a tag"),
+                    None => found.add(format!("{field_path}.condition.tag_contains"), "is required: a part of a tag"),
                 }
             }
         }
@@ -314,7 +314,7 @@ fn lifetime(found: &mut Violations, field: &str, given: &Value) -> Option<Lifeti
         return None;
     };
     let key = if given.get("ttl_config").is_some() { "ttl_config" } else { "config" };
-    let place = format!("{field}.{key}");
+    let field_path = format!("{field}.{key}");
     let mut config = Map::new();
     match given.get(key) {
         None => {}
@@ -330,19 +330,21 @@ fn lifetime(found: &mut Violations, field: &str, given: &Value) -> Option<Lifeti
                 };
                 match unit {
                     Some(Some(seconds)) => _ = config.insert("duration".into(), json!(seconds)),
-                    Some(None) => found.add(format!("{place}.{name}"), "must be a time from 1 second to 100 years"),
+                    Some(None) => {
+                        found.add(format!("{field_path}.{name}"), "must be a time from 1 second to 100 years")
+                    }
                     None => _ = config.insert(name.clone(), value.clone()),
                 }
             }
         }
-        Some(_) => found.add(place.clone(), "must be an object, such as {\"duration\": 3600}"),
+        Some(_) => found.add(field_path.clone(), "must be an object, such as {\"duration\": 3600}"),
     }
     let ttl_config = (!config.is_empty()).then_some(Value::Object(config));
     if found.0.len() > before {
         return None;
     }
     if let Err(wrong) = rcrt_breadcrumb::TimeToLive::read(None, Some(ttl_type), ttl_config.as_ref()) {
-        let moved = |one: Violation| Violation::new(one.field.replacen("ttl_config", &place, 1), one.message);
+        let moved = |one: Violation| Violation::new(one.field.replacen("ttl_config", &field_path, 1), one.message);
         found.0.extend(wrong.0.into_iter().map(moved));
         return None;
     }

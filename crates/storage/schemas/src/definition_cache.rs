@@ -178,7 +178,7 @@ impl Tenant {
             let options = SubscribeOptions { after: Some(after), filters: vec![definitions()], by_selectors: false };
             match reader.subscribe(options).await {
                 Ok(events) => {
-                    if self.hear(reader, events, &mut after).await.is_break() {
+                    if self.apply_events(reader, events, &mut after).await.is_break() {
                         return;
                     }
                 }
@@ -195,7 +195,7 @@ impl Tenant {
         }
     }
 
-    async fn hear(
+    async fn apply_events(
         &self,
         reader: &dyn Breadcrumbs,
         mut events: SubscriptionStream,

@@ -97,8 +97,8 @@ impl BreadcrumbsDecorator for Layer {
         self.inner.complete(lease, response).await
     }
 
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        let inner = self.inner.acting_for(agent)?;
+    fn on_behalf_of(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        let inner = self.inner.on_behalf_of(agent)?;
         let mut identity = self.identity.clone();
         // An agent that acts on behalf of another has no curator rights.
         if agent != identity.agent_id {

@@ -46,9 +46,9 @@ impl Store {
         Ok(expire(&self.inner.database, Duration::MAX).await?)
     }
 
-    /// Deletes requests, responses, old versions, events and entries of the egress log that are past
-    /// their retention, old statistics of calls, idempotency keys older than one day, and revocations of tokens that have
-    /// expired. Returns how many. The store does so every minute.
+    /// Deletes requests, responses, old versions, events and entries of the egress log that are
+    /// past their retention, old statistics of calls, idempotency keys older than one day, and
+    /// revocations of tokens that have expired. Returns how many. The store does so every minute.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }
@@ -176,8 +176,8 @@ async fn prune(store: &Inner) -> Result<usize> {
             }
         }
     }
-    // Each batch is a short transaction of its own, and a tenant with many old calls leaves time for
-    // the others and for the other work of this loop.
+    // Each batch is a short transaction of its own, and a tenant with many old calls leaves time
+    // for the others and for the other work of this loop.
     if let Some(calls) = calls {
         let before = Utc::now() - calls;
         for tenant in tenants_before(database, "SELECT tenants_with_old_calls($1)", before).await? {

@@ -562,10 +562,10 @@ impl AuditLog for TenantStore {
 }
 
 impl Breadcrumbs for TenantStore {
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+    fn on_behalf_of(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         if !self.actor.is_runner() {
-            return Err(StoreError::Forbidden("only a runner can act in another agent's name".into()));
+            return Err(StoreError::Forbidden("only a runner can act on behalf of another agent".into()));
         }
-        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.acting_for(agent))))
+        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.on_behalf_of(agent))))
     }
 }

@@ -61,7 +61,7 @@ pub async fn records_of_runners_are_written_by_runners_and_curators(harness: &im
         let titled = BreadcrumbChanges { title: Some("Mine".into()), ..BreadcrumbChanges::default() };
         assert_forbidden(emitter.update(id, 1, titled.clone()).await);
         assert_forbidden(emitter.delete(id, None).await);
-        // Renaming the schema, in either direction, is no way around this.
+        // Renaming the schema, in either direction, does not bypass this.
         let named = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
         assert_forbidden(emitter.update(id, 1, named("note.v1")).await);
         let mine = emitter.create(note("Mine"), None).await.unwrap().id;

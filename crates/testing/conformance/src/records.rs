@@ -216,9 +216,9 @@ pub async fn the_same_key_gets_the_first_response(harness: &impl Harness) {
 
 pub async fn the_same_key_under_another_trace_gets_the_first_response(harness: &impl Harness) {
     let agent = alone(harness).await;
-    let traced = |place: &str| {
+    let traced = |traceparent: &str| {
         let mut record = request();
-        record.context.insert("traceparent".into(), json!(place));
+        record.context.insert("traceparent".into(), json!(traceparent));
         record
     };
     let first =

@@ -84,7 +84,7 @@ pub async fn a_list_by_request_id_has_only_ones_own_response(harness: &impl Harn
             assert_eq!(listed(agent, selector.clone()).await, [requests.forged, honest], "{selector:?}");
         }
         // A tool that acts for the victim sees what the victim sees.
-        let acting = requests.runner.acting_for(requests.victim.identity.agent_id).unwrap();
+        let acting = requests.runner.on_behalf_of(requests.victim.identity.agent_id).unwrap();
         let query = BreadcrumbQuery { selector, ..BreadcrumbQuery::default() };
         let ids: Vec<Uuid> = acting.list(&query).await.unwrap().iter().map(|item| item.id).collect();
         assert_eq!(ids, [honest]);
@@ -168,7 +168,7 @@ pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) 
     requests.runner.start(claim.lease, 1).await.unwrap();
     let response =
         NewBreadcrumb { visibility: Visibility::Private, ..answer_to(&claim, json!({"word": "walrus forged"})) };
-    let for_forger = requests.runner.acting_for(requests.forger.identity.agent_id).unwrap();
+    let for_forger = requests.runner.on_behalf_of(requests.forger.identity.agent_id).unwrap();
     let forged = for_forger.complete(claim.lease, response).await.unwrap();
     let Identity { agent_id: victim, owner_id: tenant, .. } = requests.victim.identity.clone();
     let wanted = [Action::ReadContext, Action::Subscribe];

@@ -61,7 +61,7 @@ impl Unfinished<'_> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // The file may not exist.
+            // The file might not exist.
             let _ = self.dir.remove_file(&self.path);
         }
     }

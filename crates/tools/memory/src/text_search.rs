@@ -128,8 +128,8 @@ mod tests {
     fn words_and_phrases_match_ignoring_case() {
         let terms = Terms::read("Error \"disk is FULL\" error").unwrap();
         assert_eq!(terms.len(), 2);
-        let places = terms.matches("all well\nERROR: the Disk is full\nanother error\n");
-        let shown: Vec<_> = places.iter().map(|place| (place.at, place.terms, place.text.as_str())).collect();
+        let matches = terms.matches("all well\nERROR: the Disk is full\nanother error\n");
+        let shown: Vec<_> = matches.iter().map(|found| (found.at, found.terms, found.text.as_str())).collect();
         assert_eq!(shown, [(9, 2, "ERROR: the Disk is full"), (33, 1, "another error")]);
         assert_eq!(Terms::read("  \"\" "), None);
     }
@@ -138,19 +138,19 @@ mod tests {
     fn word_is_found_anywhere_in_a_long_line() {
         for at in 0..700 {
             let line: String = format!("{}neeDle{}", "İ".repeat(at), "b".repeat(700 - at));
-            let places = Terms::read("needle").unwrap().matches(&line);
-            assert_eq!(places.len(), 1, "{at}");
-            assert!(places[0].at <= at && places[0].text.contains("neeDle"), "{at}");
-            let shown: String = line.chars().skip(places[0].at).take(WINDOW).collect();
-            assert_eq!(shown, places[0].text);
+            let matches = Terms::read("needle").unwrap().matches(&line);
+            assert_eq!(matches.len(), 1, "{at}");
+            assert!(matches[0].at <= at && matches[0].text.contains("neeDle"), "{at}");
+            let shown: String = line.chars().skip(matches[0].at).take(WINDOW).collect();
+            assert_eq!(shown, matches[0].text);
         }
     }
 
     #[test]
     fn each_word_of_a_long_line_is_shown_once() {
         let line = format!("needle{}needle{}needle needle", "x".repeat(400), "y".repeat(180));
-        let places = Terms::read("needle").unwrap().matches(&line);
-        let shown: usize = places.iter().map(|place| place.text.matches("needle").count()).sum();
-        assert_eq!(shown, 4, "{places:?}");
+        let matches = Terms::read("needle").unwrap().matches(&line);
+        let shown: usize = matches.iter().map(|found| found.text.matches("needle").count()).sum();
+        assert_eq!(shown, 4, "{matches:?}");
     }
 }

@@ -25,10 +25,10 @@ pub fn wrong(field: &str, what: impl std::fmt::Display) -> ToolFailure {
 /// Checks that a text can be one argument or one variable of a program.
 pub fn one_argument(field: &str, text: &str) -> Result<(), ToolFailure> {
     if text.contains('\0') {
-        return Err(wrong(field, "has a NUL character, which no program can be given"));
+        return Err(wrong(field, "contains a NUL character, which cannot be passed to a program"));
     }
     if text.len() > LONGEST_ARGUMENT {
-        let instead = "write it to a file of the working folder and name that";
+        let instead = "write it to a file in the working folder and pass the file's name";
         return Err(wrong(field, format!("is {} bytes long, more than {LONGEST_ARGUMENT}; {instead}", text.len())));
     }
     Ok(())

@@ -68,7 +68,7 @@ impl NativeTool for DeferredTool {
         match self.now() {
             Some(tool) => tool.run(call, metadata).await,
             None => {
-                let message = "it cannot be found out whether programs can be run here";
+                let message = "cannot determine whether programs can run here";
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, message))
             }
         }

@@ -59,7 +59,7 @@ impl DiskBounds {
             Ok(None) => Ok(()),
             Ok(Some(failure)) => Err(failure),
             Err(error) => {
-                let message = format!("the disk of {} cannot be looked at: {error}", folder.display());
+                let message = format!("cannot read the free disk space of {}: {error}", folder.display());
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, message))
             }
         }

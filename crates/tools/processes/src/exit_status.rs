@@ -16,22 +16,22 @@ pub fn exit_code(finished: &Finished, limits: &Limits, time: Duration) -> Result
         ExitReason::Exited(code) => return Ok(code),
         ExitReason::Signalled(signal) => return Ok(SIGNALLED + signal),
         ExitReason::OutOfTime => {
-            let message = format!("it ran longer than {} s and was ended", seconds(time));
+            let message = format!("it ran longer than {} s and was killed", seconds(time));
             let allowed = time.as_millis() as u64;
             (ErrorCode::Timeout, message, json!({"limit": "timeout_ms", "allowed": allowed}))
         }
         ExitReason::OutOfProcessorTime => {
             let allowed = limits.cpu_ms();
-            let message = format!("it used more than {allowed} ms of processor time and was ended");
+            let message = format!("it used more than {allowed} ms of processor time and was killed");
             (ErrorCode::ResourceExhausted, message, json!({"limit": "cpu_ms", "allowed": allowed}))
         }
         ExitReason::OutOfMemory => {
             let allowed = limits.memory_mb;
-            let message = format!("it used more than {allowed} MiB of memory and was ended");
+            let message = format!("it used more than {allowed} MiB of memory and was killed");
             (ErrorCode::ResourceExhausted, message, json!({"limit": "memory_mb", "allowed": allowed}))
         }
         ExitReason::TooMuchOutput => {
-            let message = "it wrote more than is read of a program and was ended; write to a file instead".to_owned();
+            let message = "it exceeded the output limit and was killed; write to a file instead".to_owned();
             (ErrorCode::ResourceExhausted, message, json!({"limit": "output_bytes"}))
         }
     };

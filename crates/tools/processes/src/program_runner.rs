@@ -33,7 +33,7 @@ impl ProgramRunner {
     /// Why programs cannot be run here.
     pub fn missing_requirements(&self) -> Option<String> {
         let reason = self.jail.refusal()?;
-        Some(format!("programs run in a jail alone, which this machine does not give: {reason}"))
+        Some(format!("programs can run only in a jail, and this machine does not support one: {reason}"))
     }
 
     /// A command for a program in the working folder that sees what programs need.

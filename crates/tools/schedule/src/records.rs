@@ -12,7 +12,7 @@ use crate::schedule::{Schedule, Status, name_tag};
 
 /// A schedule's record.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ScheduleRecord {
     pub id: Uuid,
     pub version: i64,
     pub workspace: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     pub schedule: Result<Schedule, String>,
 }
 
-impl Entry {
+impl ScheduleRecord {
     fn new(id: Uuid, version: i64, tags: &[String], context: Map<String, Value>) -> Self {
         let workspace = tags.iter().find(|tag| tag.starts_with("workspace:")).cloned();
         let schedule = Schedule::read(&context).map(|schedule| schedule.held_to(tags));
@@ -38,20 +38,20 @@ impl Entry {
     }
 }
 
-impl From<Breadcrumb> for Entry {
+impl From<Breadcrumb> for ScheduleRecord {
     fn from(record: Breadcrumb) -> Self {
         Self::new(record.id, record.version, &record.tags, record.context)
     }
 }
 
-impl From<BreadcrumbListItem> for Entry {
+impl From<BreadcrumbListItem> for ScheduleRecord {
     fn from(item: BreadcrumbListItem) -> Self {
         Self::new(item.id, item.version, &item.tags, item.context.unwrap_or_default())
     }
 }
 
 /// The schedules that have not ended: at most one page, newest change first.
-pub(crate) async fn active(store: &dyn Records) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn active(store: &dyn Records) -> Result<Vec<ScheduleRecord>, StoreError> {
     let has_not = |status: Status| status_is(MatchOp::Ne, status);
     let conditions = [has_not(Status::Done), has_not(Status::Cancelled)];
     list(store, Selector { context_match: conditions.into_iter().flatten().collect(), ..Selector::default() }, MAX_PAGE)
@@ -59,31 +59,31 @@ pub(crate) async fn active(store: &dyn Records) -> Result<Vec<Entry>, StoreError
 }
 
 /// The schedules that ended last, newest first.
-pub(crate) async fn ended(store: &dyn Records, most: u32) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn ended(store: &dyn Records, most: u32) -> Result<Vec<ScheduleRecord>, StoreError> {
     let mut found = Vec::new();
     for status in [Status::Done, Status::Cancelled] {
         let conditions = status_is(MatchOp::Eq, status).into_iter().collect();
         found.extend(list(store, Selector { context_match: conditions, ..Selector::default() }, most).await?);
     }
-    let ended_at = |entry: &Entry| entry.schedule.as_ref().ok().and_then(|schedule| schedule.state.ended_at);
+    let ended_at = |entry: &ScheduleRecord| entry.schedule.as_ref().ok().and_then(|schedule| schedule.state.ended_at);
     found.sort_by_key(|entry| std::cmp::Reverse(ended_at(entry)));
     found.truncate(most as usize);
     Ok(found)
 }
 
-/// All schedules with this name, oldest first. There is one, unless somebody wrote a record by
-/// hand.
-pub(crate) async fn named(store: &dyn Records, name: &str) -> Result<Vec<Entry>, StoreError> {
+/// All schedules with this name, oldest first. There is one, unless a record was written
+/// manually.
+pub(crate) async fn named(store: &dyn Records, name: &str) -> Result<Vec<ScheduleRecord>, StoreError> {
     let mut found = list(store, Selector { all_tags: vec![name_tag(name)], ..Selector::default() }, 100).await?;
     found.retain(|entry| entry.schedule.as_ref().is_ok_and(|schedule| schedule.name == name));
     found.sort_by_key(|entry| entry.id);
     Ok(found)
 }
 
-async fn list(store: &dyn Records, selector: Selector, limit: u32) -> Result<Vec<Entry>, StoreError> {
+async fn list(store: &dyn Records, selector: Selector, limit: u32) -> Result<Vec<ScheduleRecord>, StoreError> {
     let selector = Selector { schema_name: Some(schema_names::SCHEDULE.into()), ..selector };
     let query = BreadcrumbQuery { selector, limit, offset: 0, include_context: true };
-    Ok(store.list(&query).await?.into_iter().map(Entry::from).collect())
+    Ok(store.list(&query).await?.into_iter().map(ScheduleRecord::from).collect())
 }
 
 fn status_is(op: MatchOp, status: Status) -> Option<ContextMatch> {

@@ -32,8 +32,10 @@ pub fn zone(name: &str) -> Result<Tz, String> {
         .take(3)
         .collect();
     Err(match like[..] {
-        [] => format!("{shown:?} is no IANA time zone; write a name such as Europe/Berlin, America/New_York or UTC"),
-        _ => format!("{shown:?} is no IANA time zone; did you mean {}?", like.join(" or ")),
+        [] => {
+            format!("{shown:?} is not an IANA time zone; write a name such as Europe/Berlin, America/New_York or UTC")
+        }
+        _ => format!("{shown:?} is not an IANA time zone; did you mean {}?", like.join(" or ")),
     })
 }
 

@@ -143,7 +143,7 @@ impl Schedule {
     /// Parses the context. The error is a sentence.
     pub fn read(context: &Map<String, Value>) -> Result<Self, String> {
         let schedule = Self::deserialize(Value::Object(context.clone()))
-            .map_err(|error| format!("the record is no schedule: {error}"))?;
+            .map_err(|error| format!("the record is not a valid schedule: {error}"))?;
         match check_name(&schedule.name) {
             Ok(()) => Ok(schedule),
             Err(why) => Err(format!("name: {why}")),
@@ -180,7 +180,7 @@ impl Schedule {
         let cron: Cron = self.cron.parse().map_err(|why| format!("cron: {why}"))?;
         if cron.least_distance() < settings.least_distance {
             return Err(format!(
-                "cron: fires every {} s at times; the shortest interval allowed here is {} s, which the operator sets \
+                "cron: fires up to every {} s; the shortest interval allowed is {} s, which the operator sets \
                  with --min-schedule-interval",
                 cron.least_distance().as_secs(),
                 settings.least_distance.as_secs()

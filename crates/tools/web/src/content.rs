@@ -16,7 +16,7 @@ use crate::text::clean;
 const MAX_PRETTY: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PageScope {
     /// The whole page, as plain text.
     Whole,
     /// Its main content, as markdown.
@@ -31,7 +31,7 @@ pub(crate) struct Content {
 }
 
 /// Runs in the reader pool. Binary content is refused; the error names its type.
-pub(crate) fn read(answer: &HttpResponse, part: Part, until: &ReadDeadline) -> Result<Content, ToolFailure> {
+pub(crate) fn read(answer: &HttpResponse, part: PageScope, until: &ReadDeadline) -> Result<Content, ToolFailure> {
     let said = MediaType::read(answer.header("content-type"));
     let kind = said.kind(&answer.body);
     let media_type = said.shown(&answer.body);
@@ -47,12 +47,13 @@ pub(crate) fn read(answer: &HttpResponse, part: Part, until: &ReadDeadline) -> R
     }
     let text = decode(&answer.body, &said, kind);
     let mut page = match (kind, part) {
-        (Kind::Html, Part::Whole) => html::readable_text(&text, until),
-        (Kind::Html, Part::Main) => html::main_content(&text, &answer.url, until),
+        (Kind::Html, PageScope::Whole) => html::readable_text(&text, until),
+        (Kind::Html, PageScope::Main) => html::main_content(&text, &answer.url, until),
         (Kind::Json, part) => {
             let shown = json_text::pretty(text.trim_start_matches('\u{feff}'), MAX_PRETTY);
             let content = clean(&shown.unwrap_or(text));
-            let content = if part == Part::Main { format!("```json\n{}\n```", content.trim_end()) } else { content };
+            let content =
+                if part == PageScope::Main { format!("```json\n{}\n```", content.trim_end()) } else { content };
             Page { title: None, content, is_cut: false }
         }
         _ => Page { title: None, content: clean(&text), is_cut: false },

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use rcrt_egress::Egress;
 use rcrt_executors::NativeTool;
 
-pub use search::{SearchProvider, SearchQuery, SearchResult};
+pub use search::{SearchProvider, SearchResult, WebSearchQuery};
 pub use settings::{SearchChoice, Settings};
 
 /// The tools of this crate. All their requests go through the gate.

@@ -49,13 +49,13 @@ impl ReaderPool {
         &self,
         work: impl FnOnce(&ReadDeadline) -> T + Send + 'static,
     ) -> Result<T, ToolFailure> {
-        let place = self.readers.clone().acquire_owned().await;
-        let place = place.map_err(|_| ToolFailure::new(ErrorCode::Cancelled, "the runner is shutting down"))?;
+        let permit = self.readers.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| ToolFailure::new(ErrorCode::Cancelled, "the runner is shutting down"))?;
         let abandon = AbandonOnDrop(Arc::default());
         let until = ReadDeadline { ends: Instant::now() + self.time, abandoned: abandon.0.clone() };
         let reading = tokio::task::spawn_blocking(move || {
             let result = work(&until);
-            drop(place);
+            drop(permit);
             result
         });
         reading.await.map_err(|error| {

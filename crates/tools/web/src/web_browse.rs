@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::arguments::{read, read_url};
-use crate::content::{self, Part};
+use crate::content::{self, PageScope};
 use crate::failures::{from_http_status, invalid};
 use crate::github::{self, GITHUB_TOKEN, Thread};
 use crate::http_client::{FetchLimits, HttpClient, rules_of};
@@ -75,7 +75,7 @@ impl WebBrowse {
         let status = answer.status_line();
         let (is_success, code) = (answer.is_success(), answer.status);
         let (address, most_bytes, is_large) = (answer.url.clone(), self.settings.browse_bytes, answer.is_cut);
-        let content = self.reader_pool.read(move |until| content::read(&answer, Part::Main, until)).await??;
+        let content = self.reader_pool.read(move |until| content::read(&answer, PageScope::Main, until)).await??;
         if !is_success {
             let (excerpt, _) = crate::text::cut(content.page.content.trim(), 500);
             return Err(from_http_status(format!("{address} responded with {status}: {excerpt}"), code));
@@ -166,7 +166,7 @@ impl WebBrowse {
         page: &Read,
         chunks: &ChunkedPage,
     ) -> Result<Value, StoreError> {
-        let place = PageLocation {
+        let location = PageLocation {
             session,
             name: &page_name(&page.url),
             keep: self.settings.chunk_keep,
@@ -174,7 +174,7 @@ impl WebBrowse {
             memory: WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone()),
         };
         call.progress.report(None, &format!("keeping {} chunks", chunks.parts()));
-        chunks.keep(place).await
+        chunks.keep(location).await
     }
 }
 

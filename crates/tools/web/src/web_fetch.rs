@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::arguments::{read, read_url};
-use crate::content::{self, Content, Part};
+use crate::content::{self, Content, PageScope};
 use crate::failures::invalid;
 use crate::http_client::{FetchLimits, HttpClient, HttpResponse, rules_of};
 use crate::reader_pool::ReaderPool;
@@ -72,7 +72,7 @@ impl NativeTool for WebFetch {
         call.progress.report(None, &format!("reading {} bytes", answer.body.len()));
         let most_bytes = self.settings.fetch_bytes;
         let text = self.reader_pool.read(move |until| {
-            let content = content::read(&answer, Part::Whole, until)?;
+            let content = content::read(&answer, PageScope::Whole, until)?;
             Ok(shown(url.as_str(), &answer, &content, most, most_bytes))
         });
         text.await?.map(Value::String)
@@ -91,7 +91,7 @@ fn shown(url: &str, answer: &HttpResponse, content: &Content, most: usize, most_
     lines.extend(content.page.title.iter().map(|title| format!("Title: {title}")));
     lines.push(format!("Length: {total} characters\n\n--- Content ---\n{text}"));
     if total > most {
-        lines.push(format!("\n[content cut: {most} of {total} characters; maxChars asks for more]"));
+        lines.push(format!("\n[content truncated: {most} of {total} characters; increase maxChars for more]"));
     }
     if answer.is_cut {
         lines.push(format!("\n[the page is larger than {most_bytes} bytes; only its beginning was read]"));

@@ -13,7 +13,7 @@ use crate::arguments::read;
 use crate::failures::{failed, invalid};
 use crate::http_client::FetchLimits;
 use crate::reader_pool::ReaderPool;
-use crate::search::{self, SearchContext, SearchProvider, SearchQuery, SearchResult};
+use crate::search::{self, SearchContext, SearchProvider, SearchResult, WebSearchQuery};
 use crate::settings::Settings;
 use crate::text::{line, link_name, link_target};
 
@@ -85,7 +85,7 @@ impl NativeTool for WebSearch {
         let Some(provider) = &self.provider else {
             return Err(failed(self.missing_requirements().join(" ")));
         };
-        let query = SearchQuery { text, count };
+        let query = WebSearchQuery { text, count };
         let search = SearchContext {
             gate: &self.gate,
             call,

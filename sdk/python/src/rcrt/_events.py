@@ -47,7 +47,7 @@ class Event:
 @dataclass(frozen=True)
 class Missed:
     """The subscriber was away for longer than events are retained: those between ``after`` and
-    ``first`` are gone."""
+    ``first`` were deleted."""
 
     #: Pass this as the position from which a stream continues.
     id: int

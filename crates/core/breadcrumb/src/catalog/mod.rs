@@ -95,7 +95,7 @@ impl Catalog {
 
     /// The part of a tool with this name, for a given number of parts.
     pub fn part_of(name: &str, parts: usize) -> usize {
-        parts::place(name, parts)
+        parts::part_of(name, parts)
     }
 
     /// The record of one part; `None` if the entries are too large for one. They appear in the

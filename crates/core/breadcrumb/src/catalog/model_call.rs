@@ -21,8 +21,8 @@ pub struct ModelCall {
     pub name: String,
     /// The field of the call with the name.
     pub name_field: &'static str,
-    /// `Err`: the model wrote arguments that are not JSON. It must be told, so that it can try
-    /// again.
+    /// `Err`: the model wrote arguments that are not JSON. The error goes back to it, so that it
+    /// can try again.
     pub input: Result<Value, String>,
 }
 
@@ -134,9 +134,9 @@ fn error_text(code: &str, error: &str, details: Option<&Value>) -> String {
     let violations = details.and_then(|details| details.get("violations")?.as_array());
     for violation in violations.into_iter().flatten().skip(1).take(MAX_QUOTED) {
         let part = |key: &str| violation.get(key).and_then(Value::as_str).unwrap_or_default();
-        let place = if part("path").is_empty() { part("field") } else { part("path") };
-        let separator = if place.is_empty() { "" } else { ": " };
-        let _ = write!(text, "\n{place}{separator}{}", part("message"));
+        let location = if part("path").is_empty() { part("field") } else { part("path") };
+        let separator = if location.is_empty() { "" } else { ": " };
+        let _ = write!(text, "\n{location}{separator}{}", part("message"));
     }
     text
 }

@@ -28,7 +28,7 @@ const FEW_SENTENCES: usize = 20;
 
 /// One part, as written: the entries as JSON, by kind.
 #[derive(Default)]
-struct Part {
+struct CatalogPart {
     tools: Vec<Value>,
     waiting: Vec<Value>,
 }
@@ -43,14 +43,14 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
     let keeps = present.is_power_of_two() && (usual..usual.saturating_mul(SLACK)).contains(&present);
     let mut count = if keeps { present } else { usual }.min(MAX_PARTS);
     loop {
-        let mut parts: Vec<Part> = (0..count).map(|_| Part::default()).collect();
+        let mut parts: Vec<CatalogPart> = (0..count).map(|_| CatalogPart::default()).collect();
         for (name, tool) in &tools {
-            parts[place(name, count)].tools.push(tool.clone());
+            parts[part_of(name, count)].tools.push(tool.clone());
         }
         for (name, tool) in &waiting {
-            parts[place(name, count)].waiting.push(tool.clone());
+            parts[part_of(name, count)].waiting.push(tool.clone());
         }
-        if count >= MAX_PARTS || !parts.iter().any(Part::is_too_large) {
+        if count >= MAX_PARTS || !parts.iter().any(CatalogPart::is_too_large) {
             return parts.into_iter().enumerate().map(|(number, part)| record(number, part)).collect();
         }
         count *= 2;
@@ -59,7 +59,7 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
 
 /// One part; `None` if the entries are too large for one.
 pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
-    let mut part = Part::default();
+    let mut part = CatalogPart::default();
     for entry in entries {
         match entry {
             CatalogEntry::Offered(tool) => part.tools.push(registration(tool)),
@@ -69,14 +69,14 @@ pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcr
     (!part.is_too_large()).then(|| record(number, part))
 }
 
-impl Part {
+impl CatalogPart {
     fn is_too_large(&self) -> bool {
         let bytes: usize = self.tools.iter().chain(&self.waiting).map(size).sum();
         bytes > Catalog::MAX_PART_BYTES - 1024
     }
 }
 
-fn record(number: usize, part: Part) -> NewBreadcrumb {
+fn record(number: usize, part: CatalogPart) -> NewBreadcrumb {
     let mut context = Map::new();
     context.insert("part".into(), number.into());
     context.insert("tools".into(), Value::Array(part.tools));
@@ -91,7 +91,7 @@ fn record(number: usize, part: Part) -> NewBreadcrumb {
 }
 
 /// The part of a name: an even distribution that is the same in every runner.
-pub(super) fn place(name: &str, parts: usize) -> usize {
+pub(super) fn part_of(name: &str, parts: usize) -> usize {
     let hash = Sha256::digest(name.as_bytes());
     let number = hash.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     usize::try_from(number % (parts.max(1) as u64)).unwrap_or_default()
@@ -135,12 +135,6 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
-/// An entry of a part.
-enum Entry {
-    Offered(Registration),
-    Waiting(Waiting),
-}
-
 pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreError> {
     let mut query = BreadcrumbQuery {
         selector: Selector {
@@ -152,7 +146,7 @@ pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreEr
         offset: 0,
         include_context: true,
     };
-    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut entries: BTreeMap<String, CatalogEntry> = BTreeMap::new();
     let mut is_there = false;
     loop {
         let page = store.list(&query).await?;
@@ -163,10 +157,10 @@ pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreEr
             is_there = true;
             let Some(mut context) = item.context else { continue };
             for tool in list::<Registration>(context.remove("tools")) {
-                entries.entry(tool.name.clone()).or_insert(Entry::Offered(tool));
+                entries.entry(tool.name.clone()).or_insert(CatalogEntry::Offered(tool));
             }
             for tool in list::<Waiting>(context.remove("waiting")) {
-                entries.entry(tool.name.clone()).or_insert(Entry::Waiting(tool));
+                entries.entry(tool.name.clone()).or_insert(CatalogEntry::Waiting(tool));
             }
         }
         if !more {
@@ -177,8 +171,8 @@ pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreEr
     let mut catalog = Catalog::default();
     for entry in entries.into_values() {
         match entry {
-            Entry::Offered(tool) => catalog.tools.push(tool),
-            Entry::Waiting(tool) => catalog.waiting.push(tool),
+            CatalogEntry::Offered(tool) => catalog.tools.push(tool),
+            CatalogEntry::Waiting(tool) => catalog.waiting.push(tool),
         }
     }
     Ok(is_there.then_some(catalog))

@@ -152,7 +152,7 @@ decorator! {
     }
 
     Breadcrumbs {
-        fn acting_for(agent: Uuid) -> Result<Arc<dyn Breadcrumbs>>;
+        fn on_behalf_of(agent: Uuid) -> Result<Arc<dyn Breadcrumbs>>;
     }
 }
 

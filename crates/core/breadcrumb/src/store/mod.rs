@@ -1,5 +1,5 @@
-//! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own, so
-//! that code names the parts that it uses.
+//! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own,
+//! so that code names the parts that it uses.
 
 mod audit_log;
 mod call_history;
@@ -45,7 +45,7 @@ pub trait Breadcrumbs:
     /// that are created through it belong to the agent.
     ///
     /// [`StoreError::Forbidden`] for every caller that is not a runner.
-    fn acting_for(&self, _agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+    fn on_behalf_of(&self, _agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         Err(rights::no_rights())
     }
 }

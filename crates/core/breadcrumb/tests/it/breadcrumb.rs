@@ -116,12 +116,12 @@ fn fingerprints_of_different_bodies_differ() {
 
 #[test]
 fn traceparent_does_not_change_the_fingerprint() {
-    let request = |place: Option<&str>| {
+    let request = |traceparent: Option<&str>| {
         let mut record = rcrt_breadcrumb::ToolRequest::record("echo", json!({}), None, None);
-        record.context.extend(place.map(|place| ("traceparent".to_owned(), json!(place))));
+        record.context.extend(traceparent.map(|traceparent| ("traceparent".to_owned(), json!(traceparent))));
         record
     };
     assert_eq!(request(None).fingerprint(), request(Some("one")).fingerprint());
-    let note = |place: &str| NewBreadcrumb { schema_name: Some("note.v1".into()), ..request(Some(place)) };
+    let note = |traceparent: &str| NewBreadcrumb { schema_name: Some("note.v1".into()), ..request(Some(traceparent)) };
     assert_ne!(note("one").fingerprint(), note("two").fingerprint());
 }

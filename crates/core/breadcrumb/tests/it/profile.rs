@@ -13,7 +13,7 @@ fn each_profile_denies_its_listed_tools_only() {
             .concat()
             .into_iter()
             .filter(|tool| !profile.allows(tool, &ToolSource::Native))
-            .inspect(|tool| assert!(profile.closes_name(tool)))
+            .inspect(|tool| assert!(profile.denies_name(tool)))
             .collect::<Vec<_>>()
     };
     assert_eq!(closed(Profile::Main), [""; 0]);
@@ -76,11 +76,11 @@ fn profiles_round_trip_through_tags_and_only_deny() {
     let mut back = Profiles::default();
     back.add_tags(&profiles.tags().collect::<Vec<_>>());
     assert_eq!(back, profiles);
-    assert_eq!(profiles.closing("cancel_scheduled_task", &ToolSource::Native), Some(Profile::Subagent));
-    assert_eq!(profiles.closing_name("cancel_scheduled_task"), Some(Profile::Subagent));
-    assert_eq!(profiles.closing("read_file", &ToolSource::Native), None);
-    assert_eq!(profiles.closing("read_file", &source("telepathy")), Some(Profile::Subagent));
-    assert_eq!(profiles.closing_name("read_file"), None);
+    assert_eq!(profiles.denied_by("cancel_scheduled_task", &ToolSource::Native), Some(Profile::Subagent));
+    assert_eq!(profiles.name_denied_by("cancel_scheduled_task"), Some(Profile::Subagent));
+    assert_eq!(profiles.denied_by("read_file", &ToolSource::Native), None);
+    assert_eq!(profiles.denied_by("read_file", &source("telepathy")), Some(Profile::Subagent));
+    assert_eq!(profiles.name_denied_by("read_file"), None);
     assert_eq!(Profiles::of(Profile::Main), Profiles::default());
 }
 

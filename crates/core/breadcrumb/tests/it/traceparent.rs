@@ -5,11 +5,11 @@ const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[test]
 fn traceparent_is_parsed_and_formatted() {
-    let place: Traceparent = GOOD.parse().unwrap();
-    assert_eq!(place.trace_id.get(), 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
-    assert_eq!(place.span_id.get(), 0x00f0_67aa_0ba9_02b7);
-    assert!(place.sampled);
-    assert_eq!(place.to_string(), GOOD);
+    let parsed: Traceparent = GOOD.parse().unwrap();
+    assert_eq!(parsed.trace_id.get(), 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+    assert_eq!(parsed.span_id.get(), 0x00f0_67aa_0ba9_02b7);
+    assert!(parsed.sampled);
+    assert_eq!(parsed.to_string(), GOOD);
     // Only the first flag has a meaning here. A later version may add more fields.
     let later: Traceparent = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-fe-more-of-it".parse().unwrap();
     assert!(!later.sampled);
@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn traceparent_round_trips(trace in 1u128.., span in 1u64.., sampled: bool) {
-        let place = Traceparent { trace_id: trace.try_into().unwrap(), span_id: span.try_into().unwrap(), sampled };
-        prop_assert_eq!(place.to_string().parse::<Traceparent>(), Ok(place));
+        let parsed = Traceparent { trace_id: trace.try_into().unwrap(), span_id: span.try_into().unwrap(), sampled };
+        prop_assert_eq!(parsed.to_string().parse::<Traceparent>(), Ok(parsed));
     }
 }

@@ -19,12 +19,12 @@ proptest! {
     ) {
         let histogram: Histogram = nanos.iter().copied().map(Duration::from_nanos).collect();
         nanos.sort_unstable();
-        let place = ((quantile * nanos.len() as f64).ceil() as usize).clamp(1, nanos.len());
+        let rank = ((quantile * nanos.len() as f64).ceil() as usize).clamp(1, nanos.len());
         // If the product is a whole number except for rounding, the neighbour is right too.
-        let near = [place - 1, place, place + 1].into_iter().filter(|place| (1..=nanos.len()).contains(place));
+        let near = [rank - 1, rank, rank + 1].into_iter().filter(|rank| (1..=nanos.len()).contains(rank));
         let found = histogram.quantile(quantile);
         prop_assert!(
-            near.map(|place| Duration::from_nanos(nanos[place - 1])).any(|truth| is_close(found, truth)),
+            near.map(|rank| Duration::from_nanos(nanos[rank - 1])).any(|truth| is_close(found, truth)),
             "{found:?} at {quantile} of {nanos:?}"
         );
         prop_assert_eq!(histogram.len(), nanos.len() as u64);

@@ -86,7 +86,7 @@ proptest! {
     fn a_stall_shows_fully_with_any_number_of_slots(
         stall_at in 2_500..6_000_u64,
         stall_for in 500..4_000_u64,
-        places in 1..20_usize,
+        slots in 1..20_usize,
     ) {
         const EVERY: u64 = 10;
         const SERVICE: u64 = 2;
@@ -97,8 +97,8 @@ proptest! {
         for number in 0..(12_000 / EVERY) {
             let due = number * EVERY;
             // A slot is free when the call that many before this one has finished.
-            let place_free = ends.len().checked_sub(places).map_or(0, |index| ends[index]);
-            let mut begin = due.max(place_free).max(free_at);
+            let slot_free = ends.len().checked_sub(slots).map_or(0, |index| ends[index]);
+            let mut begin = due.max(slot_free).max(free_at);
             if (stall_at..stall_at + stall_for).contains(&begin) {
                 begin = stall_at + stall_for;
             }
@@ -113,9 +113,9 @@ proptest! {
         truth.sort_unstable();
         let measured = record.close(ms(60_000));
         for quantile in [0.5, 0.9, 0.99, 1.0] {
-            let place = ((quantile * truth.len() as f64).ceil() as usize).max(1);
+            let rank = ((quantile * truth.len() as f64).ceil() as usize).max(1);
             let found = measured.quantile(quantile).as_secs_f64() * 1e3;
-            let exact = truth[place - 1] as f64;
+            let exact = truth[rank - 1] as f64;
             prop_assert!((found - exact).abs() <= exact * 0.002 + 0.001, "{found} at {quantile}, not {exact}");
         }
         // Timing from when a call is sent would show only one slow call for each slot.

@@ -7,7 +7,7 @@ fn javascript(source: &str) -> String {
 }
 
 /// The line and column of `needle`, both from 1, the column in UTF-16 units.
-fn place(text: &str, needle: &str) -> (u32, u32) {
+fn position(text: &str, needle: &str) -> (u32, u32) {
     let offset = text.find(needle).unwrap_or_else(|| panic!("{needle:?} in {text}"));
     let before = &text[..offset];
     let line = before.matches('\n').count() + 1;
@@ -103,11 +103,11 @@ fn the_source_map_points_to_the_source() {
                   new Error(smile + after);\n}\n";
     let compiled = compile(source, "tool.ts", Dialect::TypeScript).unwrap();
     for needle in ["mark(", "new Error", "execute(", "after =", "throw"] {
-        let (line, column) = place(&compiled.javascript, needle);
+        let (line, column) = position(&compiled.javascript, needle);
         let source_needle = if needle == "after =" { "after:" } else { needle };
         assert_eq!(
             compiled.source_map.original(line, column),
-            Some(place(source, source_needle)),
+            Some(position(source, source_needle)),
             "{needle} in {}",
             compiled.javascript
         );

@@ -208,7 +208,7 @@ fn a_source_that_does_not_parse_has_errors() {
 #[test]
 fn a_source_that_no_engine_loads_has_errors() {
     let mut elsewhere = Vec::new();
-    for (line, place) in [
+    for (line, position) in [
         ("export async function execute() { return 2; }", (1, 23)),
         ("export { nope };", (2, 10)),
         ("const a = 1;\nexport { a as execute };", (0, 0)),
@@ -226,7 +226,7 @@ fn a_source_that_no_engine_loads_has_errors() {
             let source = format!("{ENTRY}{line}");
             let Err(errors) = inspect(&source, dialect) else { panic!("{line} passes as {dialect:?}") };
             rcrt_typescript::compile(&source, "tool.ts", dialect).unwrap_err();
-            if place != (0, 0) && (errors[0].line, errors[0].column) != place {
+            if position != (0, 0) && (errors[0].line, errors[0].column) != position {
                 elsewhere.push((line, dialect, errors));
             }
         }

@@ -1,5 +1,6 @@
 //! Which shipped tools, and which sources, each profile sees. A new tool or source changes this
-//! list. Then check what `rcrt_breadcrumb::profile` denies, and update the list with `GOLDEN=renew`.
+//! list. Then check what `rcrt_breadcrumb::profile` denies, and update the list with
+//! `GOLDEN=renew`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,8 +25,8 @@ fn each_profile_sees_the_tools_of_the_golden_list() {
         format!("{:<28}{}\n", "tool", Profile::ALL.map(|profile| format!("{:<14}", profile.as_str())).concat().trim());
     for (tool, source) in tools {
         let sees = |profile: Profile| format!("{:<14}", if profile.allows(&tool, &source) { "yes" } else { "-" });
-        let still_to_come = if shipped.contains(&tool) { "" } else { "(not there yet)" };
-        let line = format!("{tool:<28}{}{still_to_come}", Profile::ALL.map(sees).concat());
+        let note = if shipped.contains(&tool) { "" } else { "(not included yet)" };
+        let line = format!("{tool:<28}{}{note}", Profile::ALL.map(sees).concat());
         text.extend([line.trim_end(), "\n"]);
     }
     text += "\nany other tool of\n";
@@ -36,7 +37,7 @@ fn each_profile_sees_the_tools_of_the_golden_list() {
         text.extend([line.trim_end(), "\n"]);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/profiles.txt");
-    if std::env::var("GOLDEN").is_ok_and(|wish| wish == "renew") {
+    if std::env::var("GOLDEN").is_ok_and(|mode| mode == "renew") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &text).unwrap();
     }

@@ -18,7 +18,7 @@ fn top() -> PathBuf {
 fn listed() -> BTreeMap<String, String> {
     let page = std::fs::read_to_string(top().join("bootstrap-breadcrumbs/README.md")).unwrap();
     let (_, table) =
-        page.split_once("| rule | what it asks | error or warning |\n").expect("the table of rules is there");
+        page.split_once("| rule | requirement | error or warning |\n").expect("the table of rules is there");
     let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
     let cells = rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
     cells

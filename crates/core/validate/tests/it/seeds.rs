@@ -214,8 +214,8 @@ fn a_broken_guide_is_reported_by_field() {
     ] {
         let mut context = good.clone();
         context[field] = value;
-        let told = read(context, tags.clone()).unwrap_err().to_string();
-        assert!(told.contains(says), "{told}");
+        let error = read(context, tags.clone()).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
     }
 }
 

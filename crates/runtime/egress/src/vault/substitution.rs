@@ -13,7 +13,7 @@ use super::{HeldSecret, Vault, VaultEntry};
 pub(crate) struct Destination<'p> {
     pub host: &'p Host,
     pub port: u16,
-    /// Nobody on the network path can read the request: https, or a private host that the operator
+    /// The request cannot be read on the network path: https, or a private host that the operator
     /// allowed.
     pub is_private: bool,
 }

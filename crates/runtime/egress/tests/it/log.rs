@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::routing::{get as on_get, post};
 use futures::{StreamExt, stream};
 use rcrt_breadcrumb::{BodyStream, EgressOutcome, EgressRecord, FetchRequest, FetchResponse, OpError};
-use rcrt_egress::{Connections, EgressContext, EgressLog, Logged, NetRules, Origin, Vault};
+use rcrt_egress::{Connections, EgressContext, EgressRecorder, Logged, NetRules, Origin, Vault};
 use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ struct Telling {
 
 impl Telling {
     fn over(mut network: Network) -> Self {
-        let (log, records) = EgressLog::new();
+        let (log, records) = EgressRecorder::new();
         network.options.log = Some(log);
         Self { gate: network.gate(), records }
     }
@@ -76,8 +76,8 @@ async fn request_is_logged_with_its_sizes_when_the_response_was_read() {
             (EgressOutcome::Answered, Some(200), None)
         );
         assert_eq!((record.bytes_out, record.bytes_in), (pieces * 1000, answer.len() as u64));
-        let told = format!("{record:?}");
-        assert!(!told.contains("secret-path") && !told.contains("hidden"), "{told}");
+        let text = format!("{record:?}");
+        assert!(!text.contains("secret-path") && !text.contains("hidden"), "{text}");
     }
     // A response that is never read.
     drop(logged.fetch(&rules, get(url), None).await.unwrap());
@@ -138,11 +138,11 @@ async fn abandoned_fetch_is_logged() {
 
 #[tokio::test]
 async fn full_log_does_not_block_and_counts_lost_entries() {
-    let (log, records) = EgressLog::new();
+    let (log, records) = EgressRecorder::new();
     let mut network = Network::new();
     network.options.log = Some(log.clone());
     drop(records);
-    let logged = Telling { gate: network.gate(), records: EgressLog::new().1 };
+    let logged = Telling { gate: network.gate(), records: EgressRecorder::new().1 };
     for _ in 0..3 {
         logged.fetch(&NetRules::Nothing, get("https://api.test/"), None).await.map(|answer| answer.status).unwrap_err();
     }

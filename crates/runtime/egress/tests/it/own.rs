@@ -68,7 +68,7 @@ async fn nothing_is_reached_if_the_own_addresses_are_unknown() {
     network.names.set("you.test", vec![vec!["93.184.215.14".parse().unwrap()]]);
     for host in ["you.test", "93.184.215.14"] {
         let error = refused(&network, &format!("http://{host}/")).await;
-        assert!(error.name == "TypeError" && error.message.contains("cannot tell its own addresses"), "{error}");
+        assert!(error.name == "TypeError" && error.message.contains("cannot determine its own addresses"), "{error}");
     }
 }
 
@@ -81,7 +81,7 @@ async fn own_addresses_are_listed_for_every_connection() {
         let result = gate.fetch(&NetRules::EveryHost, get("http://me.test/"), None).await;
         result.map(|answer| answer.status).unwrap_err()
     };
-    assert!(fetch().await.message.contains("cannot tell its own addresses"));
+    assert!(fetch().await.message.contains("cannot determine its own addresses"));
     machine.has("93.184.215.14");
     assert!(fetch().await.message.contains("own machine"));
 }

@@ -122,9 +122,9 @@ async fn answer(
         return match check_numbers(&bytes) {
             Ok(()) => Ok(value),
             Err(Violation { field, .. }) => {
-                let place = if field.is_empty() { "as its value".into() } else { format!("at {field}") };
+                let location = if field.is_empty() { "as its value".into() } else { format!("at {field}") };
                 let message = format!(
-                    "the response has a number of more than 64 bits {place}, which a result cannot hold; the service must \
+                    "the response has a number of more than 64 bits {location}, which a result cannot hold; the service must \
                      send it as a string"
                 );
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"field": field})))

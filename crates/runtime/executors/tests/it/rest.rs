@@ -187,12 +187,12 @@ async fn settings_are_validated_when_the_tool_is_loaded() {
 #[tokio::test]
 async fn large_responses_need_permits_and_one_tool_cannot_take_all() {
     let begun = Arc::new(tokio::sync::Semaphore::new(0));
-    let (told, half) = (begun.clone(), "x".repeat(200_000));
+    let (signal, half) = (begun.clone(), "x".repeat(200_000));
     let stuck = move || {
-        let (told, half) = (told.clone(), half.clone());
+        let (signal, half) = (signal.clone(), half.clone());
         async move {
             let first = futures::stream::once(async move {
-                told.add_permits(1);
+                signal.add_permits(1);
                 Ok::<_, std::convert::Infallible>(half)
             });
             axum::body::Body::from_stream(futures::StreamExt::chain(first, futures::stream::pending()))

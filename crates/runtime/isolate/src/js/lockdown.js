@@ -54,7 +54,7 @@ function define(object, key, value) {
  * undefined.
  */
 function closeErrors() {
-  const unknown = "a class of errors that nobody registered";
+  const unknown = "an unregistered class of errors";
   let errors;
   define(ObjectPrototype, unknown, function () {
     errors = this;

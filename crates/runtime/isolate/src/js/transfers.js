@@ -46,7 +46,7 @@ function closeTransfers() {
     };
   }
   // For an unknown kind the host's table would look in `Object.prototype`.
-  const unknown = "a kind of objects that nobody registered";
+  const unknown = "an unregistered kind of objects";
   let table;
   ObjectDefineProperty(ObjectPrototype, unknown, {
     __proto__: null,

@@ -41,13 +41,13 @@ pub fn declarations() -> Vec<OpDecl> {
 fn answer<T: Serialize>(result: Result<T, OpError>) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "lowercase")]
-    enum Answer<T> {
+    enum EncodedResult<T> {
         Ok(T),
         Err(OpError),
     }
     let answer = match result {
-        Ok(value) => Answer::Ok(value),
-        Err(error) => Answer::Err(error),
+        Ok(value) => EncodedResult::Ok(value),
+        Err(error) => EncodedResult::Err(error),
     };
     serde_json::to_string(&answer)
         .unwrap_or_else(|_| r#"{"err":{"name":"TypeError","message":"the reply cannot be encoded"}}"#.into())

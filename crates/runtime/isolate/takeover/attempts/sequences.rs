@@ -165,11 +165,11 @@ fn page_table_bomb() -> AttemptResult {
     const TABLES: usize = 200_000;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let start = call(libc::SYS_mmap, [0, TABLES * SPAN, libc::PROT_READ as usize, flags, usize::MAX, 0])? as usize;
-    for place in (start..start + TABLES * SPAN).step_by(SPAN) {
+    for address in (start..start + TABLES * SPAN).step_by(SPAN) {
         // SAFETY: the memory was just mapped for reading.
         #[allow(unsafe_code)]
         unsafe {
-            std::ptr::read_volatile(place as *const u8);
+            std::ptr::read_volatile(address as *const u8);
         }
     }
     call(libc::SYS_munmap, [start, TABLES * SPAN, 0, 0, 0, 0])?;

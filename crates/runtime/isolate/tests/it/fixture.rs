@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Isolation, Limits};
 use rcrt_sandbox::{
-    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, Outcome, RequestContext, Sandbox,
-    SandboxOptions, Script, Task, WorkerCommand,
+    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, RunOutcome,
+    Sandbox, SandboxOptions, Script, Task, WorkerCommand,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -80,12 +80,12 @@ impl HostOps for NoHostOps {
     }
 }
 
-pub async fn run_in(sandbox: &Sandbox, invocation: Invocation) -> Outcome {
+pub async fn run_in(sandbox: &Sandbox, invocation: Invocation) -> RunOutcome {
     sandbox.run(invocation, Arc::new(NoHostOps), CancellationToken::new()).await
 }
 
 /// Runs `export async function execute(input, context) { <body> }` in the shared sandbox.
-pub fn execute(body: &str, input: Value) -> Outcome {
+pub fn execute(body: &str, input: Value) -> RunOutcome {
     block_on(run_in(shared(), invocation(&function(body), input)))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::ErrorCode;
-use rcrt_sandbox::Outcome;
+use rcrt_sandbox::RunOutcome;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,7 @@ mod watched;
 
 use crate::fixture::{NoHostOps, block_on, execute, function, invocation, run_in, shared, value};
 
-fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> Outcome {
+fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> RunOutcome {
     let mut call = invocation(&function(body), Value::Null);
     call.limits.timeout_ms = timeout_ms;
     call.limits.memory_mb = memory_mb;

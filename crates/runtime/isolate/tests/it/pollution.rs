@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Outcome, Redirect};
+use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect, RunOutcome};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ const ASK: &str = "
 /// The requests that arrived, each with its body.
 type Requests = Vec<(FetchRequest, Vec<u8>)>;
 
-fn broken(how: &str) -> (Outcome, Requests, Vec<ApiCall>) {
+fn broken(how: &str) -> (RunOutcome, Requests, Vec<ApiCall>) {
     let host = Arc::new(Seen::default());
     let mut call = invocation(&function(&format!("{TOOLS}\n{how}\n{ASK}")), Value::Null);
     call.limits.timeout_ms = 5_000;

@@ -50,12 +50,12 @@ struct Mount {
 
 /// Parses `/proc/self/cgroup` and `/proc/self/mountinfo`. The error of a controller says why it has
 /// no group.
-pub fn places(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<CgroupMembership, String>> {
+pub fn memberships(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<CgroupMembership, String>> {
     let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
-    Controller::ALL.into_iter().map(|controller| (controller, place(controller, groups, &mounts))).collect()
+    Controller::ALL.into_iter().map(|controller| (controller, membership(controller, groups, &mounts))).collect()
 }
 
-fn place(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<CgroupMembership, String> {
+fn membership(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<CgroupMembership, String> {
     let name = controller.name();
     // A controller belongs to version 1 or to version 2, never to both.
     if let Some(path) = group_path(groups, |controllers| controllers.split(',').any(|one| one == name)) {
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
 
     fn found(groups: &str, mounts: &str) -> Vec<Result<(Version, String), String>> {
-        let shown = |place: CgroupMembership| (place.version, place.folder.display().to_string());
-        places(groups, mounts).into_values().map(|place| place.map(shown)).collect()
+        let shown = |membership: CgroupMembership| (membership.version, membership.folder.display().to_string());
+        memberships(groups, mounts).into_values().map(|membership| membership.map(shown)).collect()
     }
 
     #[test]
@@ -178,9 +178,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_parsed_without_panic(groups in ".*", mounts in "[ -~\n]{0,200}", path in "[a-z/\\\\0-9 ]{0,40}") {
-            let _ = places(&groups, &mounts);
+            let _ = memberships(&groups, &mounts);
             let mounts = format!("1 2 0:1 {path} /sys {path} - cgroup2 none rw\n");
-            let _ = places(&format!("0::{path}\n"), &mounts);
+            let _ = memberships(&format!("0::{path}\n"), &mounts);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::find::Controller;
 use super::hierarchy::{Hierarchy, MEMORY_AT_FIRST};
 
 pub struct Group {
-    parts: Vec<Part>,
+    parts: Vec<HierarchyGroup>,
     leaving: Arc<Leaving>,
     /// The last values that were written, in bytes and in percent of a processor. A call with the
     /// same limits writes nothing.
@@ -19,7 +19,7 @@ pub struct Group {
     cpu_percent: AtomicU64,
 }
 
-struct Part {
+struct HierarchyGroup {
     files: Files,
     has_memory: bool,
     has_cpu: bool,
@@ -38,7 +38,7 @@ impl Group {
             cpu_percent: AtomicU64::new(100),
         };
         for hierarchy in hierarchies {
-            let part = Part {
+            let part = HierarchyGroup {
                 files: hierarchy.group(&name)?,
                 has_memory: hierarchy.has(Controller::Memory),
                 has_cpu: hierarchy.has(Controller::Cpu),

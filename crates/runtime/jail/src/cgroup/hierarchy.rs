@@ -28,18 +28,18 @@ impl Hierarchy {
     /// Creates the sandbox's folder, and creates and removes a trial group to check that its limits
     /// can be set.
     pub fn open(
-        place: &CgroupMembership,
+        membership: &CgroupMembership,
         controllers: &[Controller],
         name: &str,
         me: OwnerProcess,
     ) -> Result<Self, String> {
-        let (outer, controllers) = match place.version {
-            Version::V1 => (place.folder.clone(), controllers.to_vec()),
-            Version::V2 => delegated(&place.folder, controllers, me)?,
+        let (outer, controllers) = match membership.version {
+            Version::V1 => (membership.folder.clone(), controllers.to_vec()),
+            Version::V2 => delegated(&membership.folder, controllers, me)?,
         };
         let folder = outer.join(name);
         fs::create_dir(&folder).map_err(|error| not_ours(&error, &folder))?;
-        let hierarchy = Self { version: place.version, controllers, folder };
+        let hierarchy = Self { version: membership.version, controllers, folder };
         let opened = hierarchy.prepare().and_then(|()| {
             let trial = hierarchy.group("trial")?;
             fs::remove_dir(&trial.folder).map_err(|error| with_path(&error, &trial.folder))
@@ -54,7 +54,7 @@ impl Hierarchy {
     }
 
     /// The location of this sandbox's folder.
-    pub fn place(&self) -> CgroupLocation {
+    pub fn location(&self) -> CgroupLocation {
         CgroupLocation {
             version: match self.version {
                 Version::V1 => 1,
@@ -252,8 +252,9 @@ mod tests {
     #[test]
     fn a_new_group_has_every_limit() {
         let folder = folder("bounds");
-        let place = CgroupMembership { version: Version::V1, folder: folder.clone() };
-        let hierarchy = Hierarchy { version: Version::V1, controllers: Controller::ALL.to_vec(), folder: place.folder };
+        let membership = CgroupMembership { version: Version::V1, folder: folder.clone() };
+        let hierarchy =
+            Hierarchy { version: Version::V1, controllers: Controller::ALL.to_vec(), folder: membership.folder };
         hierarchy.prepare().unwrap();
         let files = hierarchy.group("w1").unwrap();
         for (file, value) in

@@ -84,7 +84,7 @@ impl Cgroups {
         let known =
             known.and_then(|known| Ok((known, OwnerProcess::this_process().map_err(|error| error.to_string())?)));
         match known {
-            Ok(((groups, mounts), me)) => Self::open_at(find::places(&groups, &mounts), me),
+            Ok(((groups, mounts), me)) => Self::open_at(find::memberships(&groups, &mounts), me),
             Err(reason) => {
                 let findings =
                     Controller::ALL.into_iter().map(|controller| (controller, Err(reason.clone()))).collect();
@@ -94,17 +94,17 @@ impl Cgroups {
     }
 
     fn open_at(
-        places: BTreeMap<Controller, Result<find::CgroupMembership, String>>,
+        memberships: BTreeMap<Controller, Result<find::CgroupMembership, String>>,
         me: OwnerProcess,
     ) -> (Self, Findings) {
         let mut findings = Findings::new();
         let mut wanted: Vec<(find::CgroupMembership, Vec<Controller>)> = Vec::new();
-        for (controller, place) in places {
-            match place {
+        for (controller, membership) in memberships {
+            match membership {
                 // Controllers that are mounted together share their groups.
-                Ok(place) => match wanted.iter_mut().find(|(other, _)| *other == place) {
+                Ok(membership) => match wanted.iter_mut().find(|(other, _)| *other == membership) {
                     Some((_, controllers)) => controllers.push(controller),
-                    None => wanted.push((place, vec![controller])),
+                    None => wanted.push((membership, vec![controller])),
                 },
                 Err(reason) => {
                     findings.insert(controller, Err(reason));
@@ -113,13 +113,13 @@ impl Cgroups {
         }
         let name = me.new_name();
         let mut hierarchies = Vec::new();
-        for (place, controllers) in wanted {
-            owner::sweep(&place.folder, me);
-            let found = Hierarchy::open(&place, &controllers, &name, me);
+        for (membership, controllers) in wanted {
+            owner::sweep(&membership.folder, me);
+            let found = Hierarchy::open(&membership, &controllers, &name, me);
             for controller in controllers {
                 let finding = match &found {
                     Ok(hierarchy) if hierarchy.has(controller) => Ok(()),
-                    Ok(_) => Err(format!("the group {} does not have this controller", place.folder.display())),
+                    Ok(_) => Err(format!("the group {} does not have this controller", membership.folder.display())),
                     Err(reason) => Err(reason.clone()),
                 };
                 findings.insert(controller, finding);
@@ -130,8 +130,8 @@ impl Cgroups {
     }
 
     /// Where this sandbox creates its groups.
-    pub fn places(&self) -> Vec<CgroupLocation> {
-        self.hierarchies.iter().map(Hierarchy::place).collect()
+    pub fn locations(&self) -> Vec<CgroupLocation> {
+        self.hierarchies.iter().map(Hierarchy::location).collect()
     }
 
     /// Creates a group and moves the process into it.

@@ -22,7 +22,7 @@ pub struct Helper {
 pub struct Jail {
     helper: Helper,
     cgroups: Arc<Cgroups>,
-    counted: Counted,
+    counted: GroupLimits,
     /// Tracks each helper until it has exited.
     ends: TaskTracker,
     refusal: Option<String>,
@@ -31,7 +31,7 @@ pub struct Jail {
 /// The limits that control groups enforce here. The others are enforced by process limits and by
 /// polling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Counted {
+pub struct GroupLimits {
     pub memory: bool,
     pub cpu: bool,
     pub processes: bool,
@@ -44,7 +44,7 @@ impl Jail {
         let opened = tokio::task::spawn_blocking(Cgroups::open).await;
         let (cgroups, findings) = opened.unwrap_or_else(|_| Cgroups::none());
         let has = |controller| findings.get(&controller).is_some_and(Result::is_ok);
-        let counted = Counted {
+        let counted = GroupLimits {
             memory: has(Controller::Memory),
             cpu: has(Controller::Cpu),
             processes: has(Controller::Processes),
@@ -54,10 +54,10 @@ impl Jail {
 
     /// The same without control groups.
     pub async fn open_without_groups(helper: Helper) -> Self {
-        Self::with(helper, Cgroups::none().0, Counted::default()).await
+        Self::with(helper, Cgroups::none().0, GroupLimits::default()).await
     }
 
-    async fn with(helper: Helper, cgroups: Cgroups, counted: Counted) -> Self {
+    async fn with(helper: Helper, cgroups: Cgroups, counted: GroupLimits) -> Self {
         let cgroups = Arc::new(cgroups);
         let mut jail = Self { helper, cgroups, counted, ends: TaskTracker::new(), refusal: None };
         jail.refusal = jail.trial().await.err();

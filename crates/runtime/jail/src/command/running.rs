@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::helper_message::HelperMessage;
-use super::jail::Counted;
+use super::jail::GroupLimits;
 use super::{Captured, CommandLimits, CommandSpec, ExitReason, Helper, JailError, SOCKET_FD};
 use crate::cgroup::{Cgroups, Group};
 
@@ -88,14 +88,14 @@ async fn end_of(mut child: Child) -> io::Result<std::process::ExitStatus> {
 #[derive(serde::Serialize)]
 struct Plan<'a> {
     order: &'a CommandSpec,
-    counted: Counted,
+    counted: GroupLimits,
 }
 
 impl Running {
     pub async fn start(
         helper: &Helper,
         cgroups: &Arc<Cgroups>,
-        counted: Counted,
+        counted: GroupLimits,
         order: &CommandSpec,
         ends: &TaskTracker,
     ) -> Result<Self, JailError> {
@@ -171,7 +171,7 @@ impl Running {
     }
 }
 
-struct End {
+struct HelperExit {
     status: String,
     is_out_of_memory: bool,
 }
@@ -195,7 +195,7 @@ impl Hold {
         Ok(())
     }
 
-    async fn wait(&mut self) -> io::Result<End> {
+    async fn wait(&mut self) -> io::Result<HelperExit> {
         self.socket = None;
         let Some((child, group)) = &mut self.parts else { return Err(io::ErrorKind::NotFound.into()) };
         let status = match timeout(LEAVING, child.wait()).await {
@@ -203,7 +203,7 @@ impl Hold {
             Err(_) => return Err(io::Error::other("it does not exit")),
         };
         let is_out_of_memory = group.as_ref().is_some_and(Group::was_killed_for_memory);
-        Ok(End { status: status.to_string(), is_out_of_memory })
+        Ok(HelperExit { status: status.to_string(), is_out_of_memory })
     }
 }
 

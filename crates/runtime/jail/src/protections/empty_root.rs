@@ -27,8 +27,8 @@ fn replace() -> nix::Result<()> {
     keep_to_this_namespace()?;
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let mut mounted = Err(nix::Error::ENOENT);
-    for place in PLACES.map(Path::new) {
-        mounted = mount(Some("tmpfs"), place, Some("tmpfs"), flags, Some(NOTHING)).map(|()| place);
+    for mount_point in PLACES.map(Path::new) {
+        mounted = mount(Some("tmpfs"), mount_point, Some("tmpfs"), flags, Some(NOTHING)).map(|()| mount_point);
         if mounted.is_ok() {
             break;
         }
@@ -42,10 +42,10 @@ pub fn keep_to_this_namespace() -> nix::Result<()> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
 }
 
-/// Makes `place`, a mount, the root of this namespace, and unmounts the old root.
-pub fn pivot_to(place: &Path) -> nix::Result<()> {
+/// Makes `mount_point`, a mount, the root of this namespace, and unmounts the old root.
+pub fn pivot_to(mount_point: &Path) -> nix::Result<()> {
     let none: Option<&str> = None;
-    chdir(place)?;
+    chdir(mount_point)?;
     // `pivot_root` stacks the old root on the new one, where it is unmounted. The kernel's initial
     // root file system cannot be moved; without capabilities there is no way back from a changed
     // root either.

@@ -9,7 +9,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sig
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork as fork_process};
 
-use super::{Outcome, process};
+use super::{ProtectionResult, process};
 
 /// The exit code of a process that a signal killed is this plus the signal number, as in a shell.
 const SIGNALLED: i32 = 128;
@@ -18,7 +18,7 @@ const SIGNALLED: i32 = 128;
 /// child's id. If that returns true the child continues, otherwise it is killed. The keeper exits
 /// with the code that `keep` returns. The inner result says whether the child dies with its keeper.
 /// Works only in a process with one thread.
-pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -> io::Result<Outcome> {
+pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -> io::Result<ProtectionResult> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
     // SAFETY: this process has one thread, so the child finds no lock held by another.
     #[allow(unsafe_code)]

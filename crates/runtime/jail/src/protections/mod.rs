@@ -11,4 +11,4 @@ pub mod process;
 pub mod seccomp;
 
 /// The error is the reason why a protection is not in force, for an operator.
-pub type Outcome = Result<(), String>;
+pub type ProtectionResult = Result<(), String>;

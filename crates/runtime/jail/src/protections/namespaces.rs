@@ -7,17 +7,17 @@ use std::io;
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 
-use super::Outcome;
+use super::ProtectionResult;
 
 pub struct Namespaces {
-    pub user: Outcome,
-    pub mount: Outcome,
+    pub user: ProtectionResult,
+    pub mount: ProtectionResult,
     /// Applies to processes that are forked from now on.
-    pub process: Outcome,
-    pub ipc: Outcome,
-    pub host_name: Outcome,
-    pub network: Outcome,
-    pub cgroup: Outcome,
+    pub process: ProtectionResult,
+    pub ipc: ProtectionResult,
+    pub host_name: ProtectionResult,
+    pub network: ProtectionResult,
+    pub cgroup: ProtectionResult,
 }
 
 impl Default for Namespaces {
@@ -85,12 +85,12 @@ impl Namespaces {
     }
 }
 
-fn unshare_one(flag: CloneFlags) -> Outcome {
+fn unshare_one(flag: CloneFlags) -> ProtectionResult {
     unshare(flag).map_err(|error| format!("the kernel refuses it: {error}"))
 }
 
 /// A new namespace starts with the machine's names.
-fn forget_host_name() -> Outcome {
+fn forget_host_name() -> ProtectionResult {
     let name = c"worker";
     // SAFETY: both calls read 6 bytes of a string that outlives them.
     #[allow(unsafe_code)]

@@ -7,7 +7,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits,
 };
 
-use super::Outcome;
+use super::ProtectionResult;
 
 /// Locked: user id 0 grants no capabilities, a change of user id keeps none, and exec passes none
 /// on.
@@ -28,7 +28,7 @@ const PARENT: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_RESOU
 const CHANGE: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// Prevents the process and its descendants from gaining privileges by exec.
-pub fn forbid_new() -> Outcome {
+pub fn forbid_new() -> ProtectionResult {
     nix::sys::prctl::set_no_new_privs().map_err(|error| error.to_string())
 }
 
@@ -38,7 +38,7 @@ pub fn held_capabilities() -> CapabilitySet {
 }
 
 /// Drops every capability, and prevents that one returns.
-pub fn drop_capabilities() -> Outcome {
+pub fn drop_capabilities() -> ProtectionResult {
     if held_capabilities().contains(CapabilitySet::SETPCAP) {
         let bits = CapabilitiesSecureBits::from_bits_retain(SECURE);
         set_capabilities_secure_bits(bits).map_err(|error| format!("the secure bits: {error}"))?;
@@ -61,7 +61,7 @@ pub fn drop_capabilities() -> Outcome {
 
 /// A superuser's process becomes the user nobody: without capabilities the superuser would still
 /// own the machine's files, and the limit on processes does not apply to it.
-pub fn become_ordinary_user() -> Outcome {
+pub fn become_ordinary_user() -> ProtectionResult {
     if !Uid::effective().is_root() {
         return Ok(());
     }

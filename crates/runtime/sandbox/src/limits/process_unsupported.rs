@@ -55,7 +55,7 @@ impl Process {
         Ok(kill(self.0, Signal::SIGCONT)?)
     }
 
-    /// Does nothing: without a descriptor the id may belong to another process by now. Whoever
-    /// started the process kills it.
+    /// Does nothing: without a descriptor the id can belong to another process by now. The
+    /// process that started it kills it.
     pub fn kill(&self) {}
 }

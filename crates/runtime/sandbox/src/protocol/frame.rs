@@ -152,7 +152,7 @@ impl Frame {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    #[error("a frame's payload of {0} bytes; the most is {MAX_PAYLOAD_BYTES}")]
+    #[error("a frame's payload of {0} bytes; the maximum is {MAX_PAYLOAD_BYTES}")]
     TooLong(usize),
     #[error("a frame of {0} bytes is shorter than its own header")]
     TooShort(usize),

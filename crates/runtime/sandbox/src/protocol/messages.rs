@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Frame, Kind, Mark, PROTOCOL_VERSION};
+use super::{Frame, Kind, PROTOCOL_VERSION, StartMarker};
 use crate::{FetchRequest, OpError, Task};
 
 /// The purpose of a worker process.
@@ -62,7 +62,7 @@ pub struct Hello {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
     /// It discards everything before this.
-    pub mark: Mark,
+    pub mark: StartMarker,
     pub protections: Vec<Protection>,
 }
 

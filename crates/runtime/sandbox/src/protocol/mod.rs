@@ -7,17 +7,17 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 mod fork_request;
 mod frame;
-mod mark;
 mod messages;
+mod start_marker;
 
 #[cfg(target_os = "linux")]
 pub use fork_request::ForkRequest;
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
-pub use mark::Mark;
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
     ProgressUpdate, Protection, ProtectionState, Ready, decode, encode,
 };
+pub use start_marker::StartMarker;
 
 /// Both sides must come from the same build; the number detects a worker program of another
 /// version.

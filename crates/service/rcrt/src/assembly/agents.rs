@@ -13,7 +13,7 @@ pub struct Agents {
     pub first: Identity,
     /// The runner of this process.
     pub runner: Identity,
-    /// The author of seeded records. Records that somebody changed have another author.
+    /// The author of seeded records. Records that were changed since have another author.
     pub seeder: Identity,
 }
 

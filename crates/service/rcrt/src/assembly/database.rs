@@ -72,12 +72,12 @@ impl Database {
         let (postgres, lock) = match &options.database_url {
             Some(_) => (None, Some(lock)),
             None => {
-                let places = PostgresOptions {
+                let options = PostgresOptions {
                     data_dir: lock.data_dir().to_owned(),
                     cache_dir: rcrt_postgres::default_cache_dir(),
                     durable: true,
                 };
-                (Some(rcrt_postgres::start_locked(lock, places, &say).await?), None)
+                (Some(rcrt_postgres::start_locked(lock, options, &say).await?), None)
             }
         };
         let opened = match (&postgres, &options.database_url) {

@@ -32,7 +32,7 @@ impl DatabaseInfo {
     pub async fn external(url: &str) -> anyhow::Result<Self> {
         let (version, vector) =
             rcrt_store::server_version(url).await.context("the version of Postgres cannot be queried")?;
-        Ok(Self { place: Some(place(url)), version, vector })
+        Ok(Self { place: Some(database_address(url)), version, vector })
     }
 
     /// Reads what the last start on this data folder wrote.
@@ -48,7 +48,7 @@ impl DatabaseInfo {
 }
 
 /// Returns host, port and database of a URL, without user and password.
-pub fn place(url: &str) -> String {
+pub fn database_address(url: &str) -> String {
     let Ok(options) = url.parse::<PgConnectOptions>() else { return "an invalid URL".into() };
     let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |path| path.display().to_string());
     format!("{host}:{}/{}", options.get_port(), options.get_database().unwrap_or_default())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Breadcrumbs, EgressRecord, MAX_EGRESS_ENTRIES};
-use rcrt_egress::{EgressLog, Logged};
+use rcrt_egress::{EgressRecorder, Logged};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -21,13 +21,13 @@ const ENDING: Duration = Duration::from_secs(5);
 
 /// The log of an egress gate, and the receiver that its writer will use.
 pub struct EgressLogChannel {
-    pub log: EgressLog,
+    pub log: EgressRecorder,
     taken: Receiver<Logged>,
 }
 
 impl EgressLogChannel {
     pub fn new() -> Self {
-        let (log, taken) = EgressLog::new();
+        let (log, taken) = EgressRecorder::new();
         Self { log, taken }
     }
 }

@@ -15,13 +15,13 @@ const DAY: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Clone, Copy, Args, Serialize)]
 pub struct RetentionOptions {
-    /// How long requests and responses are kept after the end of their call, such as 12h, 30d, 4w or
-    /// forever
+    /// How long requests and responses are kept after the end of their call, such as 12h, 30d, 4w
+    /// or forever
     #[arg(long, env = "RCRT_KEEP_CALLS", default_value = "30d", value_name = "TIME", value_parser = at_least_an_hour)]
     pub keep_calls: Keep,
 
-    /// How long old versions of records are kept after they were replaced, such as 90d or forever; at
-    /// least as long as events
+    /// How long old versions of records are kept after they were replaced, such as 90d or forever;
+    /// at least as long as events
     #[arg(long, env = "RCRT_KEEP_VERSIONS", default_value = "90d", value_name = "TIME", value_parser = at_least_an_hour)]
     pub keep_versions: Keep,
 

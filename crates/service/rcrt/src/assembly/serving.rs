@@ -139,7 +139,7 @@ impl ServingOptions {
                 Ok(AuthMode::Open)
             }
             Auth::Open => Err(Failure::Usage(format!(
-                "--auth open gives a token to everybody, so it works only on 127.0.0.1 or [::1], not on {listen}; in a \
+                "--auth open issues a token to every caller, so it works only on 127.0.0.1 or [::1], not on {listen}; in a \
                  private network, name the host by which clients address the server with --allow-host"
             ))
             .into()),

@@ -55,13 +55,13 @@ mod tests {
 
     #[test]
     fn the_data_folder_cannot_be_the_working_folder_even_through_links() {
-        let place = tempfile::tempdir().unwrap();
-        let data = place.path().join("data");
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
         std::fs::create_dir_all(data.join("work/deep")).unwrap();
-        std::fs::create_dir_all(place.path().join("data-beside")).unwrap();
-        std::os::unix::fs::symlink(&data, place.path().join("link")).unwrap();
-        std::os::unix::fs::symlink(place.path(), place.path().join("data-beside/up")).unwrap();
-        let chosen = |path: &str| working_folder(Some(&place.path().join(path)), &data);
+        std::fs::create_dir_all(root.path().join("data-beside")).unwrap();
+        std::os::unix::fs::symlink(&data, root.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(root.path(), root.path().join("data-beside/up")).unwrap();
+        let chosen = |path: &str| working_folder(Some(&root.path().join(path)), &data);
         for bad in [
             "",
             ".",
@@ -79,7 +79,7 @@ mod tests {
         }
         assert!(working_folder(Some("/".as_ref()), &data).is_err());
         for good in ["data-beside", "elsewhere/that/is/not/there", "data/work", "data/work/deep", "link/work"] {
-            assert_eq!(chosen(good).unwrap(), place.path().join(good), "{good}");
+            assert_eq!(chosen(good).unwrap(), root.path().join(good), "{good}");
         }
         assert_eq!(working_folder(None, &data).unwrap(), data.join("work"));
     }

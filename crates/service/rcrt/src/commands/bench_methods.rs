@@ -115,14 +115,14 @@ impl CallMethod for EventMethod {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
         // Before the request is written, so that its response cannot be missed.
-        let place = WaiterGuard::take(&self.waiting, ToolResponse::tag(&id), sender);
+        let waiter = WaiterGuard::take(&self.waiting, ToolResponse::tag(&id), sender);
         let record = ToolRequest::record(tool, input.clone(), Some(&id), Some(WORKSPACE));
         let both = async {
             self.client.create(record, Some(&id)).await?;
             answer.await.map_err(|_| StoreError::Unavailable("the event stream ended".into()))
         };
         let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_response())??;
-        drop(place);
+        drop(waiter);
         ToolResponse::deserialize(Value::Object(event.context))
             .map_err(|error| StoreError::Internal(format!("the response cannot be read: {error}")))
     }

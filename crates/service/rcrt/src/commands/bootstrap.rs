@@ -31,7 +31,7 @@ then written again, even if nothing else changes. A warning names each secret th
 hosts inside the operator's network need the same --allow-private-host here as for the runner.
 
 A record belongs to the source that wrote it: the folder's full path, or the name in --source. A record of another \
-source needs --adopt. A record that somebody changed after the last bootstrap, for example by a rollback, is kept and \
+source needs --adopt. A record that was changed after the last bootstrap, for example by a rollback, is kept and \
 the exit status is 1; --overwrite writes the file over it. If a runner is connected, the command waits for it to load \
 the tools, and exits with 1 if it refuses one.
 
@@ -47,7 +47,8 @@ pub struct Bootstrap {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Remove records that an earlier bootstrap of this source wrote and whose files are gone
+    /// Remove records that an earlier bootstrap of this source wrote and whose files no longer
+    /// exist
     #[arg(long)]
     prune: bool,
     /// The name of the source, the same on every machine [default: the full path of the folder]
@@ -56,7 +57,7 @@ pub struct Bootstrap {
     /// Take over records that another source or an agent wrote
     #[arg(long)]
     adopt: bool,
-    /// Update records that somebody changed after the last bootstrap
+    /// Update records that were changed after the last bootstrap
     #[arg(long)]
     overwrite: bool,
     /// How long to wait for a runner to load the tools; 0 does not wait

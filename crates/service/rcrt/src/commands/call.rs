@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::pending_call::{self, Answer, CallObserver, NoObserver};
+use crate::pending_call::{self, CallObserver, CallResponse, NoObserver};
 use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
 
@@ -197,7 +197,10 @@ fn workspace_tag(name: &str) -> String {
 
 /// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
 /// the response, or `None` if the call did not stop in time.
-async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Answer>, StoreError> {
+async fn cancel(
+    store: &dyn Breadcrumbs,
+    asked: &pending_call::PendingCall,
+) -> Result<Option<CallResponse>, StoreError> {
     let silent = || StoreError::Unavailable("it does not respond".into());
     tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
     match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
@@ -206,14 +209,14 @@ async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> R
     }
 }
 
-fn is_cancelled(response: &Answer) -> bool {
+fn is_cancelled(response: &CallResponse) -> bool {
     ToolResponse::from_context(&response.context)
         .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
 }
 
 /// Prints the response. An error of the tool exits with status 4.
 #[allow(clippy::print_stderr)]
-fn show(answer: &Answer, output: Output) -> anyhow::Result<()> {
+fn show(answer: &CallResponse, output: Output) -> anyhow::Result<()> {
     let response = ToolResponse::from_context(&answer.context).context("the response record is not well-formed")?;
     for line in console_lines(&response) {
         eprintln!("{line}");

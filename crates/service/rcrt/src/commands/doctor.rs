@@ -291,7 +291,9 @@ async fn postgres(config: &Config) -> Postgres {
     let served = used.as_ref().filter(|_| held_by(&config.data).is_some());
     match (named, served, used.as_ref()) {
         (_, Some(DatabaseInfo { place: None, .. }), _) => embedded(&config.data).await,
-        (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::place(&url)) => recorded(used, None),
+        (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::database_address(&url)) => {
+            recorded(used, None)
+        }
         (Some(url), _, _) => external(&url).await,
         (None, Some(used), _) => recorded(used, None),
         (None, None, Some(used)) if used.place.is_some() => {
@@ -328,7 +330,7 @@ async fn external(url: &str) -> Postgres {
         let problem = problem.to_string().replace("--database-url", "DATABASE_URL");
         return Postgres { kind: "external", problem: Some(problem), is_fatal: true, ..Postgres::default() };
     }
-    let place = Some(assembly::place(url));
+    let place = Some(assembly::database_address(url));
     Postgres { kind: "external", place, ..checked(url).await }
 }
 

@@ -61,7 +61,8 @@ impl Tools {
         if let Some(problem) = &self.problem {
             return output.line(&format!("  {}", output.paint(Style::Warning, problem)));
         }
-        let waiting = if self.waiting.is_empty() { "none waits for anything" } else { "these wait for something:" };
+        let waiting =
+            if self.waiting.is_empty() { "none has missing requirements" } else { "these have missing requirements:" };
         output.line(&format!("  {} can be called; {waiting}", self.offered))?;
         let width = self.waiting.iter().map(|tool| tool.name.chars().count()).fold(0, usize::max) + 2;
         for BlockedTool { name, missing_requirements } in &self.waiting {

@@ -81,8 +81,8 @@ impl Keys {
 fn list(keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for (kind, name) in [(KeyKind::Tokens, "tokens"), (KeyKind::Secrets, "secrets")] {
-        for (place, (id, _)) in keys.ring(kind).load()?.into_iter().enumerate() {
-            rows.push((name, id, place == 0));
+        for (index, (id, _)) in keys.ring(kind).load()?.into_iter().enumerate() {
+            rows.push((name, id, index == 0));
         }
     }
     if output.is_json() {

@@ -73,13 +73,14 @@ impl Restore {
         let marker = DataFolder::unfinished_restore(&data);
         let restored = async {
             // The marker only counts for the same database.
-            let is_unfinished = std::fs::read_to_string(&marker).is_ok_and(|text| text == self.place());
+            let is_unfinished = std::fs::read_to_string(&marker).is_ok_and(|text| text == self.target());
             self.check_empty(&direct, is_unfinished).await?;
             if let Some(keys) = &keys {
                 keys.admit(&data)?;
             }
             Keys::load(&data)?;
-            std::fs::write(&marker, self.place()).with_context(|| format!("{} cannot be written", marker.display()))?;
+            std::fs::write(&marker, self.target())
+                .with_context(|| format!("{} cannot be written", marker.display()))?;
             self.load(config, &direct, &backup, &present, &progress).await?;
             std::fs::remove_file(&marker).with_context(|| format!("{} cannot be removed", marker.display()))
         };
@@ -98,7 +99,7 @@ impl Restore {
     }
 
     /// Identifies the database, without its password.
-    fn place(&self) -> String {
+    fn target(&self) -> String {
         let Some(url) = &self.database_url else { return "embedded".to_owned() };
         let Ok(mut url) = Url::parse(url) else { return "unknown".to_owned() };
         // Fails only for a URL without a host, which has no password.

@@ -236,7 +236,7 @@ async fn tool_record(store: &dyn Records, tool: &str) -> anyhow::Result<Uuid> {
     Ok(one_record(tool, &ids)?)
 }
 
-/// Refuses an ambiguous name: another record of that name may be written by somebody else.
+/// Refuses an ambiguous name: another agent can have written a record of that name.
 fn one_record(tool: &str, ids: &[Uuid]) -> Result<Uuid, Failure> {
     match ids {
         [one] => Ok(*one),

@@ -208,7 +208,7 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
         .iter()
         .map(|record| Row::of(record, &tools, &catalog, &reports, &secrets))
         .filter(|row| row.source.as_ref().is_none_or(|source| profile.allows(&row.name, source)))
-        .filter(|row| !profile.closes_name(&row.name))
+        .filter(|row| !profile.denies_name(&row.name))
         .collect();
     rows.sort_by(|one, other| (&one.name, &one.schema_name).cmp(&(&other.name, &other.schema_name)));
     if output.is_json() {

@@ -24,7 +24,7 @@ pub struct Options {
     pub only_own: Option<Uuid>,
     /// Take over records that another source wrote.
     pub adopt: bool,
-    /// Update records that somebody changed after this source wrote them.
+    /// Update records that were changed after this source wrote them.
     pub overwrite: bool,
     /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
     pub as_curator: bool,
@@ -36,7 +36,7 @@ pub enum SeedOutcome {
     Created,
     Updated,
     Unchanged,
-    /// Differs from the file because somebody changed the record.
+    /// Differs from the file because the record was changed.
     Kept,
     Removed,
     /// The file is not valid; nothing was written.

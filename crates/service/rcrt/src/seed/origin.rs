@@ -1,4 +1,4 @@
-//! Which source wrote a record, and whether somebody changed it since. The tags of a record say it:
+//! Which source wrote a record, and whether it was changed since. The tags of a record say it:
 //! `seed:<source>` names the source, and `seed-version:<n>` the version that the source wrote last.
 
 use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb};
@@ -21,7 +21,7 @@ pub fn as_version(file: &NewBreadcrumb, version: i64) -> NewBreadcrumb {
     record
 }
 
-/// Whether a version of this record was written by somebody else after the source wrote it. A
+/// Whether a version of this record was written by another author after the source wrote it. A
 /// rollback that restores the tags too has a newer version than its tag.
 pub fn is_changed_since(record: &Breadcrumb) -> bool {
     !record.tags.contains(&format!("{VERSION_TAG}{}", record.version))

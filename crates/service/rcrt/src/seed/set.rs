@@ -131,13 +131,13 @@ fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) ->
         if name.starts_with('.') {
             continue;
         }
-        let (path, place) = (entry.path(), format!("{prefix}{name}"));
+        let (path, key) = (entry.path(), format!("{prefix}{name}"));
         if path.is_dir() {
-            collect(&path, &format!("{place}/"), files)?;
+            collect(&path, &format!("{key}/"), files)?;
         } else if tool_file::is_read(&name) {
             let text =
                 std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read as text", path.display()))?;
-            files.insert(place, text);
+            files.insert(key, text);
         }
     }
     Ok(())

@@ -208,7 +208,7 @@ mod tests {
             ("[web]\nsearch_count = 1.5\n", "web.search_count: must be a whole number"),
             ("[web]\nuser_agent = \"a\\nb\"\n", "web.user_agent: must be 1 to 200 printable"),
             ("[web]\nuser_agent = 3\n", "web.user_agent: must be a string"),
-            ("[schedule]\ntimezone = \"Mars\"\n", "schedule.timezone: \"Mars\" is no IANA time zone"),
+            ("[schedule]\ntimezone = \"Mars\"\n", "schedule.timezone: \"Mars\" is not an IANA time zone"),
             ("[results]\nmodels = 3\n", "results.models: must be a table"),
             ("[results.models]\nx = \"3\"\n", "results.models: x: must be a whole number"),
             ("[results.models]\n\"a,b\" = 5000\n", "results.models: must be MODEL=N"),

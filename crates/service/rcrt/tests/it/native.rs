@@ -210,7 +210,7 @@ fn large_results(up: &Running, work: &Path) {
     assert!(slice.as_str().unwrap().contains("# Section 1"), "{slice}");
     let cut = up.json(&["call", "read_file", &input, "--max-result-chars", "2000"])["output"].clone();
     let cut = cut.as_str().unwrap();
-    assert!(cut.chars().count() <= 2000 && cut.contains("; the file goes on: start_line "), "{cut}");
+    assert!(cut.chars().count() <= 2000 && cut.contains("; the file continues at start_line "), "{cut}");
 }
 
 fn deadlines(up: &Running) {

@@ -70,10 +70,10 @@ fn doctor_shows_which_protections_are_in_force_and_required() {
         sandbox["protections"].as_array().unwrap().iter().find(|protection| protection["name"] == "seccomp").unwrap();
     assert!(seccomp["required_for"].as_array().unwrap().contains(&"seccomp".into()), "{seccomp}");
     for (name, controller) in [("memory cgroup", "memory"), ("cpu cgroup", "cpu"), ("processes cgroup", "pids")] {
-        let places = sandbox["cgroups"].as_array().unwrap();
-        let place = places.iter().find(|place| place["controllers"].as_array().unwrap().contains(&controller.into()));
-        assert_eq!(place.is_some(), *state(&report, name) == "applied", "{name}: {report}");
-        assert!(place.is_none_or(|place| std::path::Path::new(place["folder"].as_str().unwrap()).is_dir()), "{report}");
+        let groups = sandbox["cgroups"].as_array().unwrap();
+        let group = groups.iter().find(|group| group["controllers"].as_array().unwrap().contains(&controller.into()));
+        assert_eq!(group.is_some(), *state(&report, name) == "applied", "{name}: {report}");
+        assert!(group.is_none_or(|group| std::path::Path::new(group["folder"].as_str().unwrap()).is_dir()), "{report}");
     }
     // The engine cannot be interrupted at every point.
     let left = report["engine"]["left_to_process"].to_string();

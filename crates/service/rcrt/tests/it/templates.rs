@@ -58,8 +58,8 @@ fn an_api_with_a_key(up: &Running, api: &str, seen: &Mutex<Vec<String>>) {
 
     for (query, says) in [
         ("refused", "refused the key (401); check the secret ITEMS_KEY"),
-        ("broken", "answered 503"),
-        ("odd", "answered something else than {total_count, results}"),
+        ("broken", "returned 503"),
+        ("odd", "expected {total_count, results}"),
     ] {
         let response = call(json!({"query": query})).ends_with(4).json();
         assert_eq!(response["error_code"], "ExecutionFailed", "{response}");
@@ -92,7 +92,7 @@ fn two_steps(up: &Running) {
         create(json!({"schema_name": "task.answer.v1", "title": "Answer", "context": context}))
     };
     // An answer without a question, then the right one.
-    answer(&json!("00000000-0000-7000-8000-000000000000"), "to nobody");
+    answer(&json!("00000000-0000-7000-8000-000000000000"), "without a question");
     let first = answer(&task, "two coats");
     let result = awaited(up, "task.result.v1");
     let expected = json!({"correlation": task, "task": task, "answer": "two coats"});

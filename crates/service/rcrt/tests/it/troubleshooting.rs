@@ -151,10 +151,10 @@ fn duplicate(up: &Running, said: &mut BTreeMap<&'static str, String>) {
     let mut watching = watch.stdout(Stdio::piped()).spawn().unwrap();
     up.json(&["crumb", "create", &definition("calculator", &json!({})).to_string()]);
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    let told = lines.find(|line| line.as_ref().unwrap().contains("is taken by")).unwrap().unwrap();
+    let log_line = lines.find(|line| line.as_ref().unwrap().contains("is taken by")).unwrap().unwrap();
     watching.kill().unwrap();
     watching.wait().unwrap();
-    let event: Value = serde_json::from_str(&told).unwrap();
+    let event: Value = serde_json::from_str(&log_line).unwrap();
     let mut all = String::new();
     texts(&event["context"], &mut all);
     said.insert("duplicate", all);

@@ -22,11 +22,11 @@ const AT_ONCE: usize = 2;
 pub(crate) struct Leases {
     store: Arc<dyn CallQueue>,
     lease_ms: u64,
-    entries: Mutex<HashMap<Lease, Entry>>,
+    entries: Mutex<HashMap<Lease, HeldLease>>,
     at_once: Notify,
 }
 
-struct Entry {
+struct HeldLease {
     cancel: CancellationToken,
     lost: CancellationToken,
     /// When the lease expires without another heartbeat. Counted from before the request to the
@@ -55,7 +55,7 @@ impl Leases {
         Arc::new(Self { store, lease_ms, entries: Mutex::default(), at_once: Notify::new() })
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Lease, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Lease, HeldLease>> {
         self.entries.lock()
     }
 
@@ -66,7 +66,7 @@ impl Leases {
     /// Holds a lease that was requested at `asked`.
     pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> LeaseGuard {
         let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
-        let entry = Entry { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
+        let entry = HeldLease { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
         self.entries().insert(lease, entry);
         if asked.elapsed() > self.length() / 3 {
             // The next regular heartbeat may be too late for it.

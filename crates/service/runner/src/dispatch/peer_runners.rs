@@ -117,8 +117,8 @@ impl PeerRunners {
         self.hints.now();
     }
 
-    /// Forgets runners whose lease has ended. `asked`: when the list of live runners was requested. A
-    /// runner that registered later may be missing in it.
+    /// Forgets runners whose lease has ended. `asked`: when the list of live runners was requested.
+    /// A runner that registered later may be missing in it.
     pub fn only_live(&self, live: &HashSet<Uuid>, asked: Instant) {
         let ended = |peer: &Peer| !live.contains(&peer.runner_id) && peer.since < asked;
         let gone: Vec<Uuid> = self.peers().iter().filter(|(_, peer)| ended(peer)).map(|(record, _)| *record).collect();
@@ -216,7 +216,7 @@ fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
     context.insert("runner_id".into(), runner_id.to_string().into());
     context.insert("serves".into(), serves.iter().cloned().collect());
     NewBreadcrumb {
-        title: "A runner at work".into(),
+        title: "Live runner".into(),
         context,
         tags: vec!["tool:runner".into()],
         schema_name: Some(TOOL_RUNNER.into()),

@@ -155,13 +155,13 @@ fn other_folder(own: &RunnerReport, other: &LiveRunner) -> Option<String> {
     if is_same_host && folder == others {
         return None;
     }
-    let (place, fix) = if is_same_host {
+    let (theirs, fix) = if is_same_host {
         (others.clone(), fix.to_owned())
     } else {
         (format!("{others} on {}", other.host), format!("{fix} that both machines share"))
     };
     Some(format!(
-        "the runner {} has another working folder ({place}; this one has {folder}), so a call may not find the files \
+        "the runner {} has another working folder ({theirs}; this one has {folder}), so a call might not find the files \
          of another call; {fix}",
         other.runner_id
     ))

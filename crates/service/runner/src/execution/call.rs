@@ -19,7 +19,7 @@ use crate::execution::preparation::take_input;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::schema_check::checked_output;
-use crate::execution::speculative_run::Prepared;
+use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::options::RunnerOptions;
@@ -59,13 +59,13 @@ pub(crate) struct AcceptedCall {
     pub slot: Option<Slot>,
     pub progress: StartState,
     /// What was prepared before the request was written.
-    pub speculative: Option<Result<Prepared, Refusal>>,
+    pub speculative: Option<Result<PreparedRun, Refusal>>,
 }
 
 impl AcceptedCall {
     /// Whether it has computed, or failed, before its request was written.
     pub fn has_ended(&self) -> bool {
-        self.speculative.as_ref().is_some_and(|speculative| speculative.as_ref().map_or(true, Prepared::has_ended))
+        self.speculative.as_ref().is_some_and(|speculative| speculative.as_ref().map_or(true, PreparedRun::has_ended))
     }
 }
 
@@ -155,7 +155,7 @@ impl CallRunner {
         }
     }
 
-    async fn attempt(&self, mut pending: PendingResponse<'_>, prepared: Prepared, slot: Option<Slot>) {
+    async fn attempt(&self, mut pending: PendingResponse<'_>, prepared: PreparedRun, slot: Option<Slot>) {
         let deadline = pending.deadline;
         pending.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();

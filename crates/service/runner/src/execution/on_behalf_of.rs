@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 /// The store as this agent sees it. `None`: the store or a runner itself made the request, so the
 /// runner's own view is used.
-pub(crate) fn in_name_of(
+pub(crate) fn on_behalf_of(
     store: &Arc<dyn Breadcrumbs>,
     agent: Option<Uuid>,
 ) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
     match agent {
-        Some(agent) => store.acting_for(agent),
+        Some(agent) => store.on_behalf_of(agent),
         None => Ok(store.clone()),
     }
 }

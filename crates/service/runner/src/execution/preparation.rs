@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use crate::execution::call::{AcceptedCall, CallRunner};
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::in_name_of;
+use crate::execution::on_behalf_of::on_behalf_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
 use crate::execution::schema_check::checked_input;
 use crate::execution::secrets;
-use crate::execution::speculative_run::Prepared;
+use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
 use crate::registry::tool::Tool;
@@ -65,12 +65,12 @@ impl CallRunner {
     pub fn discard_if_changed(&self, taken: &mut AcceptedCall) {
         let AcceptedCall { claim, speculative, .. } = taken;
         let rights = ToolRights::from(&*claim);
-        let has_changed = |ready: &Prepared| !self.is_unchanged(&ready.tool, &rights);
+        let has_changed = |ready: &PreparedRun| !self.is_unchanged(&ready.tool, &rights);
         speculative.take_if(|speculative| speculative.as_ref().is_ok_and(has_changed));
     }
 
     /// Everything before the start. A failure becomes the response.
-    pub async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Prepared, Refusal> {
+    pub async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<PreparedRun, Refusal> {
         let rights = ToolRights::from(claim);
         let tool = self.tool_access.find(&request.tool, &rights).await?;
         self.ready(tool, &claim.request, &rights, request, input).await
@@ -82,7 +82,7 @@ impl CallRunner {
         &self,
         uncommitted: &mut UncommittedCall,
         tool: Arc<Tool>,
-    ) -> Option<Result<Prepared, Refusal>> {
+    ) -> Option<Result<PreparedRun, Refusal>> {
         // A long check waits in a queue. `run` does such checks, since it can react to a deadline,
         // a cancellation and a stop meanwhile.
         let is_quick = |input| tool.input.is_quick(input);
@@ -105,7 +105,7 @@ impl CallRunner {
     pub fn uncommitted_response(
         &self,
         uncommitted: &UncommittedCall,
-        prepared: &Prepared,
+        prepared: &PreparedRun,
         took: Duration,
     ) -> Option<UncommittedResponse> {
         let (tool, request) = (&prepared.tool, prepared.request());
@@ -138,12 +138,12 @@ impl CallRunner {
         rights: &ToolRights,
         request: &ToolRequest,
         input: Value,
-    ) -> Result<Prepared, Refusal> {
+    ) -> Result<PreparedRun, Refusal> {
         let mut tool = tool;
         let checked = self.checked(&mut tool, rights, request, input).await;
         let call = |checked| self.call(&tool, record, &rights.profiles, request, checked);
         match checked.and_then(call) {
-            Ok((call, progress_writer)) => Ok(Prepared::new(tool, call, progress_writer)),
+            Ok((call, progress_writer)) => Ok(PreparedRun::new(tool, call, progress_writer)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
         }
     }
@@ -187,7 +187,7 @@ impl CallRunner {
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = TriggerChain::of_request(&record.tags);
         // A tool reads only what the agent that made the request can read.
-        let own = in_name_of(&self.store, record.created_by).map_err(|error| {
+        let own = on_behalf_of(&self.store, record.created_by).map_err(|error| {
             ToolFailure::new(
                 ErrorCode::ExecutionFailed,
                 format!("the agent that made the request cannot be used: {error}"),

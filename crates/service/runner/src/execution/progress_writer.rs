@@ -126,7 +126,7 @@ impl ProgressWriter {
     async fn write(&mut self, update: &ProgressUpdate) -> Result<(), StoreError> {
         if let Some((id, version)) = self.record {
             match self.change(id, version, update).await {
-                // It has expired, or somebody deleted it.
+                // It has expired or was deleted.
                 Err(StoreError::NotFound { .. }) => self.record = None,
                 Err(StoreError::VersionConflict { actual, .. }) => return self.change(id, actual, update).await,
                 outcome => return outcome,

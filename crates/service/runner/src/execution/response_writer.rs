@@ -18,7 +18,7 @@ use crate::backoff::{doubled, jittered, with_retries};
 use crate::dispatch::leases::LeaseGuard;
 use crate::dispatch::queue_hints::QueueHints;
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::in_name_of;
+use crate::execution::on_behalf_of::on_behalf_of;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
 use crate::registry::tool::{Candidate, Tool};
@@ -147,8 +147,8 @@ impl ResponseWriter {
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
         metadata.insert("attempt".into(), attempt.number.into());
-        // The record's id identifies the request. The `request_id` that the caller chose may not be
-        // unique.
+        // The record's id identifies the request. The `request_id` that the caller chose need not
+        // be unique.
         metadata.insert("request".into(), attempt.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
@@ -222,7 +222,7 @@ impl ResponseWriter {
         let lease = pending.held.lease;
         // A private response belongs to the agent that made the request.
         let asker = pending.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
-        let store = in_name_of(&self.store, asker)?;
+        let store = on_behalf_of(&self.store, asker)?;
         tokio::select! {
             biased;
             done = with_retries("write a response", || store.complete(lease, record.clone())) => done.map(|_| ()),

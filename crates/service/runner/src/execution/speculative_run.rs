@@ -23,7 +23,7 @@ const MOST_INPUT: usize = 64 * 1024;
 pub(crate) const SMALL_RESULT: usize = 2048;
 
 /// A call that is ready to be run, or runs.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRun {
     pub tool: Arc<Tool>,
     pub progress_writer: ProgressWriter,
     call: ToolCall,
@@ -35,7 +35,7 @@ struct StartedRun {
     effect_gate: EffectGateOpener,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// `call` has a closed effect gate, whatever it says.
     pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter) -> Self {
         Self { tool, progress_writer, call, begun: None }

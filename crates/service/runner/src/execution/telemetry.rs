@@ -123,7 +123,7 @@ impl Invocation {
 
     /// The id that the caller can look up, 32 hex digits.
     pub fn trace_id(&self) -> Option<String> {
-        trace::traceparent(&self.context).map(|place| format!("{:032x}", place.trace_id))
+        trace::traceparent(&self.context).map(|traceparent| format!("{:032x}", traceparent.trace_id))
     }
 }
 

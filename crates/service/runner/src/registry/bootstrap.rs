@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::{doubled, with_retries};
-use crate::execution::on_behalf_of::in_name_of;
+use crate::execution::on_behalf_of::on_behalf_of;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 
@@ -211,7 +211,7 @@ impl Bootstrapping {
             None => version_tag.to_owned(),
             Some((run, _)) => format!("bootstrap:{}:run:{run}", tool.id),
         };
-        let store = in_name_of(&self.store, tool.author)?;
+        let store = on_behalf_of(&self.store, tool.author)?;
         match with_retries("bootstrap a tool", || store.create(record.clone(), Some(&key))).await {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), request = %created.id, "bootstrapped");

@@ -115,7 +115,7 @@ impl Tool {
     pub fn ran(&self, took: Duration) {
         let newest = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
         let before = Some(self.took.load(Ordering::Relaxed)).filter(|before| *before > 0).unwrap_or(newest);
-        // If two runs finish at once, one of them may not be counted.
+        // If two runs finish at once, one of them might not be counted.
         self.took.store(before - before / NEWEST + newest / NEWEST, Ordering::Relaxed);
     }
 

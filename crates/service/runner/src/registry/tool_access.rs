@@ -40,7 +40,7 @@ impl Refusal {
 
 impl ToolAccess {
     pub async fn find(&self, name: &str, rights: &ToolRights) -> Result<Arc<Tool>, Refusal> {
-        if let Some(failure) = rights.profiles.closing_name(name).and_then(|_| rights.refusal_of_name(name)) {
+        if let Some(failure) = rights.profiles.name_denied_by(name).and_then(|_| rights.refusal_of_name(name)) {
             return Err(Refusal::Failed { tool: self.registry.offered(name), failure });
         }
         let found = self.find_validated(name, rights).await;

@@ -207,8 +207,8 @@ impl ToolLoader {
         self.until(|queue| queue.is_done(id)).await;
     }
 
-    /// Queries the store for an unknown tool, whose event may not have arrived, or which the list
-    /// of all tools may not have reached yet.
+    /// Queries the store for an unknown tool, whose event might not have arrived, or which the list
+    /// of all tools might not have reached yet.
     pub async fn load_by_name(&self, name: &str) -> Result<(), StoreError> {
         let mut ids = Vec::new();
         if !self.is_listed() {

@@ -23,7 +23,7 @@ impl ToolRights {
     /// Why the call cannot use this tool; `None` if it can.
     pub fn refusal(&self, tool: &Candidate) -> Option<ToolFailure> {
         let (name, source) = (tool.name(), tool.source());
-        if let Some(profile) = self.profiles.closing(name, &source) {
+        if let Some(profile) = self.profiles.denied_by(name, &source) {
             return Some(denied_by_profile(profile.as_str(), name));
         }
         let is_listed = self.allowed.as_ref().is_none_or(|allowed| allowed.allows(name, &source, &tool.tags));
@@ -32,7 +32,7 @@ impl ToolRights {
 
     /// The same for every tool with this name, whatever its source is.
     pub fn refusal_of_name(&self, name: &str) -> Option<ToolFailure> {
-        if let Some(profile) = self.profiles.closing_name(name) {
+        if let Some(profile) = self.profiles.name_denied_by(name) {
             return Some(denied_by_profile(profile.as_str(), name));
         }
         let is_denied = self.allowed.as_ref().is_some_and(|allowed| allowed.denies_name(name));
@@ -50,7 +50,7 @@ impl ToolRights {
 }
 
 fn denied_by_profile(profile: &str, name: &str) -> ToolFailure {
-    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
+    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} does not allow the tool {name}"))
         .with_details(json!({"profile": profile, "tool": name}))
 }
 

@@ -55,7 +55,7 @@ async fn a_requests_profile_tag_applies_and_denied_names_are_not_suggested() {
         request
     };
     let response = fixture.answer(fixture.create(ask("spawn_subagent")).await).await;
-    assert_eq!(response.error.unwrap(), "the profile scheduled has no spawn_subagent");
+    assert_eq!(response.error.unwrap(), "the profile scheduled does not allow the tool spawn_subagent");
     let response = fixture.answer(fixture.create(ask("spawn_subagnet")).await).await;
     assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound));
     assert_eq!(response.error_details.unwrap(), json!({"nearest": []}));

@@ -1,4 +1,4 @@
-//! Whoever changes a tool gets the new version on the next call.
+//! The author of a change to a tool gets the new version on the next call.
 
 use std::time::{Duration, Instant};
 

@@ -41,7 +41,7 @@ async fn a_matching_record_causes_one_request_across_runners() {
     fixture.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
     fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
     let runners = [fixture.start(&fake), fixture.start(&fake)];
-    // A runner may not follow events until it has responded once.
+    // A runner might not follow events until it has responded once.
     fixture.call("other", json!({})).await;
     let id = fixture.create(note("hello")).await;
     let event = fixture.event(answered("reader")).await;

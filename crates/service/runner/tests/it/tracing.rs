@@ -59,9 +59,9 @@ async fn an_attempt_is_a_span_in_its_callers_trace_with_a_span_for_each_stage() 
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("traced", json!({}))).await;
     let seen = Arc::new(Mutex::new(None));
-    let told = seen.clone();
+    let recorded = seen.clone();
     fake.does("traced", move |call, _| {
-        *told.lock().unwrap() = trace::traceparent(&Context::current());
+        *recorded.lock().unwrap() = trace::traceparent(&Context::current());
         async move { Ok(call.input) }
     });
     let runner = fixture.start(&fake);

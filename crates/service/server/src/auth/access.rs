@@ -25,7 +25,7 @@ use crate::http::query::Query;
 use crate::http::rate_limit::{Peer, RateClass};
 
 /// The agent on whose behalf a runner acts.
-const ACTING_FOR: &str = "x-acting-for";
+const ON_BEHALF_OF: &str = "x-acting-for";
 
 /// Who can call a route.
 #[derive(Debug, Clone, Copy)]
@@ -84,14 +84,14 @@ pub struct Caller {
 impl Caller {
     /// A runner names the agent on whose behalf it acts in a header, and then sees what that agent
     /// can see.
-    fn acting_for(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
-        if let Some(text) = one_header(headers, ACTING_FOR)? {
+    fn on_behalf_of(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
+        if let Some(text) = one_header(headers, ON_BEHALF_OF)? {
             let agent = Uuid::try_parse(text)
-                .map_err(|_| Problem::invalid(ACTING_FOR, "must be the id of an agent of the tenant, a UUID"))?;
+                .map_err(|_| Problem::invalid(ON_BEHALF_OF, "must be the id of an agent of the tenant, a UUID"))?;
             if !self.identity.has(Role::Runner) {
                 return Err(Problem::forbidden("only a runner can act on behalf of another agent"));
             }
-            self.store = self.store.acting_for(agent)?;
+            self.store = self.store.on_behalf_of(agent)?;
         }
         Ok(self)
     }
@@ -152,7 +152,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
         },
     };
     let at_work = request.extensions_mut().remove::<Arc<ConnectionPermit>>().map(|permit| permit.begin_request());
-    match caller.acting_for(request.headers()) {
+    match caller.on_behalf_of(request.headers()) {
         Ok(caller) => request.extensions_mut().insert(caller),
         Err(problem) => return problem.into_response(),
     };

@@ -125,7 +125,8 @@ async fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens)
     Ok(TokenRevocation { agent_id: verified.identity.agent_id, which })
 }
 
-/// The token as the list has it. Other agents' tokens do not exist for an agent that is no curator.
+/// The token as the list has it. Other agents' tokens do not exist for an agent that is not a
+/// curator.
 async fn find_listed(state: &ServerState, caller: &Caller, jti: Uuid) -> Result<Option<TokenInfo>, StoreError> {
     state.token_uses.write(&*state.tenancy).await?;
     let agent_id = (!caller.identity.has(Role::Curator)).then_some(caller.identity.agent_id);

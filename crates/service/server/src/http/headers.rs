@@ -32,8 +32,8 @@ pub fn carry_traceparent(headers: &HeaderMap, record: &mut NewBreadcrumb) {
     }
     let mut values = headers.get_all("traceparent").iter();
     let (Some(value), None) = (values.next(), values.next()) else { return };
-    if let Some(place) = value.to_str().ok().and_then(|text| text.trim().parse::<Traceparent>().ok()) {
+    if let Some(traceparent) = value.to_str().ok().and_then(|text| text.trim().parse::<Traceparent>().ok()) {
         // As parsed here, without the additions of later versions.
-        record.context.insert("traceparent".into(), place.to_string().into());
+        record.context.insert("traceparent".into(), traceparent.to_string().into());
     }
 }

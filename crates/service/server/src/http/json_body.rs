@@ -131,8 +131,8 @@ pub fn field_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> P
 
 fn problem(path: &str, error: &serde_json::Error) -> Problem {
     let full = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let message = full.strip_suffix(&place).unwrap_or(&full);
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let message = full.strip_suffix(&position).unwrap_or(&full);
     if !error.is_data() {
         return Problem::malformed_json(format!("the body is not valid JSON: {full}"), error.line(), error.column());
     }

@@ -137,7 +137,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
         "Quota used up",
         "Delete what is not needed, or ask the operator for a higher `limit`.",
     ),
-    ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
+    ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Contact the operator."),
 ];
 
 impl Problem {

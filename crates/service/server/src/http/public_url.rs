@@ -1,5 +1,5 @@
-//! The URL by which clients reach a server behind a proxy, with the path that the proxy removes. The
-//! links in responses begin with it.
+//! The URL by which clients reach a server behind a proxy, with the path that the proxy removes.
+//! The links in responses begin with it.
 
 use std::sync::Arc;
 

@@ -271,8 +271,8 @@ struct SubscriberStream {
     changes: watch::Receiver<u64>,
     /// When the token expires. `None`: the stream continues after that.
     ends: Option<Instant>,
-    /// Set at the shutdown: the number of the newest event then. The stream ends after it, so that a
-    /// response that was written before the shutdown is not lost.
+    /// Set at the shutdown: the number of the newest event then. The stream ends after it, so that
+    /// a response that was written before the shutdown is not lost.
     last: Option<EventNumber>,
     /// The message about the shutdown was sent.
     has_announced_shutdown: bool,

@@ -45,7 +45,7 @@ use crate::http::problem::Problem;
 use crate::openapi;
 
 /// One operation.
-pub struct Entry {
+pub struct RouteEntry {
     pub access: Access,
     pub route: UtoipaMethodRouter<ServerState>,
 }
@@ -62,12 +62,12 @@ const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
 const RUNNERS: Access = Access::Roles(&[Runner]);
 const CURATORS: Access = Access::Roles(&[]);
 
-fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
-    Entry { access, route }
+fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> RouteEntry {
+    RouteEntry { access, route }
 }
 
 /// Every operation of the server.
-pub fn table() -> Vec<Entry> {
+pub fn table() -> Vec<RouteEntry> {
     vec![
         entry(Access::Unauthenticated, routes!(tokens::token)),
         entry(CALL_READERS, routes!(tokens::list)),
@@ -164,7 +164,7 @@ pub fn table() -> Vec<Entry> {
 /// The table as a router, with each route behind its check.
 pub fn router(state: ServerState) -> Router {
     let mut router = OpenApiRouter::with_openapi(openapi::bare());
-    for Entry { access, route: (schemas, paths, handler) } in table() {
+    for RouteEntry { access, route: (schemas, paths, handler) } in table() {
         let guard = middleware::from_fn_with_state((state.clone(), access), access::check);
         router = router.routes((schemas, paths, handler.route_layer(guard)));
     }

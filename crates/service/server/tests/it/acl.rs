@@ -129,8 +129,8 @@ async fn only_a_runner_can_act_on_behalf_of_another_agent() {
     let (colleague, colleagues) = world.agent(tenant, &[Emitter]).await;
     let (_, runners) = world.agent(tenant, &[Runner]).await;
     let id = world.create(&authors, private()).await;
-    let read = async |token: &str, acting_for: &str| {
-        let asked = world.request("GET", &format!("/breadcrumbs/{id}"), token).header("X-Acting-For", acting_for);
+    let read = async |token: &str, on_behalf_of: &str| {
+        let asked = world.request("GET", &format!("/breadcrumbs/{id}"), token).header("X-Acting-For", on_behalf_of);
         answer(asked).await
     };
     read(&runners, &author.id.to_string()).await.ok();

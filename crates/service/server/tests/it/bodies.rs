@@ -74,12 +74,12 @@ async fn invalid_json_is_refused_with_its_position() {
     for fixture in routes_with_a_body() {
         for (what, body) in &bodies {
             let answer = send(&world, fixture, &token, &["application/json"], body.clone()).await;
-            let place = format!("{what} at {}", fixture.route);
-            assert_eq!(answer.status.as_u16(), 400, "{place}: {}", answer.text);
+            let case = format!("{what} at {}", fixture.route);
+            assert_eq!(answer.status.as_u16(), 400, "{case}: {}", answer.text);
             let problem = answer.json();
             // Invalid JSON in an unknown field is refused because the field is unknown.
-            assert!(matches!(problem["code"].as_str(), Some("malformed_json" | "invalid")), "{place}: {problem}");
-            assert!(answer.text.len() < 2000, "{place}: a response of {} bytes", answer.text.len());
+            assert!(matches!(problem["code"].as_str(), Some("malformed_json" | "invalid")), "{case}: {problem}");
+            assert!(answer.text.len() < 2000, "{case}: a response of {} bytes", answer.text.len());
         }
     }
     world.close().await;

@@ -131,8 +131,8 @@ async fn a_call_gets_its_response_in_one_round_trip() {
 #[tokio::test]
 async fn the_request_has_the_fields_of_the_invocation() {
     let mut scene = Scene::start().await;
-    let place = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let headers = [("Prefer", "respond-async"), ("traceparent", place)];
+    let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let headers = [("Prefer", "respond-async"), ("traceparent", traceparent)];
     let body = json!({"input": [1], "workspace": "one", "session": "s1", "model": "small", "max_result_chars": 5000,
         "deadline_ms": 600_000, "requestId": "mine"});
     let accepted = scene.invoke("echo", &headers, body).await;
@@ -141,7 +141,7 @@ async fn the_request_has_the_fields_of_the_invocation() {
     assert_eq!(
         Value::Object(claim.request.context.clone()),
         json!({"tool": "echo", "input": [1], "requestId": "mine", "session": "s1", "model": "small",
-            "max_result_chars": 5000, "deadline_ms": 600_000, "traceparent": place})
+            "max_result_chars": 5000, "deadline_ms": 600_000, "traceparent": traceparent})
     );
     assert_eq!(claim.request.tags, ["tool:request", "workspace:one"]);
     assert!(claim.time_left_ms.is_some());

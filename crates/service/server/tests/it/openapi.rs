@@ -29,15 +29,15 @@ async fn the_description_is_complete() {
     let mut ids = HashSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let place = format!("{method} {path}");
-            assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{place}");
-            assert!(tags.contains(operation["tags"][0].as_str().unwrap()), "{place}");
-            assert!(!operation["summary"].as_str().unwrap().is_empty(), "{place}");
+            let route = format!("{method} {path}");
+            assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{route}");
+            assert!(tags.contains(operation["tags"][0].as_str().unwrap()), "{route}");
+            assert!(!operation["summary"].as_str().unwrap().is_empty(), "{route}");
             for (status, response) in operation["responses"].as_object().unwrap() {
-                assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()), "{place} {status}");
+                assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()), "{route} {status}");
             }
             let refusal = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]["$ref"];
-            assert_eq!(refusal, "#/components/schemas/Problem", "{place}");
+            assert_eq!(refusal, "#/components/schemas/Problem", "{route}");
             let declared: HashSet<&str> = operation["parameters"]
                 .as_array()
                 .into_iter()
@@ -47,7 +47,7 @@ async fn the_description_is_complete() {
                 .collect();
             let named: HashSet<&str> =
                 path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}')).collect();
-            assert_eq!(declared, named, "{place}");
+            assert_eq!(declared, named, "{route}");
         }
     }
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use rcrt_breadcrumb::{EgressOutcome, WebhookState};
-use rcrt_egress::{DeniedHost, EgressLog};
+use rcrt_egress::{DeniedHost, EgressRecorder};
 use rcrt_webhooks::DeliveryOptions;
 
 use crate::harness::{Delivering, HOST, Receiver, World, options, silent, status};
@@ -183,7 +183,7 @@ async fn denied_receivers_are_refused_and_each_attempt_is_logged() {
     let port = receiver.url.split(':').nth(2).unwrap().split('/').next().unwrap().to_owned();
     world.webhook(&receiver.url).await;
     for (denied, is_delivered) in [("127.0.0.0/8", false), (HOST, false), ("*.receiver.test", true)] {
-        let (log, mut records) = EgressLog::new();
+        let (log, mut records) = EgressRecorder::new();
         let rule: DeniedHost = denied.parse().unwrap();
         let delivering = Delivering::start_with(&world.store, options(), |egress| {
             (egress.denied, egress.log) = (vec![rule].into(), Some(log));

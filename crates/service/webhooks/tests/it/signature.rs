@@ -21,9 +21,9 @@ fn base64(bytes: &[u8]) -> String {
     let mut text = String::new();
     for three in bytes.chunks(3) {
         let number = three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(number >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        for index in 0..4 {
+            let digit = DIGITS[(number >> (18 - 6 * index) & 63) as usize];
+            text.push(if index <= three.len() { char::from(digit) } else { '=' });
         }
     }
     text

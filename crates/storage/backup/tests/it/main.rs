@@ -193,11 +193,11 @@ async fn a_damaged_backup_is_refused_before_anything_is_written() {
         std::fs::write(&path, bytes).unwrap();
         open_backup(&path).unwrap_err()
     };
-    for place in [20, good.len() / 2, good.len() - 80] {
+    for offset in [20, good.len() / 2, good.len() - 80] {
         let mut bytes = good.clone();
-        bytes[place] ^= 1;
+        bytes[offset] ^= 1;
         let refused = damaged(&bytes);
-        assert!(matches!(refused, BackupError::Damaged { .. }), "{place}: {refused}");
+        assert!(matches!(refused, BackupError::Damaged { .. }), "{offset}: {refused}");
     }
     for length in [14, 100, good.len() / 2, good.len() - 70] {
         let refused = damaged(&good[..length]);
@@ -312,8 +312,8 @@ async fn a_backup_that_changes_after_it_was_opened_is_not_restored() {
     let good = std::fs::read(&path).unwrap();
     let (head, mut archive, trailer) = parts(&good);
     // A change in the archive's header that pg_restore ignores.
-    let place = archive.windows(7).position(|window| window == b"default").unwrap_or(archive.len() - 1);
-    archive[place] ^= 1;
+    let offset = archive.windows(7).position(|window| window == b"default").unwrap_or(archive.len() - 1);
+    archive[offset] ^= 1;
     std::fs::write(&path, [head, archive, trailer].concat()).unwrap();
     let fresh = TestDatabase::empty().await;
     let fresh = TestDatabase { admin_url: empty_for_restore(&fresh.admin_url, true).await.unwrap(), ..fresh };

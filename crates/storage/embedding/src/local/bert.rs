@@ -41,7 +41,7 @@ pub(super) struct Bert {
     words: Table,
     /// The position embeddings. They include the embedding of token type 0, the only one that is
     /// used.
-    places: Array2<f32>,
+    positions: Array2<f32>,
     norm: Norm,
     layers: Vec<Layer>,
     heads: usize,
@@ -62,10 +62,10 @@ impl Bert {
     pub(super) fn read(shape: &Shape, weights: &Weights) -> Result<Self, String> {
         shape.check()?;
         let (size, eps) = (shape.hidden_size, shape.layer_norm_eps);
-        let mut places =
+        let mut positions =
             weights.matrix("embeddings.position_embeddings.weight", shape.max_position_embeddings, size)?;
         let kinds = weights.matrix("embeddings.token_type_embeddings.weight", shape.type_vocab_size, size)?;
-        places += &kinds.row(0);
+        positions += &kinds.row(0);
         let layer = |number: usize| {
             let dense =
                 |name: &str, to, from| Dense::read(weights, &format!("encoder.layer.{number}.{name}"), to, from);
@@ -83,7 +83,7 @@ impl Bert {
         };
         Ok(Self {
             words: weights.table("embeddings.word_embeddings.weight", shape.vocab_size, size)?,
-            places,
+            positions,
             norm: Norm::read(weights, "embeddings.LayerNorm", size, eps)?,
             layers: (0..shape.num_hidden_layers).map(layer).collect::<Result<_, String>>()?,
             heads: shape.num_attention_heads,
@@ -93,10 +93,10 @@ impl Bert {
     /// Returns one row for each token id of `text`. Fails if the text has more tokens than the
     /// model has positions. Returns `None` if `is_given_up` returned true between two layers.
     pub(super) fn encode(&self, text: &[u32], is_given_up: &dyn Fn() -> bool) -> Result<Option<Array2<f32>>, String> {
-        if text.len() > self.places.nrows() {
-            return Err(format!("takes at most {} tokens", self.places.nrows()));
+        if text.len() > self.positions.nrows() {
+            return Err(format!("takes at most {} tokens", self.positions.nrows()));
         }
-        let mut rows = self.places.slice(s![..text.len(), ..]).to_owned();
+        let mut rows = self.positions.slice(s![..text.len(), ..]).to_owned();
         for (mut row, number) in rows.rows_mut().into_iter().zip(text) {
             if let Some(row) = row.as_slice_mut() {
                 self.words.add_row(*number, row)?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fuel::{BoundedText, HintBudget};
-use super::path::{self, Step};
+use super::path::{self, HintStep};
 
 #[derive(Debug)]
 pub(super) struct Format(Vec<Piece>);
@@ -11,7 +11,7 @@ pub(super) struct Format(Vec<Piece>);
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    Field(Vec<Step>),
+    Field(Vec<HintStep>),
 }
 
 impl Format {

@@ -132,17 +132,17 @@ impl std::io::Write for Utf8<'_> {
 
 /// The size of a value's JSON text in bytes. `None` if it exceeds `most`.
 fn size_within(value: &Value, most: usize) -> Option<usize> {
-    let mut counted = Counted { bytes: 0, most };
+    let mut counted = BoundedByteCounter { bytes: 0, most };
     serde_json::to_writer(&mut counted, value).ok()?;
     Some(counted.bytes)
 }
 
-struct Counted {
+struct BoundedByteCounter {
     bytes: usize,
     most: usize,
 }
 
-impl std::io::Write for Counted {
+impl std::io::Write for BoundedByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.bytes += bytes.len();
         if self.bytes > self.most { Err(std::io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }

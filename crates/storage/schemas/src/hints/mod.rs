@@ -41,7 +41,7 @@ pub struct Hints {
 #[derive(Debug)]
 enum Rule {
     Template(Template),
-    Extract(Vec<path::Step>),
+    Extract(Vec<path::HintStep>),
     Literal(Value),
     Format(Format),
 }
@@ -90,8 +90,8 @@ impl Hints {
             None | Some(Value::Null) => {}
             Some(Value::Object(rules)) if rules.len() <= MAX_ENTRIES => {
                 for (name, given) in rules {
-                    let place = format!("{field}.transform.{name}");
-                    if let Some(rule) = rule(&mut found, &place, given) {
+                    let field_path = format!("{field}.transform.{name}");
+                    if let Some(rule) = rule(&mut found, &field_path, given) {
                         read.rules.push((name.clone(), rule));
                     }
                 }

@@ -11,7 +11,7 @@ use super::fuel::HintBudget;
 const MAX_STEPS: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum HintStep {
     Name(String),
     Index(usize),
     All,
@@ -34,7 +34,7 @@ impl PathValue<'_> {
 }
 
 /// Parses a path. `None` if it is invalid. The leading `$` is optional.
-pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
+pub(super) fn parse(text: &str) -> Option<Vec<HintStep>> {
     let text = text.trim();
     let mut rest = text.strip_prefix('$').unwrap_or(text);
     let mut steps = Vec::new();
@@ -52,8 +52,8 @@ pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
         }
         // Handlebars writes an index as `.[0]`.
         let after_dot = rest.strip_prefix('.');
-        let place = after_dot.unwrap_or(rest);
-        let (step, left) = match place.strip_prefix('[') {
+        let step_text = after_dot.unwrap_or(rest);
+        let (step, left) = match step_text.strip_prefix('[') {
             Some(bracket) => in_brackets(bracket)?,
             None => after_dot.and_then(name)?,
         };
@@ -63,63 +63,65 @@ pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-fn name(text: &str) -> Option<(Step, &str)> {
+fn name(text: &str) -> Option<(HintStep, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
-        return Some((Step::All, rest));
+        return Some((HintStep::All, rest));
     }
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '$'))).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    (!name.is_empty()).then(|| (Step::Name(name.to_owned()), rest))
+    (!name.is_empty()).then(|| (HintStep::Name(name.to_owned()), rest))
 }
 
-fn in_brackets(text: &str) -> Option<(Step, &str)> {
+fn in_brackets(text: &str) -> Option<(HintStep, &str)> {
     let (inside, rest) = match text.chars().next()? {
         quote @ ('"' | '\'') => {
             let (inside, rest) = text.get(1..)?.split_once(quote)?;
-            return Some((Step::Name(inside.to_owned()), rest.strip_prefix(']')?));
+            return Some((HintStep::Name(inside.to_owned()), rest.strip_prefix(']')?));
         }
         _ => text.split_once(']')?,
     };
     match inside {
-        "*" => Some((Step::All, rest)),
-        number => number.parse().ok().map(|index| (Step::Index(index), rest)),
+        "*" => Some((HintStep::All, rest)),
+        number => number.parse().ok().map(|index| (HintStep::Index(index), rest)),
     }
 }
 
 /// Everything that the path leads to, in order. Fewer values if the fuel runs out.
-pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -> Vec<PathValue<'v>> {
+pub(super) fn find<'v>(root: &'v Value, steps: &[HintStep], fuel: &mut HintBudget) -> Vec<PathValue<'v>> {
     let mut found = vec![PathValue::Existing(root)];
     for (index, step) in steps.iter().enumerate() {
         let is_last = index + 1 == steps.len();
         let mut next = Vec::new();
-        for place in found {
-            let PathValue::Existing(place) = place else { continue };
+        for value in found {
+            let PathValue::Existing(value) = value else { continue };
             if !fuel.burn(1) {
                 return next;
             }
-            match (step, place) {
-                (Step::Name(name), Value::Object(entries)) => match entries.get(name) {
+            match (step, value) {
+                (HintStep::Name(name), Value::Object(entries)) => match entries.get(name) {
                     Some(value) => next.push(PathValue::Existing(value)),
                     None if is_last && name == "length" => next.push(PathValue::Computed(entries.len().into())),
                     None => {}
                 },
-                (Step::Name(name), Value::Array(items)) => {
+                (HintStep::Name(name), Value::Array(items)) => {
                     if is_last && name == "length" {
                         next.push(PathValue::Computed(items.len().into()));
                     } else if let Some(item) = name.parse().ok().and_then(|index: usize| items.get(index)) {
                         next.push(PathValue::Existing(item));
                     }
                 }
-                (Step::Name(name), Value::String(text))
+                (HintStep::Name(name), Value::String(text))
                     if is_last && name == "length" && fuel.burn(text.len() / 64) =>
                 {
                     next.push(PathValue::Computed(text.chars().count().into()));
                 }
-                (Step::Index(index), Value::Array(items)) => next.extend(items.get(*index).map(PathValue::Existing)),
-                (Step::All, Value::Array(items)) => {
+                (HintStep::Index(index), Value::Array(items)) => {
+                    next.extend(items.get(*index).map(PathValue::Existing))
+                }
+                (HintStep::All, Value::Array(items)) => {
                     next.extend(items.iter().take_while(|_| fuel.burn(1)).map(PathValue::Existing));
                 }
-                (Step::All, Value::Object(entries)) => {
+                (HintStep::All, Value::Object(entries)) => {
                     next.extend(entries.values().take_while(|_| fuel.burn(1)).map(PathValue::Existing));
                 }
                 _ => {}

@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fuel::{BoundedText, HintBudget};
-use super::path::{self, Step};
+use super::path::{self, HintStep};
 
 const MAX_NODES: usize = 2_000;
 const MAX_NESTING: usize = 16;
@@ -30,7 +30,7 @@ enum Node {
 #[derive(Debug)]
 enum Expression {
     Literal(Value),
-    Path { up: usize, steps: Vec<Step> },
+    Path { up: usize, steps: Vec<HintStep> },
     Call { helper: Helper, arguments: Vec<Expression> },
     Filtered(Box<Expression>, Filter),
 }
@@ -69,9 +69,9 @@ impl Template {
         let mut parser = Parser { rest: text, nodes: 0 };
         let (nodes, end) = parser.block(0)?;
         match end {
-            End::Text => Ok(Self { nodes }),
-            End::Else => Err("has an {{else}} outside of a block".into()),
-            End::Close(name) => Err(format!("closes {{{{/{name}}}}}, which was not opened")),
+            BlockEnd::Text => Ok(Self { nodes }),
+            BlockEnd::Else => Err("has an {{else}} outside of a block".into()),
+            BlockEnd::Close(name) => Err(format!("closes {{{{/{name}}}}}, which was not opened")),
         }
     }
 
@@ -149,13 +149,13 @@ fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut HintBudget) -
     }
 }
 
-fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut HintBudget) -> Value {
+fn look_up(up: usize, steps: &[HintStep], scope: &Scope<'_>, fuel: &mut HintBudget) -> Value {
     let mut at = scope;
     for _ in 0..up {
         let Some(around) = at.around else { return Value::Null };
         at = around;
     }
-    let Some(Step::Name(first)) = steps.first() else { return copied(at.this, fuel) };
+    let Some(HintStep::Name(first)) = steps.first() else { return copied(at.this, fuel) };
     if first == "this" {
         return found(at.this, steps.get(1..).unwrap_or_default(), fuel);
     }
@@ -186,7 +186,7 @@ fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut HintBudget) 
     root.this.get("context").map_or(Value::Null, |context| found(context, steps, fuel))
 }
 
-fn found(root: &Value, steps: &[Step], fuel: &mut HintBudget) -> Value {
+fn found(root: &Value, steps: &[HintStep], fuel: &mut HintBudget) -> Value {
     match path::find(root, steps, fuel).first() {
         Some(found) => copied(found.value(), fuel),
         None => Value::Null,
@@ -249,14 +249,14 @@ struct Parser<'t> {
 }
 
 /// What a block was ended by.
-enum End {
+enum BlockEnd {
     Text,
     Else,
     Close(String),
 }
 
 impl<'t> Parser<'t> {
-    fn block(&mut self, nesting: usize) -> Result<(Vec<Node>, End), String> {
+    fn block(&mut self, nesting: usize) -> Result<(Vec<Node>, BlockEnd), String> {
         if nesting > MAX_NESTING {
             return Err(format!("has blocks nested deeper than {MAX_NESTING}"));
         }
@@ -269,18 +269,18 @@ impl<'t> Parser<'t> {
             let Some(open) = self.rest.find("{{") else {
                 push_text(&mut nodes, self.rest);
                 self.rest = "";
-                return Ok((nodes, End::Text));
+                return Ok((nodes, BlockEnd::Text));
             };
             push_text(&mut nodes, &self.rest[..open]);
             let tag = self.tag(open)?;
             match tag.chars().next() {
                 Some('!') => {}
                 Some('#') => nodes.push(self.opened(tag[1..].trim(), nesting)?),
-                Some('/') => return Ok((nodes, End::Close(tag[1..].trim().to_owned()))),
+                Some('/') => return Ok((nodes, BlockEnd::Close(tag[1..].trim().to_owned()))),
                 Some('>' | '&' | '^' | '*') => {
                     return Err(format!("has {{{{{}}}}}: partials and decorators are not supported", shorten(tag)));
                 }
-                _ if tag == "else" => return Ok((nodes, End::Else)),
+                _ if tag == "else" => return Ok((nodes, BlockEnd::Else)),
                 _ => nodes.push(Node::Show(expression(tag)?)),
             }
         }
@@ -310,11 +310,11 @@ impl<'t> Parser<'t> {
         let argument = expression(argument)?;
         let (first, mut end) = self.block(nesting + 1)?;
         let mut otherwise = Vec::new();
-        if let End::Else = end {
+        if let BlockEnd::Else = end {
             (otherwise, end) = self.block(nesting + 1)?;
         }
         match end {
-            End::Close(closed) if closed == name => {}
+            BlockEnd::Close(closed) if closed == name => {}
             _ => return Err(format!("opens {{{{#{name}}}}} and does not close it with {{{{/{name}}}}}")),
         }
         Ok(match name {
@@ -427,7 +427,7 @@ fn atom(text: &str) -> Result<Expression, String> {
 /// Splits at this separator, outside of quotes and parentheses.
 fn split(text: &str, separator: char) -> Result<Vec<&str>, String> {
     let (mut parts, mut from, mut depth, mut quote) = (Vec::new(), 0, 0usize, None);
-    for (place, character) in text.char_indices() {
+    for (index, character) in text.char_indices() {
         match (quote, character) {
             (Some(open), _) if open == character => quote = None,
             (Some(_), _) => {}
@@ -437,8 +437,8 @@ fn split(text: &str, separator: char) -> Result<Vec<&str>, String> {
             (None, _) => {
                 let is_separator = character == separator || (separator == ' ' && character.is_whitespace());
                 if is_separator && depth == 0 {
-                    parts.push(&text[from..place]);
-                    from = place + character.len_utf8();
+                    parts.push(&text[from..index]);
+                    from = index + character.len_utf8();
                 }
             }
         }

@@ -44,8 +44,8 @@ pub(crate) async fn read(mut tx: TenantTransaction, agent: Option<Uuid>, request
     let runner_id = row.runner_id.or_else(|| text("runner_id")?.parse().ok());
     let traceparent = request_record.as_ref().and_then(|record| record.context.get("traceparent"));
     let trace_id = text("trace_id").map(str::to_owned).or_else(|| {
-        let place: Traceparent = traceparent?.as_str()?.parse().ok()?;
-        Some(format!("{:032x}", place.trace_id))
+        let parsed: Traceparent = traceparent?.as_str()?.parse().ok()?;
+        Some(format!("{:032x}", parsed.trace_id))
     });
     let stages = metadata.and_then(|metadata| metadata.get("stages")).map_or_else(
         || stages_of_states(&summary),

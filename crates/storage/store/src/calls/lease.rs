@@ -22,7 +22,7 @@ fn lost(lease: Lease) -> StoreError {
     StoreError::LeaseLost { request: lease.request }
 }
 
-/// A repeated start under the same lease counts once: the caller may not have received the first
+/// A repeated start under the same lease counts once: the caller might not have received the first
 /// result.
 pub(crate) async fn start(writer: &Arc<Writer>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();

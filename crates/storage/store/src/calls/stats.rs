@@ -24,7 +24,7 @@ const MINUTES_KEPT: TimeDelta = TimeDelta::hours(4);
 const HOURS_KEPT: TimeDelta = TimeDelta::days(32);
 
 from_row! {
-    struct Counted {
+    struct OutcomeCount {
         tool: String,
         error_code: String,
         bucket: i16,
@@ -66,7 +66,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> R
     let window = TimeDelta::seconds(query.window_seconds.cast_signed());
     let since = (until - window).duration_trunc(TimeDelta::seconds(width)).unwrap_or(until - window);
     let owner_id = tx.owner_id;
-    let rows: Vec<Counted> = sqlx::query_as(concat!(
+    let rows: Vec<OutcomeCount> = sqlx::query_as(concat!(
         every!(),
         " SELECT tool, error_code, bucket, sum(totals)::bigint AS totals, sum(runs)::bigint AS runs
          FROM every GROUP BY tool, error_code, bucket"
@@ -122,7 +122,7 @@ struct Histograms {
 }
 
 impl Histograms {
-    fn add(&mut self, row: &Counted) {
+    fn add(&mut self, row: &OutcomeCount) {
         let (totals, runs) = (row.totals.unsigned_abs(), row.runs.unsigned_abs());
         *self.totals.entry(row.bucket).or_default() += totals;
         *self.runs.entry(row.bucket).or_default() += runs;

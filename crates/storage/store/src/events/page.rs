@@ -197,7 +197,7 @@ pub(super) async fn can_get_response(
     event: &Event,
 ) -> Result<bool> {
     let mut tx = TenantTransaction::begin(database, rights.tenant).await?;
-    Ok(sqlx::query_scalar("SELECT may_hear_response($1, $2)")
+    Ok(sqlx::query_scalar("SELECT agent_can_get_response($1, $2)")
         .bind(rights.agent())
         .bind(event.breadcrumb_id)
         .fetch_one(tx.connection())

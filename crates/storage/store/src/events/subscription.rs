@@ -184,7 +184,7 @@ impl Subscription {
         match access {
             EventAccess::Denied => return Ok(false),
             EventAccess::IfRequester => return self.ask(sized, Question::IsRequester).await,
-            EventAccess::Allowed | EventAccess::IfGrantStands => {}
+            EventAccess::Allowed | EventAccess::IfStillGranted => {}
         }
         let is_granted = access == EventAccess::Allowed || self.ask(sized, Question::IsGranted).await?;
         let is_for_asker = selector_match == SelectorMatch::RequesterOnly && !self.rights.sees_all();

@@ -10,7 +10,7 @@ use crate::rights::actor::Actor;
 
 /// A grant that was read longer ago is checked again before an event is delivered under it. A
 /// subscriber that is behind can see events for this long after the grant was revoked.
-const GRANT_HOLDS: Duration = Duration::from_secs(1);
+const GRANT_RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// The creator of the event's record, and who else can see it.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub(crate) struct SubscriberRights {
 pub(super) enum EventAccess {
     Allowed,
     /// Only if the grant still exists.
-    IfGrantStands,
+    IfStillGranted,
     /// Only if the agent wrote the request that the record answers.
     IfRequester,
     Denied,
@@ -84,10 +84,10 @@ impl SubscriberRights {
             EventAccess::Allowed
         } else if !visibility.readers.iter().any(|reader| *reader == self.agent || *reader == self.tenant) {
             EventAccess::Denied
-        } else if visibility.read_at.elapsed() < GRANT_HOLDS {
+        } else if visibility.read_at.elapsed() < GRANT_RECHECK_AFTER {
             EventAccess::Allowed
         } else {
-            EventAccess::IfGrantStands
+            EventAccess::IfStillGranted
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_grant_read_long_ago_is_checked_again() {
         let agent = rights(7, &[Role::Subscriber]);
-        let long_ago = Instant::now().checked_sub(GRANT_HOLDS).unwrap();
+        let long_ago = Instant::now().checked_sub(GRANT_RECHECK_AFTER).unwrap();
         let visibility = |readers: &[u128], read_at| EventVisibility {
             scope: VisibilityScope::Private,
             created_by: Some(Uuid::from_u128(9)),
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(agent.access_to(None, &visibility(&[8], Instant::now())), EventAccess::Denied);
         for reader in [7, 1] {
             assert_eq!(agent.access_to(None, &visibility(&[reader], Instant::now())), EventAccess::Allowed);
-            assert_eq!(agent.access_to(None, &visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
+            assert_eq!(agent.access_to(None, &visibility(&[reader], long_ago)), EventAccess::IfStillGranted);
         }
         // Its own records, and records that all agents can see, need no grant.
         assert_eq!(rights(9, &[]).access_to(None, &visibility(&[], long_ago)), EventAccess::Allowed);

@@ -135,8 +135,8 @@ fn is_about_tools(schema_name: Option<&str>) -> bool {
     schema_name.is_some_and(|name| name.starts_with("tool.") || name.starts_with("schedule."))
 }
 
-/// Reads the record, and counts the read in the same statement if the record's reads are limited. The
-/// caller must commit the transaction if the read was counted.
+/// Reads the record, and counts the read in the same statement if the record's reads are limited.
+/// The caller must commit the transaction if the read was counted.
 pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
     let row: Option<CountedRow> = sqlx::query_as(concat!(
         "SELECT ",
@@ -288,7 +288,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     let record = get_to_change(&mut tx, id).await?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
-        let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
+        let why = format!("only a curator can delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());
     }
     expect_version(&record, version)?;
@@ -315,11 +315,11 @@ pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: 
 /// [`remove`] for several records, in one statement.
 pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Result<()> {
     secrets::end_with_records(tx, agent, ids).await?;
-    let places: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
+    let event_indexes: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
     sqlx::query(
         "WITH gone AS (
-            DELETE FROM breadcrumbs b USING unnest($1::uuid[], $2::integer[]) AS g (id, place) WHERE b.id = g.id
-            RETURNING b.*, g.place),
+            DELETE FROM breadcrumbs b USING unnest($1::uuid[], $2::integer[]) AS g (id, event_index) WHERE b.id = g.id
+            RETURNING b.*, g.event_index),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
                 checksum, updated_at, updated_by, visibility, sensitivity, created_by)
@@ -340,18 +340,18 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
         shared AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
                 size_bytes)
-            SELECT grantee_owner_id, event_number(place), owner_id, 'breadcrumb.deleted', id, version,
+            SELECT grantee_owner_id, event_number(event_index), owner_id, 'breadcrumb.deleted', id, version,
                 clock_timestamp(), size_bytes
             FROM (
-                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
+                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.event_index
                 FROM gone JOIN acl_grants g
                     ON g.owner_id = gone.owner_id AND g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
                 WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) shares)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-        SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
+        SELECT owner_id, event_number(event_index), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )
     .bind(ids)
-    .bind(places)
+    .bind(event_indexes)
     .bind(agent)
     .execute(tx.connection())
     .await?;

@@ -106,8 +106,8 @@ impl Conditions {
         let _ = write!(self.sql, " AND {condition}");
     }
 
-    /// The selector's conditions on [shared](crate::rights::shares) records, for use beside the others in
-    /// one query.
+    /// The selector's conditions on [shared](crate::rights::shares) records, for use beside the
+    /// others in one query.
     pub(crate) fn shared(&mut self, selector: &Selector) -> String {
         let own = std::mem::replace(&mut self.sql, NOT_ENDED.into());
         self.is_shared = true;
@@ -143,7 +143,7 @@ impl Conditions {
         // Last, since it runs for each remaining record. Shared records are never responses.
         if selector.names_request() && !self.is_shared {
             self.and(&format!(
-                "(b.schema_name IS DISTINCT FROM '{}' OR may_take_response(b.id))",
+                "(b.schema_name IS DISTINCT FROM '{}' OR can_get_response(b.id))",
                 schema_names::TOOL_RESPONSE
             ));
         }

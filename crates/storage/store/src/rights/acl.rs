@@ -147,7 +147,7 @@ fn refuse_response(actor: Actor, record: &SharedRecord) -> Result<(), StoreError
     if actor.is_curator || record.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
         return Ok(());
     }
-    let why = format!("only a curator may grant access to a {}", schema_names::TOOL_RESPONSE);
+    let why = format!("only a curator can grant access to a {}", schema_names::TOOL_RESPONSE);
     Err(StoreError::Forbidden(why))
 }
 

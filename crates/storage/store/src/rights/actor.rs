@@ -44,7 +44,7 @@ impl Actor {
     }
 
     /// Acts on behalf of another agent. A curator loses that role while doing so.
-    pub(crate) fn acting_for(self, on_behalf_of: Uuid) -> Self {
+    pub(crate) fn on_behalf_of(self, on_behalf_of: Uuid) -> Self {
         Self { on_behalf_of, is_curator: self.is_curator && on_behalf_of == self.agent, ..self }
     }
 
@@ -161,7 +161,7 @@ impl Actor {
                 "only a runner or a curator can create, change or delete a {name}"
             )));
         }
-        if name == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
+        if name == schema_names::SCHEDULE && self.profile.denies_name(CANCEL) {
             return Err(StoreError::Forbidden(format!("the profile {} does not allow {CANCEL}", self.profile)));
         }
         Ok(())

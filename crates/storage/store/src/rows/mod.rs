@@ -2,7 +2,7 @@
 
 pub(crate) mod quotas;
 pub(crate) mod row;
+pub(crate) mod search_text;
 mod version;
-pub(crate) mod words;
 
 pub(crate) use self::version::{find, write_version};

@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, TtlType};
 use uuid::Uuid;
 
 use super::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
-use super::words;
+use super::search_text;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 
@@ -23,13 +23,13 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<
 }
 
 /// Writes the next version of a record that is locked and was read in this transaction.
-/// `counts_anew`: its read count restarts at 0.
+/// `resets_reads`: its read count is reset to 0.
 pub(crate) async fn write_version(
     tx: &mut TenantTransaction,
     old: &Breadcrumb,
     new: &NewBreadcrumb,
     agent: Uuid,
-    counts_anew: bool,
+    resets_reads: bool,
 ) -> Result<Breadcrumb> {
     let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
     let (owner_id, event) = (tx.owner_id, tx.next_event());
@@ -92,9 +92,9 @@ pub(crate) async fn write_version(
     .bind(new.ttl_type.map(TtlType::as_str))
     .bind(new.ttl_config.as_ref().map(json_text))
     .bind(agent)
-    .bind(words::label_words(new))
-    .bind(words::context_words(new))
-    .bind(counts_anew)
+    .bind(search_text::label_words(new))
+    .bind(search_text::context_words(new))
+    .bind(resets_reads)
     .fetch_one(tx.connection())
     .await?;
     Ok(row.into())

@@ -112,7 +112,7 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
     sqlx::query(
         "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = ANY($1) RETURNING owner_id, secret_id, tool_id)
          INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)
-         SELECT s.owner_id, $2, 'secret.revoked', s.id, s.name, 'the tool''s record is gone', ended.tool_id
+         SELECT s.owner_id, $2, 'secret.revoked', s.id, s.name, 'the tool''s record was deleted', ended.tool_id
          FROM ended JOIN secrets s ON s.owner_id = ended.owner_id AND s.id = ended.secret_id
          ORDER BY ended.tool_id, s.name",
     )
@@ -123,7 +123,7 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
     Ok(())
 }
 
-/// Whoever writes a tool's code decides what happens to the secrets that were granted to it. So
+/// The author of a tool's code controls what happens to the secrets that were granted to it. So
 /// only curators can change or delete a record with grants. An expired record is deleted
 /// nevertheless. The record must be locked, so that no grant is added meanwhile.
 pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Result<()> {
@@ -139,7 +139,7 @@ pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: 
         return Ok(());
     }
     let why = format!(
-        "the tool may use secrets ({}): only a curator may change or delete it, or revoke them",
+        "the tool can use secrets ({}): only a curator can change or delete it, or revoke them",
         names.join(", ")
     );
     Err(StoreError::Forbidden(why).into())

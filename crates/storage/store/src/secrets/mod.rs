@@ -1,23 +1,23 @@
 //! Secrets: stored encrypted, granted to tools' records, decrypted one at a time with an audit
 //! entry.
 
-mod changing;
 mod decrypt;
 mod encryption;
 mod grants;
 mod keys;
 mod rewrapping;
+mod write;
 
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{GrantedTool, SecretInfo, StoreError};
 use uuid::Uuid;
 
-pub(crate) use self::changing::{create, delete, update};
 pub(crate) use self::decrypt::{check_reason, decrypt};
 pub(crate) use self::encryption::{EnvelopeCipher, Sealed, SecretRef};
 pub(crate) use self::grants::{end_with_records, grant, is_tool, refuse_change_by_others, revoke};
 pub use self::keys::{SecretsKey, SecretsKeys};
 pub use self::rewrapping::{Rewrapped, rewrap_secrets, secrets_by_key};
+pub(crate) use self::write::{create, delete, update};
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
 use crate::rows::row::{sensitivity_text, visibility_text};
-use crate::rows::words;
+use crate::rows::search_text;
 
 /// The most lines per transaction.
 const BATCH: usize = 100;
@@ -320,8 +320,8 @@ impl Batch<'_> {
         .bind(record.updated_at)
         .bind(record.created_by)
         .bind(record.updated_by)
-        .bind(words::label_words(written))
-        .bind(words::context_words(written))
+        .bind(search_text::label_words(written))
+        .bind(search_text::context_words(written))
         .bind(self.events)
         .bind(what)
         .execute(&mut *self.connection)

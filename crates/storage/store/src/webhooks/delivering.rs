@@ -121,7 +121,7 @@ async fn claim_of_webhook(
          FROM next WHERE d.owner_id = $5 AND d.id = next.id
          RETURNING d.id, d.payload, d.attempts, d.fence,
             extract(epoch FROM clock_timestamp() - d.queued_at)::float8 * 1000 AS age_ms,
-            may_hear($6, d.breadcrumb_id, d.version) AS can_see,
+            agent_can_see_version($6, d.breadcrumb_id, d.version) AS can_see,
             EXISTS (SELECT FROM breadcrumbs b
                     WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
                 OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = $5 AND b.id = d.breadcrumb_id)

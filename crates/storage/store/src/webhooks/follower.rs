@@ -90,9 +90,9 @@ from_row! {
         is_secret: bool,
         is_private: bool,
         /// Those of the given agents that can see it.
-        hearers: Vec<Uuid>,
+        viewers: Vec<Uuid>,
         /// For a response: those of the given agents that can get it by its request id.
-        takers: Vec<Uuid>,
+        response_viewers: Vec<Uuid>,
     }
 }
 
@@ -207,9 +207,10 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
             coalesce('private' IN (n.visibility, coalesce(b.visibility, v.visibility, 'private')), false) AS is_private,
-            ARRAY(SELECT a FROM unnest($3) a WHERE may_hear(a, e.breadcrumb_id, e.version)) AS hearers,
+            ARRAY(SELECT a FROM unnest($3) a WHERE agent_can_see_version(a, e.breadcrumb_id, e.version)) AS viewers,
             CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
-                THEN ARRAY(SELECT a FROM unnest($3) a WHERE may_hear_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers
+                THEN ARRAY(SELECT a FROM unnest($3) a WHERE agent_can_get_response(a, e.breadcrumb_id))
+                ELSE '{}' END AS response_viewers
          FROM events e
          LEFT JOIN breadcrumbs n ON n.owner_id = $1 AND n.id = e.breadcrumb_id
          LEFT JOIN breadcrumbs b ON b.owner_id = $1 AND b.id = e.breadcrumb_id AND b.version = e.version
@@ -264,12 +265,12 @@ fn matching(
             redacted: content.is_secret,
             private: content.is_private,
         };
-        let hearers: HashSet<Uuid> = content.hearers.into_iter().collect();
+        let viewers: HashSet<Uuid> = content.viewers.into_iter().collect();
         let mut payload: Option<Arc<str>> = None;
         let spent_before = spent;
         for wanting in &hooks {
             let hook = wanting.hook;
-            if hook.after >= followed.number || !hearers.contains(&hook.agent_id) {
+            if hook.after >= followed.number || !viewers.contains(&hook.agent_id) {
                 continue;
             }
             let allowed = if spent - spent_before < STEP_FUEL { part.max(ORDINARY_FUEL) } else { part };
@@ -278,7 +279,7 @@ fn matching(
             spent += allowed - fuel.left();
             match wants {
                 Ok(SelectorMatch::Always) => {}
-                Ok(SelectorMatch::RequesterOnly) if content.takers.contains(&hook.agent_id) => {}
+                Ok(SelectorMatch::RequesterOnly) if content.response_viewers.contains(&hook.agent_id) => {}
                 Ok(SelectorMatch::RequesterOnly | SelectorMatch::Never) => continue,
                 Err(OutOfFuel) => {
                     metrics::counter!("rcrt_matches_refused_total", "where" => "webhook").increment(1);
@@ -327,7 +328,7 @@ async fn retain_visible(tx: &mut TenantTransaction, queued: &mut Vec<NewDelivery
             (SELECT b.sensitivity = 'secret' FROM breadcrumbs b WHERE b.owner_id = $1 AND b.id = q.record),
             EXISTS (SELECT FROM breadcrumb_versions l WHERE l.owner_id = $1 AND l.breadcrumb_id = q.record
                 AND l.version > q.version AND l.sensitivity = 'secret')) AS is_secret
-         FROM unnest($2, $3, $4) AS q (agent, record, version) WHERE may_hear(q.agent, q.record, q.version)",
+         FROM unnest($2, $3, $4) AS q (agent, record, version) WHERE agent_can_see_version(q.agent, q.record, q.version)",
     )
     .bind(owner_id)
     .bind(&agents)
@@ -335,10 +336,10 @@ async fn retain_visible(tx: &mut TenantTransaction, queued: &mut Vec<NewDelivery
     .bind(&versions)
     .fetch_all(tx.connection())
     .await?;
-    let heard: HashMap<(Uuid, Uuid, i64), bool> =
+    let visible: HashMap<(Uuid, Uuid, i64), bool> =
         rows.into_iter().map(|(agent, record, version, is_secret)| ((agent, record, version), is_secret)).collect();
     queued.retain(|one| {
-        let is_secret = heard.get(&(one.agent, one.breadcrumb_id, one.version));
+        let is_secret = visible.get(&(one.agent, one.breadcrumb_id, one.version));
         is_secret.is_some_and(|is_secret| one.is_redacted || !is_secret)
     });
     Ok(())
@@ -354,21 +355,21 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     let events: Vec<i64> = queued.iter().map(|queued| queued.event).collect();
     // An event for many webhooks is sent to the database once.
     let mut payloads: Vec<&str> = Vec::new();
-    let mut places: Vec<i32> = Vec::with_capacity(queued.len());
+    let mut payload_indexes: Vec<i32> = Vec::with_capacity(queued.len());
     let mut last: Option<i64> = None;
     for one in queued {
         if last != Some(one.event) {
             payloads.push(&one.payload);
             last = Some(one.event);
         }
-        places.push(payloads.len() as i32);
+        payload_indexes.push(payloads.len() as i32);
     }
     // A webhook that was deleted meanwhile gets nothing.
     sqlx::query(
         "INSERT INTO deliveries (id, owner_id, webhook_id, event, breadcrumb_id, version, payload, size_bytes)
          SELECT q.id, $1, q.webhook, q.event, q.breadcrumb_id, q.version, p.payload::json, octet_length(p.payload)
-         FROM unnest($2, $3, $4, $5, $7, $8) AS q (id, webhook, event, place, breadcrumb_id, version)
-         JOIN unnest($6) WITH ORDINALITY AS p (payload, place) ON p.place = q.place
+         FROM unnest($2, $3, $4, $5, $7, $8) AS q (id, webhook, event, payload_index, breadcrumb_id, version)
+         JOIN unnest($6) WITH ORDINALITY AS p (payload, payload_index) ON p.payload_index = q.payload_index
          WHERE EXISTS (SELECT FROM webhooks w WHERE w.owner_id = $1 AND w.id = q.webhook FOR KEY SHARE)
          ON CONFLICT DO NOTHING",
     )
@@ -376,7 +377,7 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     .bind(&ids)
     .bind(&webhooks)
     .bind(&events)
-    .bind(&places)
+    .bind(&payload_indexes)
     .bind(&payloads)
     .bind(queued.iter().map(|queued| queued.breadcrumb_id).collect::<Vec<_>>())
     .bind(queued.iter().map(|queued| queued.version).collect::<Vec<_>>())

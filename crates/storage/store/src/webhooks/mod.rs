@@ -2,9 +2,9 @@
 //!
 //! Writers do not know webhooks. A follower of events ([`follower`]) writes a row for each webhook
 //! and event. A deliverer claims rows under a lease and records the outcome ([`delivering`]).
-//! Deliveries that were given up become dead letters ([`dead`]).
+//! Deliveries that were given up become dead letters ([`dead_letters`]).
 
-mod dead;
+mod dead_letters;
 mod delivering;
 mod follower;
 mod registering;
@@ -96,21 +96,21 @@ impl Webhooks for WebhookStore {
     }
 
     async fn dead_letters(&self, owner_id: Uuid, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
-        Ok(dead::list(&mut self.begin(owner_id).await?, limit, offset).await?)
+        Ok(dead_letters::list(&mut self.begin(owner_id).await?, limit, offset).await?)
     }
 
     async fn retry_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError> {
-        dead::retry(self.begin(owner_id).await?, id).await?;
+        dead_letters::retry(self.begin(owner_id).await?, id).await?;
         self.deliveries_queued.notify_one();
         Ok(())
     }
 
     async fn delete_dead_letter(&self, owner_id: Uuid, id: Uuid) -> Result<(), StoreError> {
-        Ok(dead::delete(self.begin(owner_id).await?, id).await?)
+        Ok(dead_letters::delete(self.begin(owner_id).await?, id).await?)
     }
 
     async fn delete_dead_letters(&self, owner_id: Uuid) -> Result<u64, StoreError> {
-        Ok(dead::delete_all(self.begin(owner_id).await?).await?)
+        Ok(dead_letters::delete_all(self.begin(owner_id).await?).await?)
     }
 }
 

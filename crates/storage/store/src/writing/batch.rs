@@ -72,8 +72,8 @@ pub(super) async fn run<'w>(
 
 /// Writes one record, which the caller has validated, as part of a larger transaction.
 pub(crate) async fn insert(tx: &mut TenantTransaction, record: &PreparedRecord) -> Result<()> {
-    let (owner_id, place) = (tx.owner_id, tx.next_event());
-    write(tx.connection(), owner_id, &[NewRecord::alone(place, record)], &[]).await?;
+    let (owner_id, event_index) = (tx.owner_id, tx.next_event());
+    write(tx.connection(), owner_id, &[NewRecord::alone(event_index, record)], &[]).await?;
     Ok(())
 }
 

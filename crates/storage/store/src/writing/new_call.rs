@@ -49,14 +49,14 @@ impl NewCall {
 }
 
 /// What the queue stores of a response.
-pub(crate) struct Outcome {
+pub(crate) struct ResponseOutcome {
     /// `None` for a success.
     pub(crate) error_code: Option<ErrorCode>,
     /// How long the tool ran, in microseconds.
     pub(crate) run_us: i64,
 }
 
-impl Outcome {
+impl ResponseOutcome {
     pub(crate) fn of(response: &NewBreadcrumb) -> Self {
         let context = &response.context;
         let has_failed = context.get("status").is_some_and(|status| status == "error");

@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Breadcrumb, ClaimTerms, NewBreadcrumb};
 use uuid::Uuid;
 
 use super::new_call::{CallStart, NewCall};
-use crate::rows::words;
+use crate::rows::search_text;
 
 /// A validated record. The caller's task prepares it, so that the batch writers only send it.
 pub(crate) struct PreparedRecord {
@@ -47,8 +47,8 @@ impl PreparedRecord {
             llm_hints: record.llm_hints.as_ref().map(json_text),
             ttl: record.ends_at(Utc::now()),
             ttl_config: record.ttl_config.as_ref().map(json_text),
-            label_words: words::label_words(&record),
-            context_words: words::context_words(&record),
+            label_words: search_text::label_words(&record),
+            context_words: search_text::context_words(&record),
             record,
         }
     }

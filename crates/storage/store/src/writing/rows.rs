@@ -9,7 +9,7 @@ use sqlx::postgres::types::PgRecordEncoder;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
 use sqlx::{Postgres, Type};
 
-use super::new_call::Outcome;
+use super::new_call::ResponseOutcome;
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
 use crate::rows::row::{sensitivity_text, visibility_text};
@@ -44,8 +44,8 @@ macro_rules! composite {
 
 /// One record of a batch.
 pub(super) struct NewRecord<'r> {
-    /// The place of its event among those of the transaction.
-    place: i32,
+    /// The index of its event in the transaction.
+    event_index: i32,
     prepared: &'r PreparedRecord,
     /// For a response, the request that is written with it.
     answered: Option<&'r PreparedRecord>,
@@ -60,8 +60,8 @@ impl Deref for NewRecord<'_> {
 }
 
 impl<'r> NewRecord<'r> {
-    pub(super) fn alone(place: i32, prepared: &'r PreparedRecord) -> Self {
-        Self { place, prepared, answered: None }
+    pub(super) fn alone(event_index: i32, prepared: &'r PreparedRecord) -> Self {
+        Self { event_index, prepared, answered: None }
     }
 
     /// The records, each followed by its response.
@@ -70,7 +70,7 @@ impl<'r> NewRecord<'r> {
             let answer = record.answer().map(|answer| (answer, Some(record)));
             std::iter::once((record, None)).chain(answer)
         });
-        (0..).zip(each).map(|(place, (prepared, answered))| Self { place, prepared, answered }).collect()
+        (0..).zip(each).map(|(event_index, (prepared, answered))| Self { event_index, prepared, answered }).collect()
     }
 
     /// The idempotency key. A response uses its request's.
@@ -80,7 +80,7 @@ impl<'r> NewRecord<'r> {
 }
 
 composite!(NewRecord<'_> as "new_record", |row| {
-    place: row.place,
+    event_index: row.event_index,
     id: row.id,
     title: row.record.title.as_str(),
     description: row.record.description.as_deref(),
@@ -113,7 +113,7 @@ composite!(NewRecord<'_> as "new_record", |row| {
     answered: row.answered.map(|request| request.id),
     session: row.call.as_ref().and_then(|call| call.session.as_deref()),
     parent: row.call.as_ref().and_then(|call| call.parent),
-    run_us: row.answer().map(|answer| Outcome::of(&answer.record).run_us),
+    run_us: row.answer().map(|answer| ResponseOutcome::of(&answer.record).run_us),
 });
 
 composite!(CallStep as "call_step", |step| {

@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{ErrorCode, Lease};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::new_call::Outcome;
+use super::new_call::ResponseOutcome;
 use super::prepared::PreparedRecord;
 use crate::database::failure::Result;
 
@@ -77,7 +77,7 @@ impl WriteOp {
                 run_us: None,
             }),
             Self::Complete { lease, response, is_attempt } => {
-                let outcome = Outcome::of(&response.record);
+                let outcome = ResponseOutcome::of(&response.record);
                 Some(CallStep {
                     lease: *lease,
                     attempts: is_attempt.then_some(0),

@@ -35,13 +35,13 @@ fn every_folder_is_a_group() {
 
 #[test]
 fn a_group_uses_no_later_group() {
-    for (place, group) in GROUPS.iter().enumerate() {
+    for (index, group) in GROUPS.iter().enumerate() {
         for file in files(&source().join(group)) {
             if file.file_name().unwrap() == "tests.rs" {
                 continue;
             }
             let code = std::fs::read_to_string(&file).unwrap();
-            let later: Vec<&str> = uses(&code).into_iter().filter(|used| !GROUPS[..=place].contains(used)).collect();
+            let later: Vec<&str> = uses(&code).into_iter().filter(|used| !GROUPS[..=index].contains(used)).collect();
             assert!(later.is_empty(), "{} uses {later:?}", file.display());
         }
     }

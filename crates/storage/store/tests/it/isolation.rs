@@ -356,8 +356,8 @@ async fn an_old_version_is_visible_by_its_own_visibility() {
         .unwrap();
     // Events and webhooks leave out versions that were private. Of a secret version they report
     // that it existed.
-    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
-    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [2, 3, 4]);
+    assert_eq!(visible_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(visible_versions(&mut admin, &colleague, id).await, [2, 3, 4]);
     assert_eq!(private_versions(&mut admin, tenant, id).await, [1]);
     // The visibility of a very old version is unknown, so it stays hidden.
     sqlx::query("UPDATE breadcrumb_versions SET visibility = NULL, sensitivity = NULL")
@@ -367,24 +367,26 @@ async fn an_old_version_is_visible_by_its_own_visibility() {
     assert_eq!(versions(&colleague).await, [0; 0]);
     assert_eq!(versions(&own).await, [1, 2, 3]);
     // The current version has a visibility, and stays visible.
-    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
-    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
+    assert_eq!(visible_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(visible_versions(&mut admin, &colleague, id).await, [4]);
     assert_eq!(private_versions(&mut admin, tenant, id).await, [1, 2, 3]);
     // The same if only versions are left.
     author.delete(id, None).await.unwrap();
-    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
-    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
+    assert_eq!(visible_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(visible_versions(&mut admin, &colleague, id).await, [4]);
     harness.close().await;
 }
 
 /// Which of the first four versions a webhook of the agent can get the events of.
-async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<i64> {
-    sqlx::query_scalar("SELECT n FROM generate_series(1::bigint, 4) n WHERE may_hear($1::uuid, $2, n) ORDER BY n")
-        .bind(agent)
-        .bind(id)
-        .fetch_all(admin)
-        .await
-        .unwrap()
+async fn visible_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<i64> {
+    sqlx::query_scalar(
+        "SELECT n FROM generate_series(1::bigint, 4) n WHERE agent_can_see_version($1::uuid, $2, n) ORDER BY n",
+    )
+    .bind(agent)
+    .bind(id)
+    .fetch_all(admin)
+    .await
+    .unwrap()
 }
 
 /// The versions that the event feed marks as private, once older transactions let it return them.

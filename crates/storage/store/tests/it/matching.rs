@@ -32,7 +32,7 @@ async fn a_slow_stream_delays_no_other_stream() {
     busy_agent.create_selector(selector()).await.unwrap();
     let tenant = busy_agent.identity.owner_id;
     let mut held = follow(&*busy_agent.store, true).await;
-    let mut hears = follow(&*other.store, false).await;
+    let mut other_events = follow(&*other.store, false).await;
     let busy = Busy::of(tenant).await;
     let id = busy_agent.create(many(1.0), None).await.unwrap().id;
     let next = tokio::spawn(async move {
@@ -43,7 +43,7 @@ async fn a_slow_stream_delays_no_other_stream() {
     // The agent's own writes, and another tenant's events.
     busy_agent.create(many(0.5), None).await.unwrap();
     let theirs = other.create(many(1.0), None).await.unwrap().id;
-    let Some(Ok(SubscriptionItem::Event(event))) = hears.next().await else { panic!("an event") };
+    let Some(Ok(SubscriptionItem::Event(event))) = other_events.next().await else { panic!("an event") };
     assert_eq!((event.breadcrumb_id, event.kind), (theirs, EventKind::Created));
     assert!(!next.is_finished());
     busy.end().await;
@@ -51,7 +51,7 @@ async fn a_slow_stream_delays_no_other_stream() {
     let Some(Ok(SubscriptionItem::Event(event))) = next else { panic!("an event") };
     assert_eq!(event.breadcrumb_id, id);
     let Some(Ok(SubscriptionItem::Skipped(_))) = held.next().await else { panic!("it does not match") };
-    assert!(hears.next().now_or_never().is_none());
+    assert!(other_events.next().now_or_never().is_none());
     harness.close().await;
 }
 

@@ -13,7 +13,7 @@ use crate::harness::StoreHarness;
 
 /// How many rows this tenant has in each table.
 async fn rows(admin: &mut PgConnection, tenant: Uuid) -> BTreeMap<String, i64> {
-    let places: Vec<(String, String)> = sqlx::query_as(
+    let columns: Vec<(String, String)> = sqlx::query_as(
         "SELECT table_name::text, column_name::text FROM information_schema.columns
          WHERE table_schema = 'public' AND column_name IN ('owner_id', 'grantee_owner_id')
          UNION ALL SELECT 'tenants', 'id'",
@@ -22,7 +22,7 @@ async fn rows(admin: &mut PgConnection, tenant: Uuid) -> BTreeMap<String, i64> {
     .await
     .unwrap();
     let mut found = BTreeMap::new();
-    for (table, column) in places {
+    for (table, column) in columns {
         let sql = format!("SELECT count(*) FROM {table} WHERE {column} = $1");
         let count: i64 = sqlx::query_scalar(AssertSqlSafe(sql)).bind(tenant).fetch_one(&mut *admin).await.unwrap();
         if count > 0 {

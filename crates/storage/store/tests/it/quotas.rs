@@ -143,7 +143,7 @@ async fn every_request_of_a_full_tenant_gets_a_response() {
     let report = NewBreadcrumb { schema_name: Some("tool.error.v1".into()), ..note("A tool is wrong") };
     runner.create(report, None).await.unwrap();
     assert_over(runner.create(note("A part of a result"), None).await, "records", 2, 5);
-    let for_agent = runner.acting_for(agent.identity.agent_id).unwrap();
+    let for_agent = runner.on_behalf_of(agent.identity.agent_id).unwrap();
     assert_over(for_agent.create(note("Of a tool"), None).await, "records", 2, 5);
     harness.close().await;
 }

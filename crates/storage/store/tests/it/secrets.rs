@@ -50,7 +50,7 @@ async fn every_change_of_a_secret_is_in_the_audit_log() {
     let hosts = Some(vec!["B.example.com".into(), "a.example.com".into()]);
     let all = SecretChanges { value: Some("another value".into()), hosts: hosts.clone(), readable: Some(true) };
     agent.update_secret(id, all).await.unwrap();
-    // An identical update is no change.
+    // An identical update changes nothing.
     agent.update_secret(id, SecretChanges { hosts, readable: Some(true), value: None }).await.unwrap();
     agent.update_secret(id, SecretChanges { hosts: Some(vec![]), ..SecretChanges::default() }).await.unwrap();
     agent.update_secret(id, SecretChanges { readable: Some(false), ..SecretChanges::default() }).await.unwrap();
@@ -75,7 +75,7 @@ async fn every_change_of_a_secret_is_in_the_audit_log() {
             line("secret.made_opaque", None, None),
             line("secret.revoked", None, Some(tool)),
             line("secret.granted", None, Some(tool)),
-            line("secret.revoked", Some("the tool's record is gone"), Some(tool)),
+            line("secret.revoked", Some("the tool's record was deleted"), Some(tool)),
         ]
     );
     let born = NewSecret {

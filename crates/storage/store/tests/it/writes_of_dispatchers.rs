@@ -121,7 +121,7 @@ async fn a_running_call_that_was_claimed_at_write_can_be_released_unstarted() {
     agent.release(claim.lease, Release::Unstarted).await.unwrap();
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.attempt), (CallState::Queued, 0));
-    // Whoever claims and starts it then cannot say that it did not.
+    // A runner that claims and starts it later cannot report that it did not start.
     let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
     assert_eq!((claim.request.id, claim.attempt), (id, 1));
     agent.start(claim.lease, 1).await.unwrap();
@@ -236,9 +236,9 @@ async fn a_call_that_is_written_with_its_response_is_finished() {
     for one in wanted {
         requests.push(one.await.unwrap());
     }
-    let mut heard = Vec::new();
+    let mut seen = Vec::new();
     for _ in 0..40 {
-        heard.push(next(&mut events).await.breadcrumb_id);
+        seen.push(next(&mut events).await.breadcrumb_id);
     }
     for id in &requests {
         let call = agent.call(*id).await.unwrap();
@@ -246,8 +246,8 @@ async fn a_call_that_is_written_with_its_response_is_finished() {
         let (asked, answer) = (agent.get(*id).await.unwrap(), agent.get(call.response.unwrap()).await.unwrap());
         assert_eq!((&answer.context["output"], answer.created_at), (&json!("early"), asked.created_at));
         assert_eq!(answer.created_by, Some(agent.identity.agent_id));
-        let place = |id| heard.iter().position(|heard| *heard == id).unwrap();
-        assert_eq!(place(answer.id), place(asked.id) + 1, "the answer comes right after its request");
+        let position = |id| seen.iter().position(|seen| *seen == id).unwrap();
+        assert_eq!(position(answer.id), position(asked.id) + 1, "the answer comes right after its request");
     }
     assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty());
     harness.close().await;

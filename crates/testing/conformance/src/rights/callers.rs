@@ -139,7 +139,7 @@ pub async fn a_runner_that_acts_for_a_caller_is_not_limited_to_its_calls(harness
     let open = author.create(note("Open"), None).await.unwrap().id;
     let hidden = rcrt_breadcrumb::NewBreadcrumb { visibility: Visibility::Private, ..note("Hidden") };
     let hidden = author.create(hidden, None).await.unwrap().id;
-    let acting = runner.acting_for(id_of(&caller)).unwrap();
+    let acting = runner.on_behalf_of(id_of(&caller)).unwrap();
     assert_eq!(acting.view(open).await.unwrap().id, open);
     assert_not_found(acting.view(hidden).await);
     let written: Result<_, StoreError> = acting.create(note("Written by a tool"), None).await;

@@ -147,8 +147,8 @@ pub async fn only_the_store_sets_the_curators_tag(harness: &impl Harness) {
     assert!(is_curators(curators).await);
     // A record that a runner writes on behalf of an agent belongs to that agent.
     let record = tool(&[CURATORS_TOOL_TAG]);
-    let in_name_of_a_curator = agents.runner.acting_for(id_of(&agents.curator)).unwrap();
-    let written = in_name_of_a_curator.create(record, None).await.unwrap().id;
+    let for_curator = agents.runner.on_behalf_of(id_of(&agents.curator)).unwrap();
+    let written = for_curator.create(record, None).await.unwrap().id;
     assert!(!is_curators(written).await);
     // With another schema it is an ordinary tag, until the record becomes a tool.
     let noted = agents.author.create(noted("a note", json!({}), &[CURATORS_TOOL_TAG]), None).await.unwrap().id;
@@ -236,17 +236,17 @@ pub async fn a_secret_record_is_read_only_by_id(harness: &impl Harness) {
 pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness) {
     let agents = Participants::of(harness).await;
     let id = agents.author.create(private("Diary"), None).await.unwrap().id;
-    match agents.author.acting_for(id_of(&agents.colleague)) {
+    match agents.author.on_behalf_of(id_of(&agents.colleague)) {
         Err(error) => assert_forbidden(Err::<(), _>(error)),
         // Over HTTP this is refused at the first request.
         Ok(acting) => assert_forbidden(acting.get(id).await),
     }
-    let for_colleague = agents.runner.acting_for(id_of(&agents.colleague)).unwrap();
+    let for_colleague = agents.runner.on_behalf_of(id_of(&agents.colleague)).unwrap();
     assert_not_found(for_colleague.get(id).await);
     assert!(for_colleague.list(&BreadcrumbQuery::tagged("kept")).await.unwrap().is_empty());
-    let for_author = agents.runner.acting_for(id_of(&agents.author)).unwrap();
+    let for_author = agents.runner.on_behalf_of(id_of(&agents.author)).unwrap();
     assert_eq!(for_author.get(id).await.unwrap().id, id);
-    let for_curator = agents.runner.acting_for(id_of(&agents.curator)).unwrap();
+    let for_curator = agents.runner.on_behalf_of(id_of(&agents.curator)).unwrap();
     assert_eq!(for_curator.get(id).await.unwrap().id, id);
     // What it writes belongs to the runner, except private records and requests, which belong to
     // the agent.
@@ -269,7 +269,7 @@ pub async fn records_of_a_private_request_belong_to_its_author(harness: &impl Ha
         visibility: Visibility::Private,
         ..crate::harness::answer_to(&claim, json!({"word": "quiet"}))
     };
-    let for_author = agents.runner.acting_for(id_of(&agents.author)).unwrap();
+    let for_author = agents.runner.on_behalf_of(id_of(&agents.author)).unwrap();
     let response = for_author.complete(claim.lease, answer).await.unwrap();
     assert_eq!(agents.author.call(asked).await.unwrap().response, Some(response));
     assert_eq!(agents.author.get(response).await.unwrap().visibility, Visibility::Private);

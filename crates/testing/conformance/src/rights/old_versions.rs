@@ -38,7 +38,7 @@ pub async fn an_old_version_is_visible_by_its_own_visibility(harness: &impl Harn
     agents.author.revoke(&grant).await.unwrap();
     assert_eq!(versions_for(&agents.colleague, id).await, [2, 3]);
     // A runner that acts on behalf of an agent reads no more than that agent.
-    let for_colleague = agents.runner.acting_for(id_of(&agents.colleague)).unwrap();
+    let for_colleague = agents.runner.on_behalf_of(id_of(&agents.colleague)).unwrap();
     let read = for_colleague.history(id).await.unwrap();
     assert_eq!(read.iter().map(|one| one.version).collect::<Vec<_>>(), [3, 2]);
     // The event stream has the same versions for the agent.

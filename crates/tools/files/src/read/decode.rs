@@ -145,8 +145,8 @@ impl<R: BufRead> Decoder<R> {
             match self.inner.fill_buf()?.first().copied() {
                 Some(byte) if (0x80..0xC0).contains(&byte) => {
                     self.inner.consume(1);
-                    if let Some(place) = bytes.get_mut(at) {
-                        *place = byte;
+                    if let Some(target) = bytes.get_mut(at) {
+                        *target = byte;
                     }
                 }
                 _ => return Ok(Some(self.replace())),

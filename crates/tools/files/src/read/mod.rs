@@ -21,7 +21,7 @@ use crate::failure::{failed, of_io, shown};
 use crate::folder::{ToolPath, WorkingFolder};
 use decode::{Decoder, Encoding};
 use kind::{Kind, SAMPLE};
-use range::{Part, Problem, Range};
+use range::{FilePart, Problem, Range};
 
 /// Characters of a result that a caller gets by default.
 const TAKEN_AT_ONCE: u64 = 64_000;
@@ -103,7 +103,7 @@ fn read(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<(Str
     Ok((part.into_text(), facts))
 }
 
-fn facts(tool_path: &ToolPath, bytes: u64, format: &str, encoding: Option<Encoding>, part: &Part) -> Value {
+fn facts(tool_path: &ToolPath, bytes: u64, format: &str, encoding: Option<Encoding>, part: &FilePart) -> Value {
     let mut facts = json!({
         "path": tool_path.text,
         "bytes": bytes,

@@ -39,7 +39,7 @@ pub struct At {
 }
 
 #[derive(Debug)]
-pub struct Part {
+pub struct FilePart {
     text: String,
     start: At,
     pub first_line: u64,
@@ -89,7 +89,7 @@ impl Range {
         Self { max_chars: self.max_chars.min(most.saturating_sub(LONGEST_NOTE)), ..self }
     }
 
-    pub fn read<R: BufRead>(&self, decoder: &mut Decoder<R>) -> Result<Part, Problem> {
+    pub fn read<R: BufRead>(&self, decoder: &mut Decoder<R>) -> Result<FilePart, Problem> {
         let start = self.go_to_start(decoder)?;
         let mut text = String::new();
         let (mut at, mut chars, mut lines) = (start, 0, 0);
@@ -111,7 +111,7 @@ impl Range {
         let next = decoder.peek()?.is_some().then_some(at);
         // The cursor is at the start of a line that is not in the range.
         let last_line = if at.char == 0 { at.line - 1 } else { at.line };
-        Ok(Part { text, start, first_line: start.line.min(last_line), last_line, next, replaced: decoder.replaced })
+        Ok(FilePart { text, start, first_line: start.line.min(last_line), last_line, next, replaced: decoder.replaced })
     }
 
     fn go_to_start<R: BufRead>(&self, decoder: &mut Decoder<R>) -> Result<At, Problem> {
@@ -134,7 +134,7 @@ impl Range {
     }
 }
 
-impl Part {
+impl FilePart {
     /// The text, with a line that describes the range if it is not the whole file.
     pub fn into_text(self) -> String {
         let is_whole = self.start == At { line: 1, char: 0 } && self.next.is_none();
@@ -158,8 +158,8 @@ impl Part {
             (from, Some(end)) => format!("line {first} from character {from} to line {last}, character {}", end.char),
         };
         match self.next {
-            Some(At { line, char: 0 }) => format!("{what}; the file goes on: start_line {line}"),
-            Some(At { line, char }) => format!("{what}; the file goes on: start_line {line}, start_char {char}"),
+            Some(At { line, char: 0 }) => format!("{what}; the file continues at start_line {line}"),
+            Some(At { line, char }) => format!("{what}; the file continues at start_line {line}, start_char {char}"),
             None => format!("{what}, the end of the file"),
         }
     }

@@ -76,7 +76,7 @@ async fn document_is_converted_to_markdown() {
     golden(env!("CARGO_MANIFEST_DIR"), "letter.md", output.as_str().unwrap());
     assert_eq!(metadata["file"]["type"], "application/vnd.openxmlformats-officedocument.wordprocessingml.document");
     let part = fixture.read(json!({ "path": "letter.docx", "start_line": 1, "max_lines": 1 })).await.unwrap();
-    assert_eq!(part, "# Offer & terms\n[line 1; the file goes on: start_line 2]");
+    assert_eq!(part, "# Offer & terms\n[line 1; the file continues at start_line 2]");
 }
 
 #[tokio::test]

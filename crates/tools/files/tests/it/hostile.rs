@@ -230,7 +230,7 @@ async fn huge_file_is_read_in_parts_and_reading_stops_with_the_call() {
     let path = fixture.put("huge.txt", "first line\n".repeat(10_000));
     std::fs::File::options().write(true).open(path).unwrap().set_len(300_000_000_000).unwrap();
     let part = fixture.read(json!({ "path": "huge.txt", "max_lines": 1 })).await.unwrap();
-    assert_eq!(part, "first line\n[line 1; the file goes on: start_line 2]");
+    assert_eq!(part, "first line\n[line 1; the file continues at start_line 2]");
     let call = fixture.prepared("read_file", json!({ "path": "huge.txt", "start_line": 1_000_000_000 }));
     let cancelled = CancellationToken::new();
     let (ended, ()) = tokio::join!(fixture.execute(call, cancelled.clone()), async {

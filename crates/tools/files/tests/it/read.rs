@@ -41,7 +41,7 @@ async fn range_is_described_with_where_it_continues() {
     let lines: Vec<String> = (1..=10).map(|line| format!("line {line}\n")).collect();
     fixture.put("ten.txt", lines.concat());
     fixture.put("long.txt", format!("{}\nend", "ä".repeat(30)));
-    let mut told = String::new();
+    let mut output = String::new();
     for input in [
         json!({ "path": "ten.txt", "max_lines": 3 }),
         json!({ "path": "ten.txt", "start_line": 4, "max_lines": 3 }),
@@ -53,9 +53,9 @@ async fn range_is_described_with_where_it_continues() {
         json!({ "path": "long.txt", "start_line": 1, "start_char": 20 }),
         json!({ "path": "long.txt", "start_line": 2 }),
     ] {
-        writeln!(told, "=== {input}\n{}", fixture.read(input.clone()).await.unwrap()).unwrap();
+        writeln!(output, "=== {input}\n{}", fixture.read(input.clone()).await.unwrap()).unwrap();
     }
-    golden(env!("CARGO_MANIFEST_DIR"), "parts.txt", &told);
+    golden(env!("CARGO_MANIFEST_DIR"), "parts.txt", &output);
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn continuation_note_fits_the_limit_of_the_caller() {
             let (count, next) = (text.chars().count() as u64, &metadata["file"]["next"]);
             assert!(count >= given, "{input} {takes:?}: {count}");
             assert!(session.is_some() || count <= takes.unwrap_or(64_000), "{input} {takes:?}: {count}");
-            let says = format!("; the file goes on: start_line {}", next["start_line"]);
+            let says = format!("; the file continues at start_line {}", next["start_line"]);
             let note = text.lines().last().unwrap();
             assert!(note.contains(&says) && note.ends_with(']'), "{input} {takes:?}: {note}");
         }

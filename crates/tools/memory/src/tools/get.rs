@@ -35,13 +35,13 @@ impl NativeTool for Get {
         let Some(entry) = memory.get(&key).await.map_err(answer::store)? else {
             return Err(missing(&memory, &key).await);
         };
-        let mut told = json!({"key": key.path(), "saved_at": entry.saved_at});
+        let mut details = json!({"key": key.path(), "saved_at": entry.saved_at});
         for (name, value) in [("category", entry.category), ("expires_at", entry.expires_at)] {
             if let Some(value) = value {
-                told[name] = value.into();
+                details[name] = value.into();
             }
         }
-        metadata.insert("memory".into(), told);
+        metadata.insert("memory".into(), details);
         Ok(entry.value)
     }
 }

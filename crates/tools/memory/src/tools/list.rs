@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Entry, EntryRole, Selection, at_most, one_line, text_of};
+use rcrt_large_results::{EntryRole, MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -76,7 +76,7 @@ impl NativeTool for List {
     }
 }
 
-fn row(entry: &Entry) -> Value {
+fn row(entry: &MemoryEntry) -> Value {
     let text = text_of(&entry.value);
     let mut row = json!({"key": entry.key.path(), "characters": text.chars().count(), "saved_at": entry.saved_at});
     for (name, value) in [("category", &entry.category), ("expires_at", &entry.expires_at)] {
@@ -86,12 +86,12 @@ fn row(entry: &Entry) -> Value {
     }
     row["preview"] = match &entry.role {
         EntryRole::Index { .. } => {
-            let told = |name: &str| entry.value.get(name).map(|value| text_of(value).into_owned()).unwrap_or_default();
+            let field = |name: &str| entry.value.get(name).map(|value| text_of(value).into_owned()).unwrap_or_default();
             format!(
                 "the index of a result of {}, {} characters: {}",
-                told("tool"),
-                told("characters"),
-                told("chunk_keys")
+                field("tool"),
+                field("characters"),
+                field("chunk_keys")
             )
         }
         _ => at_most(&one_line(&at_most(&text, 4 * PREVIEW)), PREVIEW),

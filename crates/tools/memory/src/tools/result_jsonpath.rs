@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Namespace, Step, StoredResult, json_chars, leaves_and_containers, written};
+use rcrt_large_results::{JsonPathStep, Namespace, StoredResult, json_chars, leaves_and_containers, written};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
@@ -46,10 +46,10 @@ impl NativeTool for ResultJsonpath {
         let whole = stored.whole(&memory).await.map_err(answer::stored)?;
         let ask = move || {
             let query = JsonPath::parse(&path).map_err(|error| {
-                let place = path.chars().count().min(error.position());
+                let position = path.chars().count().min(error.position());
                 answer::invalid(
                     "path",
-                    format!("is not a valid JSONPath (RFC 9535), from character {place}: {}", error.message()),
+                    format!("is not a valid JSONPath (RFC 9535), from character {position}: {}", error.message()),
                 )
             })?;
             let document = document(whole)?;
@@ -82,10 +82,10 @@ fn asked(query: &JsonPath, document: &Value, path: &str, limit: usize) -> Value 
         }
         shown.push(*value);
     }
-    let places = places(document, &shown);
+    let paths = paths(document, &shown);
     let matches: Vec<Value> = shown
         .iter()
-        .map(|value| json!({"path": places.get(&address(value)).cloned().unwrap_or_default(), "value": value}))
+        .map(|value| json!({"path": paths.get(&address(value)).cloned().unwrap_or_default(), "value": value}))
         .collect();
     let mut output = json!({"path": path, "found": found.len(), "matches": matches});
     if matches.len() < found.len() {
@@ -96,11 +96,11 @@ fn asked(query: &JsonPath, document: &Value, path: &str, limit: usize) -> Value 
 }
 
 /// The path of each of these values in the document that contains them.
-fn places(document: &Value, values: &[&Value]) -> HashMap<usize, String> {
+fn paths(document: &Value, values: &[&Value]) -> HashMap<usize, String> {
     let mut wanted: HashMap<usize, String> = values.iter().map(|value| (address(value), String::new())).collect();
-    leaves_and_containers(document, &mut |path: &[Step], value| {
-        if let Some(place) = wanted.get_mut(&address(value)) {
-            *place = written(path);
+    leaves_and_containers(document, &mut |path: &[JsonPathStep], value| {
+        if let Some(path_of_value) = wanted.get_mut(&address(value)) {
+            *path_of_value = written(path);
         }
     });
     wanted

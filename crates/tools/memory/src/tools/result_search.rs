@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Namespace, ResultChunk, Settings, Step, StoredResult, json_chars, leaves, text_of, written};
+use rcrt_large_results::{
+    JsonPathStep, Namespace, ResultChunk, Settings, StoredResult, json_chars, leaves, text_of, written,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
@@ -29,7 +31,7 @@ struct Input {
 
 /// One match.
 struct Hit {
-    place: TermMatch,
+    term_match: TermMatch,
     chunk: Option<usize>,
     path: Option<String>,
 }
@@ -51,7 +53,7 @@ impl Best {
     }
 
     fn keep(&mut self) {
-        self.hits.sort_by_key(|hit| usize::MAX - hit.place.terms);
+        self.hits.sort_by_key(|hit| usize::MAX - hit.term_match.terms);
         self.hits.truncate(self.limit);
     }
 }
@@ -106,19 +108,19 @@ fn filled(mut output: Value, matches: impl Iterator<Item = Value>, most: usize) 
 fn search(look: &ResultChunk, terms: &Terms, best: &mut Best) {
     match (&look.value, &look.begin) {
         (Value::String(text), _) => {
-            for mut place in terms.matches(text) {
-                place.at += look.start;
-                best.add(Hit { place, chunk: look.number, path: None });
+            for mut term_match in terms.matches(text) {
+                term_match.at += look.start;
+                best.add(Hit { term_match, chunk: look.number, path: None });
             }
         }
         (document, begin) => leaves(begin.as_ref(), document, &mut |path, leaf| {
             let name = path.iter().rev().find_map(|step| match step {
-                Step::Key(key) => Some(key.as_str()),
-                Step::Index(_) => None,
+                JsonPathStep::Key(key) => Some(key.as_str()),
+                JsonPathStep::Index(_) => None,
             });
             let text = format!("{}: {}", name.unwrap_or("$"), text_of(leaf));
-            for place in terms.matches(&text) {
-                best.add(Hit { place, chunk: look.number, path: Some(written(path)) });
+            for term_match in terms.matches(&text) {
+                best.add(Hit { term_match, chunk: look.number, path: Some(written(path)) });
             }
         }),
     }
@@ -132,15 +134,15 @@ fn match_json(hit: &Hit, stored: &StoredResult, terms: &Terms) -> Value {
     match &hit.path {
         Some(path) => match_json["path"] = path.as_str().into(),
         None => {
-            match_json["start"] = hit.place.at.into();
-            if let Some(section) = stored.section_at(hit.place.at) {
+            match_json["start"] = hit.term_match.at.into();
+            if let Some(section) = stored.section_at(hit.term_match.at) {
                 match_json["section"] = section.into();
             }
         }
     }
     if terms.len() > 1 {
-        match_json["terms"] = format!("{} of {}", hit.place.terms, terms.len()).into();
+        match_json["terms"] = format!("{} of {}", hit.term_match.terms, terms.len()).into();
     }
-    match_json["text"] = hit.place.text.as_str().into();
+    match_json["text"] = hit.term_match.text.as_str().into();
     match_json
 }

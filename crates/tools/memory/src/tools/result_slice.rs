@@ -49,7 +49,7 @@ impl NativeTool for ResultSlice {
         let mut text = slice.text;
         if end < slice.of {
             text = format!(
-                "{text}\n[characters {} to {} of {}; the result goes on: start {end}]",
+                "{text}\n[characters {} to {} of {}; the result continues at start {end}]",
                 slice.start,
                 end.saturating_sub(1),
                 slice.of

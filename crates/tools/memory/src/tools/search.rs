@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_large_results::{Entry, Selection, at_most, one_line, text_of};
+use rcrt_large_results::{MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
@@ -100,22 +100,22 @@ pub(super) fn terms(query: &str) -> Result<Terms, ToolFailure> {
         .ok_or_else(|| answer::invalid("query", "has no words; write words, or a phrase in double quotes"))
 }
 
-fn look(entry: &Entry, terms: &Terms, rank: Option<usize>, order: usize) -> Option<Match> {
+fn look(entry: &MemoryEntry, terms: &Terms, rank: Option<usize>, order: usize) -> Option<Match> {
     let text = text_of(&entry.value);
     let label = format!("{} {}\n", entry.key, entry.category.as_deref().unwrap_or_default());
     let count = terms.count_in(&format!("{label}{text}"));
     if count == 0 && rank.is_none() {
         return None;
     }
-    let mut places = terms.matches(&text);
-    places.sort_by_key(|place| usize::MAX - place.terms);
-    let mut shown: Vec<String> = places.into_iter().take(SHOWN).map(|place| place.text).collect();
+    let mut matches = terms.matches(&text);
+    matches.sort_by_key(|found| usize::MAX - found.terms);
+    let mut shown: Vec<String> = matches.into_iter().take(SHOWN).map(|found| found.text).collect();
     if shown.is_empty() {
         shown.push(at_most(&one_line(&at_most(&text, 400)), 100));
     }
-    let mut told = json!({"key": entry.key.path(), "terms": count, "text": shown});
+    let mut item = json!({"key": entry.key.path(), "terms": count, "text": shown});
     if let Some(category) = &entry.category {
-        told["category"] = category.as_str().into();
+        item["category"] = category.as_str().into();
     }
-    Some(Match { entry: told, terms: count, rank: rank.unwrap_or(usize::MAX), order })
+    Some(Match { entry: item, terms: count, rank: rank.unwrap_or(usize::MAX), order })
 }

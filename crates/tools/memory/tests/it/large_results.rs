@@ -57,17 +57,17 @@ async fn large_text_is_stored_in_chunks_in_the_session() {
     let text = handbook();
     let handed_over = fixture.hand_over("web_fetch", text.clone().into()).await;
     golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_text.md", &steady(&handed_over.output["text"]));
-    let told = &handed_over.metadata["large_result"];
-    assert_eq!(told["characters"], text.chars().count());
-    let key = told["key"].as_str().unwrap();
+    let metadata = &handed_over.metadata["large_result"];
+    assert_eq!(metadata["characters"], text.chars().count());
+    let key = metadata["key"].as_str().unwrap();
     assert!(key.starts_with("session/s1/tool-web_fetch-"), "{key}");
     let large = LargeResult::of(&handed_over.output).unwrap();
     assert_eq!((large.kind, large.truncated, large.characters), (LargeResultKind::Text, false, text.chars().count()));
-    assert_eq!((large.key.as_deref(), large.parts as u64), (Some(key), told["chunks"].as_u64().unwrap()));
+    assert_eq!((large.key.as_deref(), large.parts as u64), (Some(key), metadata["chunks"].as_u64().unwrap()));
     assert_eq!(large.part_prefix, Some(format!("{key}-chunk")));
     assert!(large.expires_at.is_some());
     // Each chunk is returned whole, and together they form the text.
-    let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
+    let chunks = chunks(&fixture, key, metadata["chunks"].as_u64().unwrap()).await;
     let joined: String = chunks.iter().map(|chunk| chunk.as_str().unwrap()).collect();
     assert!(joined == text);
     for chunk in &chunks {
@@ -88,10 +88,10 @@ async fn returned_keys_work_for_any_session_id() {
         call.request.tool = "web_fetch".into();
         call.request.session = Some(session.into());
         let handed_over = shorten(handbook().into(), &fixture.settings, &call.request, &fixture.memory()).await;
-        let told = &handed_over.metadata["large_result"];
-        let key = told["key"].as_str().unwrap();
+        let metadata = &handed_over.metadata["large_result"];
+        let key = metadata["key"].as_str().unwrap();
         assert!(handed_over.output["text"].as_str().unwrap().contains(&format!("KEY is \"{key}\"")), "{key}");
-        let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
+        let chunks = chunks(&fixture, key, metadata["chunks"].as_u64().unwrap()).await;
         let joined: String = chunks.iter().map(|chunk| chunk.as_str().unwrap()).collect();
         assert!(joined == handbook(), "{session:?}");
         let found = fixture.call("result_search", json!({"key": key, "query": "chapter"})).await.unwrap();
@@ -104,9 +104,9 @@ async fn large_document_is_split_along_its_structure() {
     let fixture = Fixture::new().await;
     let handed_over = fixture.hand_over("registry.query", people(600)).await;
     golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_document.md", &steady(&handed_over.output["text"]));
-    let told = &handed_over.metadata["large_result"];
-    let key = told["key"].as_str().unwrap();
-    let chunks = chunks(&fixture, key, told["chunks"].as_u64().unwrap()).await;
+    let metadata = &handed_over.metadata["large_result"];
+    let key = metadata["key"].as_str().unwrap();
+    let chunks = chunks(&fixture, key, metadata["chunks"].as_u64().unwrap()).await;
     let mut ids = Vec::new();
     for chunk in &chunks {
         assert!(chunk.to_string().chars().count() <= 64_000);

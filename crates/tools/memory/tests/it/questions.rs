@@ -17,9 +17,9 @@ async fn words_of_a_text_are_found_with_position_and_section() {
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_text.json", &steady(&found));
     assert_eq!(found["matches"][0]["section"], "Section 4.2");
     // A slice can start at this position.
-    for place in found["matches"].as_array().unwrap() {
-        let shown = place["text"].as_str().unwrap();
-        let slice = json!({"key": key, "start": place["start"], "length": shown.chars().count()});
+    for item in found["matches"].as_array().unwrap() {
+        let shown = item["text"].as_str().unwrap();
+        let slice = json!({"key": key, "start": item["start"], "length": shown.chars().count()});
         let slice = fixture.call("result_slice", slice).await.unwrap();
         assert!(slice.as_str().unwrap().starts_with(shown), "{slice} {shown}");
     }
@@ -74,9 +74,9 @@ async fn chunked_document_is_queried_as_a_whole() {
     let found = ask("$.people[?@.stars > 495]['id', 'name']").await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "jsonpath.json", &steady(&found));
     // Paths refer to the whole document.
-    for place in found["matches"].as_array().unwrap() {
-        let path = serde_json_path::JsonPath::parse(place["path"].as_str().unwrap()).unwrap();
-        assert_eq!(path.query(&document).exactly_one().unwrap(), &place["value"]);
+    for item in found["matches"].as_array().unwrap() {
+        let path = serde_json_path::JsonPath::parse(item["path"].as_str().unwrap()).unwrap();
+        assert_eq!(path.query(&document).exactly_one().unwrap(), &item["value"]);
     }
     // Matches above the limit are counted.
     let first =
@@ -109,12 +109,12 @@ async fn json_as_text_is_split_and_queried_as_a_document() {
     for document in [people(600), people(600)["people"].clone()] {
         let text = format!("{document:#}\n");
         let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
-        let told = &handed_over.metadata["large_result"];
-        assert_eq!(told["characters"], text.chars().count());
+        let metadata = &handed_over.metadata["large_result"];
+        assert_eq!(metadata["characters"], text.chars().count());
         let table = handed_over.output["text"].as_str().unwrap();
         assert!(table.contains(&format!("has {} characters", text.chars().count())), "{table}");
         assert!(table.contains("result_jsonpath"), "{table}");
-        let key = told["key"].as_str().unwrap();
+        let key = metadata["key"].as_str().unwrap();
         let same = fixture.keep("execute_python_script", document).await;
         for part in ["chunk1", "chunk2", "index"] {
             let get = async |key: &str| {
@@ -146,7 +146,7 @@ async fn json_of_a_page_is_split_and_queried_as_a_document() {
     let chunk = fixture.call("get_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     assert!(chunk["content"]["people"][0]["id"].is_u64(), "{chunk}");
     // Truncated JSON is not valid JSON.
-    let key = fixture.keep("web_fetch", format!("{text}\n\n[content cut: 1 of 2 characters]").into()).await;
+    let key = fixture.keep("web_fetch", format!("{text}\n\n[content truncated: 1 of 2 characters]").into()).await;
     let asked = fixture.call("result_jsonpath", json!({"key": key, "path": "$.content"})).await;
     refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON");
 }
@@ -168,10 +168,10 @@ async fn text_that_is_not_lossless_json_stays_text() {
         "[".repeat(80_000),
     ] {
         let handed_over = fixture.hand_over("execute_python_script", text.clone().into()).await;
-        let told = &handed_over.metadata["large_result"];
+        let metadata = &handed_over.metadata["large_result"];
         let mut joined = String::new();
-        for number in 1..=told["chunks"].as_u64().unwrap() {
-            let input = json!({"key": format!("{}-chunk{number}", told["key"].as_str().unwrap())});
+        for number in 1..=metadata["chunks"].as_u64().unwrap() {
+            let input = json!({"key": format!("{}-chunk{number}", metadata["key"].as_str().unwrap())});
             joined += fixture.call("get_from_working_memory", input).await.unwrap().as_str().unwrap();
         }
         assert!(joined == text, "{}", &text[..20]);

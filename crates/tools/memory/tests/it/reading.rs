@@ -30,7 +30,7 @@ async fn consecutive_slices_form_the_result() {
                     break;
                 }
                 let (slice, notice) = output.rsplit_once("\n[characters ").unwrap();
-                assert!(notice.ends_with(&format!("the result goes on: start {end}]")), "{notice}");
+                assert!(notice.ends_with(&format!("the result continues at start {end}]")), "{notice}");
                 read += slice;
                 start = end;
             }
@@ -52,7 +52,7 @@ async fn slice_can_start_anywhere_or_count_from_the_end() {
     assert_eq!(slice(json!({"start": 199_995})).await.unwrap(), "56789");
     assert_eq!(slice(json!({"start": -3})).await.unwrap(), "789");
     let read = slice(json!({"start": 63_998, "length": 5})).await.unwrap();
-    assert_eq!(read, "89012\n[characters 63998 to 64002 of 200000; the result goes on: start 64003]");
+    assert_eq!(read, "89012\n[characters 63998 to 64002 of 200000; the result continues at start 64003]");
     assert!(slice(json!({"start": -900_000, "length": 3})).await.unwrap().as_str().unwrap().starts_with("012\n["));
     refused(
         slice(json!({"start": 200_000})).await,

@@ -80,8 +80,7 @@ impl DiskQuota {
 
     pub fn too_large(&self) -> ToolFailure {
         let most = self.bounds.packages_set;
-        let message =
-            format!("these packages take more than the {} MB that a set may have (--packages-set-mb)", most / MB);
+        let message = format!("these packages exceed the limit of {} MB for a set (--packages-set-mb)", most / MB);
         exhausted(message, "packages_set_bytes", most)
     }
 
@@ -133,7 +132,7 @@ impl DiskQuota {
     fn full(&self) -> ToolFailure {
         let most = self.bounds.packages_total;
         let message = format!(
-            "the sets of packages that are in use fill the {} MB that all may have (--packages-total-mb); try again later",
+            "the package sets in use exceed the total limit of {} MB (--packages-total-mb); try again later",
             most / MB
         );
         exhausted(message, "packages_total_bytes", most).retryable(true)

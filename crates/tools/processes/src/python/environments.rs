@@ -88,7 +88,7 @@ impl Environments {
         };
         tokio::task::spawn_blocking(renamed).await.map_err(std::io::Error::other).flatten().map_err(|e| cannot(&e))?;
         if let Err(failure) = self.disk_quota.check(None, self.in_use()).await {
-            tracing::debug!(%failure, "Python environments take more than they may");
+            tracing::debug!(%failure, "Python environments exceed their size limit");
         }
         drop(installing);
         Ok(environment(true))
@@ -131,7 +131,7 @@ impl Environments {
 }
 
 fn cannot(error: &std::io::Error) -> ToolFailure {
-    let message = format!("an environment for the packages cannot be made: {error}");
+    let message = format!("cannot create an environment for the packages: {error}");
     ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }
 

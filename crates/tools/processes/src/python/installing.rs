@@ -44,18 +44,18 @@ pub async fn install(
     limits: &Limits,
     disk_quota: &DiskQuota,
 ) -> Result<(), ToolFailure> {
-    let step = Step { folder, interpreter, jail, limits, disk_quota };
+    let step = InstallStep { folder, interpreter, jail, limits, disk_quota };
     let bare = ["-I", "-m", "venv", "--without-pip", FOLDER];
-    step.must(bare.map(str::to_owned).into(), "an environment cannot be made").await?;
+    step.must(bare.map(str::to_owned).into(), "cannot create an environment").await?;
     if !step.has_pip().await? {
         let with_its_own = ["-I", "-m", "ensurepip", "--default-pip"];
-        step.must_in(with_its_own.map(str::to_owned).into(), "this machine's Python has no pip, and cannot make one")
+        step.must_in(with_its_own.map(str::to_owned).into(), "this machine's Python has no pip and cannot install it")
             .await?;
     }
     step.fill(packages).await
 }
 
-struct Step<'a> {
+struct InstallStep<'a> {
     folder: &'a Path,
     interpreter: &'a Interpreter,
     jail: &'a Jail,
@@ -63,7 +63,7 @@ struct Step<'a> {
     disk_quota: &'a DiskQuota,
 }
 
-impl Step<'_> {
+impl InstallStep<'_> {
     fn order(&self, arguments: Vec<String>, network: bool) -> CommandSpec {
         let mut view = FilesystemView::of_programs(network);
         self.interpreter.show(&mut view);

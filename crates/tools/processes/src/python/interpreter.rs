@@ -47,7 +47,7 @@ pub struct Interpreter {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PythonInfo {
     program: PathBuf,
     prefixes: Vec<PathBuf>,
     libraries: Vec<PathBuf>,
@@ -72,7 +72,7 @@ impl Interpreter {
                 Err(reason) => reasons.push(format!("{program}: {reason}")),
             }
         }
-        Err(format!("no Python 3 runs here; install one ({})", reasons.join("; ")))
+        Err(format!("no working Python 3 was found; install one ({})", reasons.join("; ")))
     }
 
     async fn ask(program: &str) -> Result<Self, String> {
@@ -84,9 +84,9 @@ impl Interpreter {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .output();
-        let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| "it does not answer".to_owned())?;
+        let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| "it does not respond".to_owned())?;
         let output = answered.map_err(|error| error.to_string())?;
-        let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|_| "it is no Python 3".to_owned())?;
+        let answer: PythonInfo = serde_json::from_slice(&output.stdout).map_err(|_| "it is not Python 3".to_owned())?;
         if (answer.major, answer.minor) < OLDEST {
             return Err(format!("it is older than {}.{}", OLDEST.0, OLDEST.1));
         }

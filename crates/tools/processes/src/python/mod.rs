@@ -153,11 +153,11 @@ fn given(data: Value) -> Result<Option<String>, ToolFailure> {
 /// Standard error contains the reason.
 fn failed(code: i32, finished: &rcrt_jail::command::Finished) -> ToolFailure {
     let words = exit_status::text(&finished.stderr);
-    let told = match words.trim() {
-        "" => "and said nothing on standard error".to_owned(),
-        words => format!("and said:\n{}", exit_status::last(words, 2_000)),
+    let output = match words.trim() {
+        "" => "and wrote nothing to standard error".to_owned(),
+        words => format!("and wrote:\n{}", exit_status::last(words, 2_000)),
     };
-    let message = format!("the script ended with exit code {code} {told}");
+    let message = format!("the script ended with exit code {code} {output}");
     let details = exit_status::with_output(json!({"exit_code": code}), finished);
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(details)
 }

@@ -22,14 +22,14 @@ impl PackageSet {
     /// `None` for no packages.
     pub fn read(texts: &[String]) -> Result<Option<Self>, ToolFailure> {
         if texts.len() > MOST {
-            return Err(wrong(FIELD, format!("names {} packages; {MOST} is the most", texts.len())));
+            return Err(wrong(FIELD, format!("lists {} packages; the maximum is {MOST}", texts.len())));
         }
         let read: Result<BTreeSet<String>, ToolFailure> = texts
             .iter()
             .map(|text| {
                 requirement(text).ok_or_else(|| {
                     let right =
-                        "write a name, if need be with extras and versions, such as numpy, requests[socks] or pandas>=2,<3";
+                        "write a name, optionally with extras and versions, such as numpy, requests[socks] or pandas>=2,<3";
                     wrong(FIELD, format!("{text:?} is not a package; {right}"))
                 })
             })

@@ -189,8 +189,8 @@ download.index-url='https://nowhere.example'
     #[test]
     fn index_passwords_are_removed() {
         let machine = PipSettings { settings: settings(LIST), variables: BTreeMap::new() };
-        let told = machine.cleared(r"ERROR: https://ada:se\cret@packages.example/simple/x: 401".into());
-        assert_eq!(told, "ERROR: https://****@packages.example/simple/x: 401");
+        let cleared = machine.cleared(r"ERROR: https://ada:se\cret@packages.example/simple/x: 401".into());
+        assert_eq!(cleared, "ERROR: https://****@packages.example/simple/x: 401");
         assert!(!format!("{machine:?}").contains("cret"));
     }
 }

@@ -82,7 +82,7 @@ async fn output_of_a_killed_command_is_reported() {
     let input = json!({"command": "echo begun; echo trouble >&2; sleep 600", "timeout_seconds": 1});
     let failure = failed(tools.result("bash", input).await, ErrorCode::Timeout);
     assert!(failure.is_retryable);
-    assert_eq!(failure.message, "it ran longer than 1 s and was ended");
+    assert_eq!(failure.message, "it ran longer than 1 s and was killed");
     let details = failure.details.unwrap();
     assert_eq!(details, json!({"limit": "timeout_ms", "allowed": 1000, "stdout": "begun\n", "stderr": "trouble\n"}));
 }

@@ -124,9 +124,9 @@ async fn files_in_memory_count_as_memory() {
 async fn memory_filesystems_have_a_size_limit() {
     needs_the_jail!();
     for cell in both().await {
-        for place in ["/tmp", "/dev/shm"] {
+        for folder in ["/tmp", "/dev/shm"] {
             let order =
-                bounded(cell.shell(&format!("head -c 40M /dev/zero > {place}/x; stat -c %s {place}/x")), |bounds| {
+                bounded(cell.shell(&format!("head -c 40M /dev/zero > {folder}/x; stat -c %s {folder}/x")), |bounds| {
                     bounds.temporary = 8 * MIB;
                 });
             let finished = cell.run(&order).await;
@@ -230,7 +230,7 @@ async fn failure_names_the_limit() {
     let call = |command: &str| tools.call("bash", json!({"command": command}));
     let burning = limited(call("echo begun; while :; do :; done"), |limits| limits.cpu_ms = Some(300));
     let failure = failed(tools.execute(burning).await.result, ErrorCode::ResourceExhausted);
-    assert_eq!(failure.message, "it used more than 300 ms of processor time and was ended");
+    assert_eq!(failure.message, "it used more than 300 ms of processor time and was killed");
     assert_eq!(failure.details.unwrap(), json!({"limit": "cpu_ms", "allowed": 300, "stdout": "begun\n"}));
 
     let script = tools.call("execute_python_script", json!({"script": format!("import os, sys\n{SHARED}")}));
@@ -238,7 +238,7 @@ async fn failure_names_the_limit() {
         tools.execute(limited(script, |limits| limits.memory_mb = 64)).await.result,
         ErrorCode::ResourceExhausted,
     );
-    assert_eq!(failure.message, "it used more than 64 MiB of memory and was ended");
+    assert_eq!(failure.message, "it used more than 64 MiB of memory and was killed");
     assert_eq!(failure.details.unwrap(), json!({"limit": "memory_mb", "allowed": 64}));
 
     let failure = failed(tools.execute(call("yes")).await.result, ErrorCode::ResourceExhausted);

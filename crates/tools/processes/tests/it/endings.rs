@@ -108,12 +108,12 @@ async fn a_runner() {
     let mut order = cell.shell(&format!("setsid {sleeper} & touch ready; {sleeper}"));
     order.bounds.time = Duration::from_mins(10);
     let ready = cell.work().join("ready");
-    let told = async {
+    let announcement = async {
         until("the command", || ready.exists() && processes_with(&sleeper).len() >= 2).await;
         println!("\nready in {}", cell.folders.path().display());
         std::future::pending::<()>().await;
     };
-    tokio::join!(cell.run(&order), told);
+    tokio::join!(cell.run(&order), announcement);
 }
 
 #[tokio::test]

@@ -153,13 +153,13 @@ async fn assert_all_fail(cell: &Cell, attempts: &[Attempt]) {
     for (name, script, expected) in attempts {
         let finished = cell.run(&cell.script(script)).await;
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-        let told = stdout.trim_end();
+        let actual = stdout.trim_end();
         let is_right = match *expected {
-            "ROOT" => has_only_shown_folders(told),
-            expected => expected.split('|').any(|one| one == told),
+            "ROOT" => has_only_shown_folders(actual),
+            expected => expected.split('|').any(|one| one == actual),
         };
         if finished.how != ExitReason::Exited(0) || !is_right {
-            found.push(format!("{name}: expected {expected}, got {told:?} {:?} {stderr}", finished.how));
+            found.push(format!("{name}: expected {expected}, got {actual:?} {:?} {stderr}", finished.how));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

@@ -75,11 +75,11 @@ impl Servers {
 pub async fn no_server_is_reached(cell: &Cell) {
     let servers = Servers::start(cell);
     let finished = cell.run(&cell.script(&servers.script())).await;
-    let told = finished.stdout.text();
+    let printed = finished.stdout.text();
     assert_eq!(finished.how, ExitReason::Exited(0), "{}", finished.stderr.text());
-    let words: Vec<&str> = told.split_whitespace().collect();
-    assert_eq!(words.len(), 4, "{told}");
-    assert!(words.iter().all(|word| word.starts_with('E')), "{told}");
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    assert_eq!(words.len(), 4, "{printed}");
+    assert!(words.iter().all(|word| word.starts_with('E')), "{printed}");
     assert_eq!(servers.heard(), Vec::<&str>::new());
 }
 
@@ -97,8 +97,8 @@ async fn servers_are_reachable_outside_the_jail() {
     let servers = Servers::start(&cell);
     let order = cell.script(&servers.script());
     let output = std::process::Command::new(&order.program).args(&order.arguments).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.matches("sent").count() >= 3, "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.matches("sent").count() >= 3, "{printed}");
     assert_eq!(servers.heard(), ["tcp", "udp", "path", "abstract"]);
 }
 
@@ -111,8 +111,8 @@ async fn no_kind_of_socket_leads_around_the_network() {
     let script = "print([error(socket.socket, f, k, p) if True else 0 for f, k, p in ((40, 1, 0), (2, 3, 1), (17, 3, 0), (16, 3, 9), (16, 3, 15), (38, 5, 0), (31, 3, 1), (29, 3, 1))])\n\
                   print(error(socket.getaddrinfo, 'example.com', 80)[:1] != 'n', [i[1] for i in socket.if_nameindex()])";
     let finished = cell.run(&cell.script(script)).await;
-    let told = finished.stdout.text();
-    let (sockets, rest) = told.split_once('\n').unwrap();
+    let printed = finished.stdout.text();
+    let (sockets, rest) = printed.split_once('\n').unwrap();
     let refused: Vec<&str> = sockets.trim_matches(['[', ']']).split(", ").map(|name| name.trim_matches('\'')).collect();
     assert_eq!(
         refused,
@@ -126,7 +126,7 @@ async fn no_kind_of_socket_leads_around_the_network() {
             "EAFNOSUPPORT",
             "EAFNOSUPPORT"
         ],
-        "{told} {}",
+        "{printed} {}",
         finished.stderr.text()
     );
     assert_eq!(rest, "True ['lo']\n");
@@ -141,8 +141,8 @@ async fn grant_opens_the_network_and_nothing_else() {
     view.write(&cell.work(), std::path::Path::new("/work"));
     let order = CommandSpec { network: true, view, ..cell.script(&servers.script()) };
     let finished = cell.run(&order).await;
-    let told = finished.stdout.text();
-    assert!(told.starts_with("('no error', 'sent')"), "{told} {}", finished.stderr.text());
+    let printed = finished.stdout.text();
+    assert!(printed.starts_with("('no error', 'sent')"), "{printed} {}", finished.stderr.text());
     let heard = servers.heard();
     assert!(heard.starts_with(&["tcp", "udp"]), "{heard:?}");
     // Sockets with a path are not visible. Abstract sockets are separated by Landlock, if the

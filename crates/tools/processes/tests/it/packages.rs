@@ -35,9 +35,9 @@ async fn packages_come_from_the_configured_index() {
     }
     parts.env(SETTINGS, folder.path().join("pip.conf"));
     let output = parts.output().await.unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("12 passed"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed.contains("12 passed"), "{printed}");
 }
 
 /// The tools with pip configured for the index; `None` if this is not a process for it.
@@ -99,9 +99,9 @@ async fn part_the_network_is_there_for_the_installation_alone() {
 async fn part_an_environment_is_only_read() {
     let Some((tools, _)) = with_index().await else { return };
     let script = "import os, kept\nfor path in (kept.__file__, os.path.dirname(kept.__file__) + '/new', '/run/python/bin/python'):\n    try: open(path, 'a'); print('open')\n    except OSError as e: print(type(e).__name__)";
-    let told = tools.result(TOOL, with_packages(script, &["kept"])).await.unwrap();
-    assert!(!told.as_str().unwrap().contains("open"), "{told}");
-    assert_eq!(told.as_str().unwrap().lines().count(), 3);
+    let printed = tools.result(TOOL, with_packages(script, &["kept"])).await.unwrap();
+    assert!(!printed.as_str().unwrap().contains("open"), "{printed}");
+    assert_eq!(printed.as_str().unwrap().lines().count(), 3);
     assert_eq!(tools.result(TOOL, with_packages("import kept; print(kept.NAME)", &["kept"])).await.unwrap(), "kept\n");
 }
 
@@ -114,8 +114,8 @@ async fn part_a_failed_installation_leaves_nothing() {
     {
         let failure =
             failed(tools.result(TOOL, with_packages("print(1)", &[package])).await, ErrorCode::ExecutionFailed);
-        let told = format!("{} cannot be installed", package.replace('_', "-"));
-        assert!(failure.message.starts_with(&told), "{failure}");
+        let printed = format!("{} cannot be installed", package.replace('_', "-"));
+        assert!(failure.message.starts_with(&printed), "{failure}");
         assert!(failure.message.to_lowercase().contains(words), "{failure}");
         assert!(!format!("{failure} {:?}", failure.details).contains(SECRET), "{failure}");
         until("nothing left", || left(&tools).is_empty()).await;

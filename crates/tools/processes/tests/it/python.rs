@@ -59,12 +59,12 @@ async fn standard_error_explains_a_failure() {
     let failure = failed(tools.python("print('so far')\nprices = {}\nprices['tea']").await, ErrorCode::ExecutionFailed);
     assert!(!failure.is_retryable);
     let message = &failure.message;
-    assert!(message.starts_with("the script ended with exit code 1 and said:\nTraceback"), "{message}");
+    assert!(message.starts_with("the script ended with exit code 1 and wrote:\nTraceback"), "{message}");
     assert!(message.contains("line 3") && message.contains("KeyError: 'tea'"), "{message}");
     let details = failure.details.unwrap();
     assert_eq!((&details["exit_code"], &details["stdout"]), (&json!(1), &json!("so far\n")));
     let failure = failed(tools.python("raise SystemExit(3)").await, ErrorCode::ExecutionFailed);
-    assert_eq!(failure.message, "the script ended with exit code 3 and said nothing on standard error");
+    assert_eq!(failure.message, "the script ended with exit code 3 and wrote nothing to standard error");
     let failure = failed(tools.python("print(").await, ErrorCode::ExecutionFailed);
     assert!(failure.message.contains("SyntaxError"), "{failure}");
 }
@@ -152,7 +152,7 @@ async fn script_has_its_own_timeout() {
     let tools = Tools::new().await;
     let input = json!({"script": "print('begun')\nimport time; time.sleep(600)", "timeout_seconds": 1.5});
     let failure = failed(tools.result("execute_python_script", input).await, ErrorCode::Timeout);
-    assert_eq!(failure.message, "it ran longer than 1.5 s and was ended");
+    assert_eq!(failure.message, "it ran longer than 1.5 s and was killed");
     assert_eq!(failure.details.unwrap()["stdout"], "begun\n");
 }
 
@@ -168,8 +168,8 @@ async fn a_script_that_is_too_long_is_refused() {
 #[tokio::test]
 async fn a_script_has_half_a_processor() {
     needs_the_jail!();
-    let places = rcrt_jail::cgroup::Cgroups::open().0.places();
-    if !places.iter().any(|place| place.controllers.contains(&"cpu")) {
+    let locations = rcrt_jail::cgroup::Cgroups::open().0.locations();
+    if !locations.iter().any(|location| location.controllers.contains(&"cpu")) {
         // Only control groups enforce a processor share.
         return;
     }

@@ -56,8 +56,8 @@ async fn an_ordinary_users_jail_holds_as_well() {
     user.uid(65534).gid(65534).current_dir("/").env(COPIED_HELPER, &copies[1]).env("HOME", "/nonexistent");
     let output = tokio::process::Command::from(user).output().await.unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = text.lines().find(|line| *line == "held" || line.starts_with("refused "));
-    match told {
+    let outcome = text.lines().find(|line| *line == "held" || line.starts_with("refused "));
+    match outcome {
         Some("held") => assert!(output.status.success(), "{text}"),
         // Some kernels deny namespaces to ordinary users. Then the reason says so.
         Some(refused) => assert!(refused.contains("namespace"), "{refused}"),

@@ -29,7 +29,7 @@ async fn results_and_failures_match_the_golden_file() {
     let mut text = String::new();
     for (tool, input) in cases {
         let call = limited(tools.call(tool, input.clone()), |limits| limits.cpu_ms = Some(60_000));
-        let told = match tools.execute(call).await.result {
+        let outcome = match tools.execute(call).await.result {
             Ok(Value::String(text)) => text,
             Ok(output) => serde_json::to_string_pretty(&output).unwrap(),
             Err(failure) => {
@@ -39,7 +39,7 @@ async fn results_and_failures_match_the_golden_file() {
             }
         };
         let asked = input.to_string();
-        writeln!(text, "=== {tool} {}\n{}", short(&asked, 200), short(&told, 1200)).unwrap();
+        writeln!(text, "=== {tool} {}\n{}", short(&asked, 200), short(&outcome, 1200)).unwrap();
     }
     rcrt_test_tenant::golden(env!("CARGO_MANIFEST_DIR"), "words.txt", &text);
 }

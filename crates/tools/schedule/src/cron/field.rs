@@ -52,9 +52,9 @@ impl Field {
 
     /// A number or a name.
     pub fn value(&self, text: &str) -> Result<u32, CronError> {
-        let wrong = || self.wrong(text, format!("is not among {}", self.range()));
-        if let Some(place) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
-            return Ok(self.names_from + place as u32);
+        let wrong = || self.wrong(text, format!("is not in the range {}", self.range()));
+        if let Some(index) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(self.names_from + index as u32);
         }
         if text.is_empty() || text.len() > 4 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
@@ -96,18 +96,18 @@ impl Field {
             Ok(step) => Err(self.wrong(
                 item,
                 format!(
-                    "has the step {step}, which is longer than the field ({}); steps begin anew with it",
+                    "has the step {step}, which is longer than the field ({}); each step starts at the field's minimum",
                     self.range()
                 ),
             )),
-            Err(_) => Err(self.wrong(item, "has no number after the slash; write such as */15")),
+            Err(_) => Err(self.wrong(item, "has no number after the slash; expected a step such as */15")),
         }
     }
 
     /// The items of a list. None can be empty.
     pub fn items<'t>(&self, text: &'t str) -> Result<Vec<&'t str>, CronError> {
         let items: Vec<&str> = text.split(',').collect();
-        if items.contains(&"") { Err(self.wrong(text, "has a comma with nothing beside it")) } else { Ok(items) }
+        if items.contains(&"") { Err(self.wrong(text, "has an empty list item")) } else { Ok(items) }
     }
 
     /// Parses a field that is a plain list of values and ranges.

@@ -29,16 +29,15 @@ pub enum CronError {
     #[error("has more than {LONGEST} characters")]
     TooLong,
     #[error(
-        "has {0} fields; there are five (minute, hour, day of month, month, day of week), or six with the second before \
-         them"
+        "has {0} fields; expected five (minute, hour, day of month, month, day of week), or six with seconds first"
     )]
     Fields(usize),
-    #[error("{0:?} is no short name; there are @yearly, @monthly, @weekly, @daily and @hourly")]
+    #[error("{0:?} is not a supported shorthand; use @yearly, @monthly, @weekly, @daily or @hourly")]
     Nickname(String),
     /// One field is invalid.
     #[error("{field}: {text:?} {why}")]
     Field { field: &'static str, text: String, why: String },
-    #[error("names a day that never comes (day of month {month_day:?} in month {month:?})")]
+    #[error("matches no existing date (day of month {month_day:?} in month {month:?})")]
     Never { month_day: String, month: String },
 }
 
@@ -184,6 +183,6 @@ fn at_least(bits: u64, from: u32) -> Option<u32> {
 
 /// The positions of set bits, each with the next.
 fn pairs(bits: u64) -> impl Iterator<Item = (u32, u32)> {
-    let places = move || (0..64).filter(move |place| bits & (1 << place) != 0);
-    places().zip(places().skip(1))
+    let positions = move || (0..64).filter(move |position| bits & (1 << position) != 0);
+    positions().zip(positions().skip(1))
 }

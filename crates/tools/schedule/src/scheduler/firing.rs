@@ -13,9 +13,9 @@ use rcrt_breadcrumb::{BreadcrumbQuery, StoreError};
 use uuid::Uuid;
 
 use super::Scheduler;
-use super::step::{Step, step};
+use super::step::{ScheduleStep, step};
 use crate::fire;
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::schedule::{Firing, Schedule, Status};
 
 /// Attempts after conflicting changes, before the rest is left to the next check.
@@ -32,7 +32,7 @@ pub(super) enum ScheduleCheck {
     Gone,
     /// The schedule at this version, with the time of the next check.
     At {
-        entry: Box<Entry>,
+        entry: Box<ScheduleRecord>,
         wake: Option<DateTime<Utc>>,
     },
     /// The store failed.
@@ -50,40 +50,47 @@ impl Scheduler {
     }
 
     async fn try_check(&self, id: Uuid, may_take_over: bool) -> Result<ScheduleCheck, StoreError> {
-        let mut entry = Entry::from(self.store.get(id).await?);
+        let mut entry = ScheduleRecord::from(self.store.get(id).await?);
         let mut begun_here = None;
         for _ in 0..TRIES {
             let now = self.clock.now();
-            let at = |entry: Entry, wake| Ok(ScheduleCheck::At { entry: Box::new(entry), wake });
+            let at = |entry: ScheduleRecord, wake| Ok(ScheduleCheck::At { entry: Box::new(entry), wake });
             let Ok(schedule) = &entry.schedule else { return at(entry, None) };
             match step(schedule, now, &self.settings) {
-                Step::Rest => return at(entry, None),
-                Step::Wait(until) => return at(entry, Some(until)),
-                Step::Wrong(why) => {
+                ScheduleStep::Rest => return at(entry, None),
+                ScheduleStep::Wait(until) => return at(entry, Some(until)),
+                ScheduleStep::Wrong(why) => {
                     tracing::warn!(schedule = schedule.name, why, "a schedule cannot be followed");
                     return at(entry, None);
                 }
-                Step::Write(next) => match self.store.update(id, entry.version, entry.changed_to(&next)).await {
-                    Ok(written) => {
-                        begun_here = next.state.firing.as_ref().map(|firing| firing.at);
-                        entry = written.into();
+                ScheduleStep::Write(next) => {
+                    match self.store.update(id, entry.version, entry.changed_to(&next)).await {
+                        Ok(written) => {
+                            begun_here = next.state.firing.as_ref().map(|firing| firing.at);
+                            entry = written.into();
+                        }
+                        // Another scheduler was faster, or the record was changed.
+                        Err(StoreError::VersionConflict { .. }) => entry = self.store.get(id).await?.into(),
+                        Err(error) => return Err(error),
                     }
-                    // Another scheduler was faster, or the record was changed.
-                    Err(StoreError::VersionConflict { .. }) => entry = self.store.get(id).await?.into(),
-                    Err(error) => return Err(error),
-                },
-                Step::Finish(firing) if may_take_over || begun_here == Some(firing.at) => {
+                }
+                ScheduleStep::Finish(firing) if may_take_over || begun_here == Some(firing.at) => {
                     let schedule = schedule.clone();
                     entry = self.finish(entry, &schedule, &firing).await?;
                 }
-                Step::Finish(_) => return at(entry, Some(now + self.settings.help_after)),
+                ScheduleStep::Finish(_) => return at(entry, Some(now + self.settings.help_after)),
             }
         }
         Ok(ScheduleCheck::At { entry: Box::new(entry), wake: Some(self.clock.now() + self.settings.retry_after) })
     }
 
     /// Writes the fire's record, then marks the fire as done.
-    async fn finish(&self, entry: Entry, schedule: &Schedule, firing: &Firing) -> Result<Entry, StoreError> {
+    async fn finish(
+        &self,
+        entry: ScheduleRecord,
+        schedule: &Schedule,
+        firing: &Firing,
+    ) -> Result<ScheduleRecord, StoreError> {
         let error = match self.write_fire(&entry, schedule, firing).await {
             Ok(()) => None,
             Err(error) if error.is_retryable() => return Err(error),
@@ -125,7 +132,7 @@ impl Scheduler {
         }
     }
 
-    async fn write_fire(&self, entry: &Entry, schedule: &Schedule, firing: &Firing) -> Result<(), StoreError> {
+    async fn write_fire(&self, entry: &ScheduleRecord, schedule: &Schedule, firing: &Firing) -> Result<(), StoreError> {
         let key = fire::fire_tag(entry.id, firing.at);
         if self.clock.now() - firing.begun_at > key_may_be_forgotten() && self.is_written(&key).await? {
             return Ok(());
@@ -134,7 +141,7 @@ impl Scheduler {
         // A fire acts on behalf of the agent that created the schedule, so its tool reads only what
         // that agent can read.
         let store = match schedule.made_by {
-            Some(agent) => self.store.acting_for(agent)?,
+            Some(agent) => self.store.on_behalf_of(agent)?,
             None => self.store.clone(),
         };
         match store.create(record, Some(&key)).await {

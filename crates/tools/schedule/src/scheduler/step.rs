@@ -7,7 +7,7 @@ use crate::schedule::{Firing, Missed, Schedule, State, Status};
 use crate::{PastFires, Settings};
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ScheduleStep {
     /// Do nothing until the record changes.
     Rest,
     /// Do nothing until this time.
@@ -20,19 +20,19 @@ pub(super) enum Step {
     Wrong(String),
 }
 
-pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Step {
+pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> ScheduleStep {
     if schedule.status != Status::Active {
-        return Step::Rest;
+        return ScheduleStep::Rest;
     }
     if let Some(firing) = &schedule.state.firing {
-        return Step::Finish(firing.clone());
+        return ScheduleStep::Finish(firing.clone());
     }
     let recurrence = match schedule.recurrence(settings) {
         Ok(recurrence) => recurrence,
-        Err(why) => return Step::Wrong(why),
+        Err(why) => return ScheduleStep::Wrong(why),
     };
     let basis = Some(schedule.basis(&recurrence));
-    let write = |state: State| Step::Write(Box::new(Schedule { state, ..schedule.clone() }));
+    let write = |state: State| ScheduleStep::Write(Box::new(Schedule { state, ..schedule.clone() }));
     let state = schedule.state.clone();
     let due = match state.next_fire {
         Some(due) if state.basis == basis => due,
@@ -41,12 +41,12 @@ pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings)
             let after = state.last_fire.map_or(now, |last| last.max(now));
             return match recurrence.next(after) {
                 Some(next) => write(State { basis, next_fire: Some(next), ..state }),
-                None => Step::Rest,
+                None => ScheduleStep::Rest,
             };
         }
     };
     if due > now {
-        return Step::Wait(due);
+        return ScheduleStep::Wait(due);
     }
     let PastFires { latest, before } = recurrence.past(due, now);
     let next_fire = recurrence.next(latest);

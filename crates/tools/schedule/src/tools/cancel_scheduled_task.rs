@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::render::current_time;
 use super::{TRIES, contended, failed, invalid, read_input, with_nearest};
 use crate::fire::in_zone;
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::schedule::{Schedule, Status};
 use crate::{Clock, Settings};
 
@@ -59,7 +59,12 @@ impl NativeTool for CancelScheduledTask {
 
 impl CancelScheduledTask {
     /// Returns the schedule with its end.
-    async fn cancel(&self, store: &dyn Records, call: &ToolCall, entry: &Entry) -> Result<Schedule, StoreError> {
+    async fn cancel(
+        &self,
+        store: &dyn Records,
+        call: &ToolCall,
+        entry: &ScheduleRecord,
+    ) -> Result<Schedule, StoreError> {
         let Ok(there) = &entry.schedule else {
             return Err(StoreError::NotFound { what: "schedule", id: entry.id });
         };
@@ -81,17 +86,17 @@ impl CancelScheduledTask {
 
     fn output(&self, schedule: &Schedule) -> Value {
         let zone = schedule.recurrence(&self.settings).map_or(self.settings.timezone, |recurrence| recurrence.zone);
-        let told = |moment: DateTime<Utc>| in_zone(moment, zone);
+        let local = |moment: DateTime<Utc>| in_zone(moment, zone);
         let mut output = json!({
             "name": schedule.name,
             "status": schedule.status.as_str(),
-            "ended_at": schedule.state.ended_at.map(told),
+            "ended_at": schedule.state.ended_at.map(local),
             "fires": schedule.state.fires,
-            "last_fire": schedule.state.last_fire.map(told),
+            "last_fire": schedule.state.last_fire.map(local),
             "now": current_time(self.clock.now(), zone),
         });
         if let Some(firing) = &schedule.state.firing {
-            let note = format!("the fire of {} had begun already; its record may still come", told(firing.at));
+            let note = format!("the fire of {} had already started; its record can still arrive", local(firing.at));
             output["note"] = note.into();
         }
         output
@@ -112,7 +117,7 @@ async fn unknown(store: &dyn Records, name: &str) -> ToolFailure {
     let nearest = nearest_names(name, names.iter().copied());
     let shown: String = name.chars().take(100).collect();
     let message = match (&nearest[..], &names[..]) {
-        ([], []) => format!("there is no scheduled task {shown:?}, and no other"),
+        ([], []) => format!("there is no scheduled task {shown:?}, and no others exist"),
         ([], some) => format!(
             "there is no scheduled task {shown:?}; there are: {}",
             some.iter().take(20).copied().collect::<Vec<_>>().join(", ")

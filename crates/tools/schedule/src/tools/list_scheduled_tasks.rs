@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::render::{current_time, table, task};
 use super::{failed, read_input};
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::{Clock, Settings};
 
 /// The most ended tasks in the list.
@@ -56,7 +56,7 @@ impl NativeTool for ListScheduledTasks {
 }
 
 impl ListScheduledTasks {
-    fn describe(&self, entry: &Entry, now: DateTime<Utc>) -> Value {
+    fn describe(&self, entry: &ScheduleRecord, now: DateTime<Utc>) -> Value {
         match &entry.schedule {
             Ok(schedule) => Value::Object(task(schedule, now, &self.settings)),
             // The record was written by hand.
@@ -66,7 +66,7 @@ impl ListScheduledTasks {
 }
 
 /// The next to fire first, then those that never fire, then ended ones, newest first.
-fn order(entry: &Entry, now: DateTime<Utc>) -> (bool, DateTime<Utc>, i64) {
+fn order(entry: &ScheduleRecord, now: DateTime<Utc>) -> (bool, DateTime<Utc>, i64) {
     let Ok(schedule) = &entry.schedule else { return (false, DateTime::<Utc>::MAX_UTC, 0) };
     let ended_ago = schedule.state.ended_at.map_or(0, |ended| (now - ended).num_seconds());
     (!entry.is_active(), schedule.state.next_fire.unwrap_or(DateTime::<Utc>::MAX_UTC), ended_ago)

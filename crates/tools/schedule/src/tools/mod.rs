@@ -52,17 +52,17 @@ fn with_nearest(mut failure: ToolFailure, nearest: &[String]) -> ToolFailure {
 }
 
 /// Converts a message of the form `field: problem` from a schedule.
-fn invalid_field(told: &str) -> ToolFailure {
-    match told.split_once(": ") {
+fn invalid_field(message: &str) -> ToolFailure {
+    match message.split_once(": ") {
         Some((field, message)) => invalid(field, message),
-        None => invalid("", told),
+        None => invalid("", message),
     }
 }
 
 fn failed(error: &StoreError) -> ToolFailure {
     let message = match error {
         StoreError::Internal(detail) => {
-            tracing::error!(detail, "the store failed under a tool of schedules");
+            tracing::error!(detail, "the store failed in a schedule tool");
             "the store failed; try again".to_owned()
         }
         other => other.to_string(),
@@ -78,6 +78,6 @@ fn failed(error: &StoreError) -> ToolFailure {
 
 /// The failure after too many conflicting changes.
 fn contended(name: &str) -> ToolFailure {
-    let message = format!("the task {name:?} was changed by others again and again meanwhile; try again");
+    let message = format!("the task {name:?} was changed concurrently several times; try again");
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
 }

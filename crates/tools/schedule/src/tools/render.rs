@@ -31,41 +31,41 @@ pub fn next_fires(schedule: &Schedule, recurrence: &Recurrence, now: DateTime<Ut
 
 /// The entry of a task in a list.
 pub fn task(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Map<String, Value> {
-    let mut told = Map::new();
-    let mut tell = |key: &str, value: Value| told.insert(key.to_owned(), value);
-    tell("name", schedule.name.as_str().into());
-    tell("description", schedule.description.as_str().into());
-    tell("status", schedule.status.as_str().into());
-    tell("cron", schedule.cron.as_str().into());
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    put("name", schedule.name.as_str().into());
+    put("description", schedule.description.as_str().into());
+    put("status", schedule.status.as_str().into());
+    put("cron", schedule.cron.as_str().into());
     let recurrence = schedule.recurrence(settings);
     let zone = recurrence.as_ref().map_or(settings.timezone, |recurrence| recurrence.zone);
-    tell("timezone", schedule.timezone.as_deref().unwrap_or(zone.name()).into());
-    tell("run_once", schedule.run_once.into());
-    tell("missed_policy", missed_policy(schedule.missed).into());
+    put("timezone", schedule.timezone.as_deref().unwrap_or(zone.name()).into());
+    put("run_once", schedule.run_once.into());
+    put("missed_policy", missed_policy(schedule.missed).into());
     if let Some(tool) = &schedule.tool {
-        tell("tool", tool.as_str().into());
+        put("tool", tool.as_str().into());
     }
     if schedule.status == crate::schedule::Status::Active {
         match &recurrence {
-            Ok(recurrence) => tell("next_fires", next_fires(schedule, recurrence, now)),
-            Err(why) => tell("problem", why.as_str().into()),
+            Ok(recurrence) => put("next_fires", next_fires(schedule, recurrence, now)),
+            Err(why) => put("problem", why.as_str().into()),
         };
     }
-    tell("fires", schedule.state.fires.into());
-    tell("missed", schedule.state.missed.into());
+    put("fires", schedule.state.fires.into());
+    put("missed", schedule.state.missed.into());
     if let Some(last) = schedule.state.last_fire {
-        tell("last_fire", in_zone(last, zone).into());
+        put("last_fire", in_zone(last, zone).into());
     }
     if let Some(firing) = &schedule.state.firing {
-        tell("firing", in_zone(firing.at, zone).into());
+        put("firing", in_zone(firing.at, zone).into());
     }
     if let Some(ended) = schedule.state.ended_at {
-        tell("ended_at", in_zone(ended, zone).into());
+        put("ended_at", in_zone(ended, zone).into());
     }
     if let Some(error) = &schedule.state.error {
-        tell("last_error", error.as_str().into());
+        put("last_error", error.as_str().into());
     }
-    told
+    fields
 }
 
 /// The current time and the tasks, in the form of [`task`], as markdown.

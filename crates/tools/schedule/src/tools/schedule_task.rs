@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::render::{current_time, distance, missed_policy, next_fires};
 use super::{TRIES, contended, failed, invalid, invalid_field, read_input, refused, with_nearest};
 use crate::fire::{self, in_zone};
-use crate::records::{self, Entry};
+use crate::records::{self, ScheduleRecord};
 use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
 use crate::{Clock, Recurrence, Settings};
 
@@ -104,7 +104,7 @@ impl ScheduleTask {
             return Err(invalid("description", message));
         }
         if wanted.tool.is_none() && wanted.input.is_some() {
-            return Err(invalid("input", "is for a tool; name it in tool, or leave input out"));
+            return Err(invalid("input", "requires a tool; set tool, or omit input"));
         }
         let input_bytes =
             wanted.input.as_ref().map_or(0, |input| serde_json::to_string(input).map_or(0, |text| text.len()));
@@ -131,11 +131,12 @@ impl ScheduleTask {
         };
         if let Some(tool) = &schedule.tool {
             if tool.trim().is_empty() || tool.chars().count() > 100 {
-                return Err(invalid("tool", "is to be the name of a tool, of 1 to 100 characters"));
+                return Err(invalid("tool", "must be the name of a tool, of 1 to 100 characters"));
             }
-            if let Some(profile) = fire::profiles(&schedule).closing_name(tool) {
-                let whose = if profile == Profile::Scheduled { "what a schedule calls" } else { "whoever asks" };
-                let message = format!("tool: the profile {profile}, under which {whose} runs, has no {tool}");
+            if let Some(profile) = fire::profiles(&schedule).name_denied_by(tool) {
+                let whose = if profile == Profile::Scheduled { "scheduled calls run" } else { "the caller runs" };
+                let message =
+                    format!("tool: the profile {profile}, under which {whose}, does not allow the tool {tool}");
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
             }
         }
@@ -192,7 +193,7 @@ impl ScheduleTask {
         if active < self.settings.max_active {
             return Ok(());
         }
-        let message = format!("there are {active} scheduled tasks, as many as there may be; cancel one of them first");
+        let message = format!("there are {active} scheduled tasks, which is the maximum; cancel one first");
         let details = json!({"limit": "active_tasks", "allowed": self.settings.max_active});
         Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details))
     }
@@ -201,13 +202,13 @@ impl ScheduleTask {
 /// Replacing a task ends it. Callers whose profile denies `cancel_scheduled_task` can replace only
 /// tasks that the same agent created under the same profile.
 fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure> {
-    let Some(profile) = call.profiles.closing("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
+    let Some(profile) = call.profiles.denied_by("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
     if there.made_by == call.request.agent_id && there.profiles.contains(&profile) {
         return Ok(());
     }
     let message = format!(
-        "name: there is already a task {:?}, and the profile {profile} replaces only tasks that the same agent made \
-         under it; choose another name",
+        "name: there is already a task {:?}, and the profile {profile} can replace only tasks that the same agent created \
+         under it; use another name",
         there.name
     );
     Err(ToolFailure::new(ErrorCode::PermissionDenied, message))
@@ -276,7 +277,7 @@ async fn create(store: &dyn Records, call: &ToolCall, schedule: &Schedule, gone:
 async fn rewrite(
     store: &dyn Records,
     call: &ToolCall,
-    entry: &Entry,
+    entry: &ScheduleRecord,
     schedule: &Schedule,
 ) -> Result<String, StoreError> {
     let mut changes = entry.changed_to(schedule);

@@ -30,7 +30,7 @@ impl Clock for MovedClock {
     }
 
     async fn sleep_until(&self, moment: DateTime<Utc>) {
-        // The sender is this clock, which exists as long as somebody waits.
+        // The sender is this clock, which exists as long as there is a waiter.
         let _ = self.0.subscribe().wait_for(|now| *now >= moment).await;
     }
 }

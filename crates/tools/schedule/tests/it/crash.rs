@@ -114,7 +114,7 @@ async fn old_unfinished_fire_is_found_and_not_repeated() {
 async fn task_cancelled_while_its_scheduler_is_dead_does_not_fire() {
     let fixture = Box::pin(stopped_at(Stop::After(0), json!({}))).await;
     let cancelled = fixture.ask("cancel_scheduled_task", json!({"name": "noon"})).await.unwrap();
-    assert!(cancelled["note"].as_str().unwrap().contains("had begun already"), "{cancelled}");
+    assert!(cancelled["note"].as_str().unwrap().contains("had already started"), "{cancelled}");
     fixture.schedule("other", "30 12 * * *", json!({})).await;
     let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
     fixture.clock.set("2026-03-01T12:30:00Z");

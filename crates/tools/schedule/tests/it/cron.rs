@@ -106,7 +106,7 @@ fn leap_days_are_found_years_ahead() {
 
 #[test]
 fn invalid_expression_names_its_field() {
-    let mut told = String::new();
+    let mut output = String::new();
     for text in [
         "",
         "   ",
@@ -147,10 +147,10 @@ fn invalid_expression_names_its_field() {
         "0 0 L-30 2 *",
     ] {
         let error = text.parse::<Cron>().expect_err(text);
-        writeln!(told, "{text:?}\n    cron: {error}").unwrap();
+        writeln!(output, "{text:?}\n    cron: {error}").unwrap();
     }
     assert_eq!("*,".repeat(200).parse::<Cron>(), Err(CronError::TooLong));
-    golden(env!("CARGO_MANIFEST_DIR"), "wrong_crons.txt", &told);
+    golden(env!("CARGO_MANIFEST_DIR"), "wrong_crons.txt", &output);
 }
 
 #[test]

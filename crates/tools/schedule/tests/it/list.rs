@@ -80,7 +80,7 @@ async fn cancelling_twice_succeeds() {
 async fn unknown_name_suggests_similar_names() {
     let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let cancel = async |name: &str| fixture.ask("cancel_scheduled_task", json!({"name": name})).await.unwrap_err();
-    assert_eq!(cancel("remind").await.message, "name: there is no scheduled task \"remind\", and no other");
+    assert_eq!(cancel("remind").await.message, "name: there is no scheduled task \"remind\", and no others exist");
     fixture.schedule("reminder", "0 9 * * *", json!({})).await;
     let failure = cancel("remindr").await;
     assert_eq!(failure.code, ErrorCode::InvalidArguments);

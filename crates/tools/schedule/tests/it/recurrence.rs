@@ -101,22 +101,22 @@ fn next_time_is_after_the_given_one() {
 fn zones_are_parsed_by_name() {
     assert_eq!(zone("Europe/Berlin"), Ok(Tz::Europe__Berlin));
     assert_eq!(zone("america/new york"), Ok(Tz::America__New_York));
-    assert_eq!(zone("berlin").unwrap_err(), "\"berlin\" is no IANA time zone; did you mean Europe/Berlin?");
+    assert_eq!(zone("berlin").unwrap_err(), "\"berlin\" is not an IANA time zone; did you mean Europe/Berlin?");
     assert!(zone("+02:00").unwrap_err().contains("such as Europe/Berlin"));
     assert!(zone("").is_err());
 }
 
 /// One field: its text, and its values, computed here in another way.
 #[derive(Debug, Clone)]
-struct Part {
+struct CronField {
     text: String,
     values: BTreeSet<u32>,
     is_star: bool,
 }
 
-fn part(least: u32, most: u32) -> impl Strategy<Value = Part> {
+fn part(least: u32, most: u32) -> impl Strategy<Value = CronField> {
     let all = move || (least..=most).collect::<BTreeSet<u32>>();
-    let one = move |text: String, values: BTreeSet<u32>| Part { is_star: text.starts_with('*'), text, values };
+    let one = move |text: String, values: BTreeSet<u32>| CronField { is_star: text.starts_with('*'), text, values };
     prop_oneof![
         3 => Just(()).prop_map(move |()| one("*".into(), all())),
         1 => (1..=(most - least)).prop_map(move |step| {
@@ -135,8 +135,8 @@ fn part(least: u32, most: u32) -> impl Strategy<Value = Part> {
 
 #[derive(Debug, Clone)]
 struct Text {
-    second: Option<Part>,
-    parts: [Part; 5],
+    second: Option<CronField>,
+    parts: [CronField; 5],
 }
 
 impl Text {

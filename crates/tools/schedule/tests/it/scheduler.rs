@@ -158,9 +158,9 @@ async fn missed_times_make_one_fire_that_counts_them() {
 
     let fired = fixture.records(schema_names::SCHEDULE_FIRED).await;
     assert_eq!(fired.len(), 1);
-    let told = |key: &str| fired[0].context[key].clone();
-    assert_eq!((told("catch_up"), told("missed")), (json!(true), json!(4)));
-    assert_eq!(told("missed_since"), "2026-03-01T01:00:00Z");
+    let field = |key: &str| fired[0].context[key].clone();
+    assert_eq!((field("catch_up"), field("missed")), (json!(true), json!(4)));
+    assert_eq!(field("missed_since"), "2026-03-01T01:00:00Z");
     assert_eq!((schedule.state.fires, schedule.state.missed), (1, 4));
     assert_eq!(schedule.state.next_fire, Some(moment("2026-03-01T06:00:00Z")));
 }
@@ -247,7 +247,7 @@ async fn invalid_expression_is_ignored_until_it_is_fixed() {
     let listed = fixture.ask("list_scheduled_tasks", json!({"name": "broken"})).await.unwrap();
     assert_eq!(
         listed["tasks"][0]["problem"],
-        "cron: fires every 1 s at times; the shortest interval allowed here is 10 s, which the operator sets with \
+        "cron: fires up to every 1 s; the shortest interval allowed is 10 s, which the operator sets with \
          --min-schedule-interval"
     );
     fixture.change("broken", |context| context["cron"] = "0 14 * * *".into()).await;
@@ -286,7 +286,11 @@ async fn cancelled_task_stops_firing_and_frees_its_name() {
     running.stop().await;
     assert_eq!(fixture.fired().await, ["2026-03-01T14:00:00Z"]);
     let record = fixture.record("again").await;
-    assert_eq!((record.ttl, &record.context["state"]["fires"]), (None, &json!(1)), "it lives again, and begins anew");
+    assert_eq!(
+        (record.ttl, &record.context["state"]["fires"]),
+        (None, &json!(1)),
+        "it is active again and starts from zero"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -317,8 +321,8 @@ async fn fires_continue_across_a_clock_change() {
     }
     running.stop().await;
     let records = fixture.records(schema_names::SCHEDULE_FIRED).await;
-    let told: Vec<&Value> = records.iter().map(|record| &record.context["local_time"]).collect();
-    assert_eq!(told, ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"]);
+    let times: Vec<&Value> = records.iter().map(|record| &record.context["local_time"]).collect();
+    assert_eq!(times, ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"]);
 }
 
 impl Fixture {

@@ -49,7 +49,7 @@ async fn default_zone_applies_and_is_stored() {
 async fn invalid_input_names_the_field() {
     let fixture = Fixture::at("2026-03-28T12:00:00Z").await;
     let base = json!({"name": "n", "cron": "0 9 * * *", "description": "d"});
-    let mut told = String::new();
+    let mut output = String::new();
     for wrong in [
         json!({"name": ""}),
         json!({"name": " n"}),
@@ -79,9 +79,9 @@ async fn invalid_input_names_the_field() {
         let (field, message) = (violations[0]["field"].as_str().unwrap(), violations[0]["message"].as_str().unwrap());
         assert_eq!(format!("{field}: {message}"), failure.message);
         let wrong: String = wrong.to_string().chars().take(60).collect();
-        writeln!(told, "{wrong}\n    {}: {}", failure.code, failure.message).unwrap();
+        writeln!(output, "{wrong}\n    {}: {}", failure.code, failure.message).unwrap();
     }
-    golden(env!("CARGO_MANIFEST_DIR"), "refused.txt", &told);
+    golden(env!("CARGO_MANIFEST_DIR"), "refused.txt", &output);
     assert_eq!(fixture.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
 }
 
@@ -150,8 +150,8 @@ async fn input_that_the_tool_would_refuse_is_refused() {
         let failure = fixture.ask("schedule_task", input("echo", more)).await.unwrap_err();
         assert_eq!(failure.code, ErrorCode::InvalidArguments);
         let violations = failure.details.unwrap()["violations"].clone();
-        let told = violations[0].clone();
-        assert!(failure.message.contains(told["message"].as_str().unwrap()), "{}", failure.message);
+        let violation = violations[0].clone();
+        assert!(failure.message.contains(violation["message"].as_str().unwrap()), "{}", failure.message);
         violations.as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     // Without an input, a tool is called with {}.

@@ -113,7 +113,7 @@ impl<'c> Api<'c> {
                  granted to web_browse, would give access to private ones"
             ),
             404 => format!("there is no such issue or pull request, or GITHUB_TOKEN cannot see it ({status})"),
-            410 => format!("the issue is gone ({status}){said}"),
+            410 => format!("the issue was deleted ({status}){said}"),
             _ => format!("GitHub's API responded with {status}{said}"),
         };
         from_http_status(message, answer.status)

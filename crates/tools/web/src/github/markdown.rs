@@ -112,11 +112,11 @@ fn review_threads(comments: &[ReviewComment]) -> Vec<String> {
         .filter(|comment| comment.in_reply_to_id.is_none_or(|id| !comments.iter().any(|other| other.id == id)));
     starts
         .map(|start| {
-            let place = match start.line.or(start.original_line) {
+            let location = match start.line.or(start.original_line) {
                 Some(number) => format!("{}, line {number}", line(&start.path, 300)),
                 None => line(&start.path, 300),
             };
-            let mut blocks = vec![format!("## On {place}")];
+            let mut blocks = vec![format!("## On {location}")];
             blocks.extend(start.diff_hunk.as_deref().map(hunk));
             let replies = comments.iter().filter(|comment| comment.in_reply_to_id == Some(start.id) && start.id != 0);
             for comment in std::iter::once(start).chain(replies) {

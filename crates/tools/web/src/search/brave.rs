@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{SearchContext, SearchProvider, SearchQuery, SearchResult, hit, readable, unreadable};
+use super::{SearchContext, SearchProvider, SearchResult, WebSearchQuery, hit, readable, unreadable};
 use crate::failures::{failed, from_http_status};
 use crate::http_client::{HttpResponse, rules_of};
 use crate::text::line;
@@ -32,7 +32,7 @@ struct Web {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct BraveResult {
     #[serde(default)]
     title: String,
     url: String,
@@ -60,7 +60,7 @@ impl Brave {
         Self { base }
     }
 
-    fn url(&self, query: &SearchQuery) -> Result<Url, ToolFailure> {
+    fn url(&self, query: &WebSearchQuery) -> Result<Url, ToolFailure> {
         let base = Url::parse(&self.base).and_then(|base| base.join("res/v1/web/search"));
         let mut url = base.map_err(|error| failed(format!("the address of Brave's API: {error}")))?;
         let words: Vec<&str> = query.text.split(' ').take(MAX_WORDS).collect();
@@ -83,7 +83,11 @@ impl SearchProvider for Brave {
         vec![BRAVE_API_KEY.to_owned()]
     }
 
-    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure> {
+    async fn search(
+        &self,
+        search: &SearchContext<'_>,
+        query: &WebSearchQuery,
+    ) -> Result<Vec<SearchResult>, ToolFailure> {
         let Some(key) = search.call.secrets.handle(BRAVE_API_KEY) else {
             let message = format!("the secret {BRAVE_API_KEY:?}, the key of Brave's search API, does not exist");
             return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
@@ -97,7 +101,7 @@ impl SearchProvider for Brave {
         let read = search.reader_pool.read(move |until| {
             let found: ResponseBody =
                 serde_json::from_slice(&answer.body).map_err(|error| unreadable("Brave", &error))?;
-            let entries: Vec<Entry> = readable("Brave", found.web.map(|web| web.results).unwrap_or_default())?;
+            let entries: Vec<BraveResult> = readable("Brave", found.web.map(|web| web.results).unwrap_or_default())?;
             let hits = entries.iter().filter_map(|entry| {
                 hit(
                     &entry.title,

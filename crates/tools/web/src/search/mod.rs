@@ -26,7 +26,7 @@ const MAX_SNIPPET: usize = 500;
 
 /// A search query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchQuery {
+pub struct WebSearchQuery {
     /// One line of 1 to 400 characters.
     pub text: String,
     /// The number of results, 1 to 20.
@@ -82,7 +82,11 @@ pub trait SearchProvider: Send + Sync + 'static {
 
     /// Returns the best results first; more than requested are allowed. A refusal of the engine is
     /// a failure; no results are an empty list.
-    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure>;
+    async fn search(
+        &self,
+        search: &SearchContext<'_>,
+        query: &WebSearchQuery,
+    ) -> Result<Vec<SearchResult>, ToolFailure>;
 }
 
 /// The operator's choice; `None` without one.

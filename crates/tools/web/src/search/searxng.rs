@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::{SearchContext, SearchProvider, SearchQuery, SearchResult, hit, readable, unreadable};
+use super::{SearchContext, SearchProvider, SearchResult, WebSearchQuery, hit, readable, unreadable};
 use crate::failures::{failed, from_http_status};
 use crate::text::line;
 
@@ -30,7 +30,7 @@ struct ResponseBody {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct SearxngResult {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -55,11 +55,11 @@ impl Searxng {
     /// The operator's setting is the permission: requests go to that host only.
     fn rules(&self) -> Result<NetRules, ToolFailure> {
         let host = Host::of(&self.base).zip(self.base.port_or_known_default());
-        let (host, port) = host.ok_or_else(|| failed("the SearXNG's address has no host"))?;
+        let (host, port) = host.ok_or_else(|| failed("the SearXNG URL has no host"))?;
         Ok(NetRules::only(host, port))
     }
 
-    fn url(&self, query: &SearchQuery, page: usize) -> Url {
+    fn url(&self, query: &WebSearchQuery, page: usize) -> Url {
         let mut url = self.base.clone();
         let path = format!("{}/search", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -71,23 +71,23 @@ impl Searxng {
         url
     }
 
-    async fn page(&self, search: &SearchContext<'_>, query: &SearchQuery, page: usize) -> Result<Page, ToolFailure> {
+    async fn page(&self, search: &SearchContext<'_>, query: &WebSearchQuery, page: usize) -> Result<Page, ToolFailure> {
         let answer = search.get(&self.rules()?, &self.url(query, page), &[("accept", "application/json")]).await?;
         if answer.status == 403 {
             let message =
-                "the SearXNG refuses with 403 Forbidden: its settings.yml must list json under search.formats";
+                "the SearXNG instance refuses with 403 Forbidden: its settings.yml must list json under search.formats";
             return Err(from_http_status(message, 403));
         }
         if !answer.is_success() {
             return Err(from_http_status(
-                format!("the SearXNG refused the search with {}", answer.status_line()),
+                format!("the SearXNG instance refused the search with {}", answer.status_line()),
                 answer.status,
             ));
         }
         let read = search.reader_pool.read(move |until| {
             let found: ResponseBody =
-                serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG", &error))?;
-            let entries: Vec<Entry> = readable("the SearXNG", found.results)?;
+                serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG instance", &error))?;
+            let entries: Vec<SearxngResult> = readable("the SearXNG instance", found.results)?;
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             let hits = entries.iter().take(100).filter_map(|entry| {
                 hit(&text(&entry.title), &text(&entry.url), &text(&entry.content), entry.published.as_deref(), until)
@@ -113,7 +113,11 @@ impl SearchProvider for Searxng {
         Vec::new()
     }
 
-    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure> {
+    async fn search(
+        &self,
+        search: &SearchContext<'_>,
+        query: &WebSearchQuery,
+    ) -> Result<Vec<SearchResult>, ToolFailure> {
         let mut hits: Vec<SearchResult> = Vec::new();
         let mut seen = HashSet::new();
         for page in 1..=MAX_PAGES {
@@ -126,7 +130,7 @@ impl SearchProvider for Searxng {
             let before = hits.len();
             hits.extend(found.hits.into_iter().filter(|hit| seen.insert(hit.url.clone())));
             if hits.is_empty() && !found.silent.is_empty() {
-                let message = format!("no engine of the SearXNG responded: {}", found.silent.join("; "));
+                let message = format!("no engine of the SearXNG instance responded: {}", found.silent.join("; "));
                 return Err(failed(message).retryable(true));
             }
             if hits.len() >= query.count || hits.len() == before {

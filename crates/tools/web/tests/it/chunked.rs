@@ -42,8 +42,8 @@ async fn sections_are_stored_as_chunks_in_a_session() {
     let output = web.run("web_browse", json!({"url": url})).await;
     let text = output.result.unwrap().as_str().unwrap().to_owned();
     assert!(text.starts_with(&format!("Title: Long\nURL: {url}\n\nThe page has ")), "{text}");
-    let told = &output.metadata["large_result"];
-    let key = told["key"].as_str().unwrap();
+    let metadata = &output.metadata["large_result"];
+    let key = metadata["key"].as_str().unwrap();
     let address = key.strip_prefix("session/s1/web:site.test-").unwrap();
     assert!(address.contains("-a-b-") && !address.contains(['/', ':']), "{address}");
 
@@ -54,7 +54,7 @@ async fn sections_are_stored_as_chunks_in_a_session() {
         .filter(|line| line.starts_with("| ") && !line.starts_with("| #"))
         .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
         .collect();
-    assert_eq!(told["chunks"].as_u64().unwrap(), rows.len() as u64);
+    assert_eq!(metadata["chunks"].as_u64().unwrap(), rows.len() as u64);
     assert!(rows.len() > 12, "{text}");
     assert_eq!(rows[0][1], "Long · Chapter 1");
     assert_eq!(rows[1][1], "Chapter 2");

@@ -78,7 +78,7 @@ async fn long_content_is_cut_with_total_length() {
     let text = web.text("web_fetch", json!({"url": base})).await;
     assert!(text.contains("\nLength: 60000 characters\n"));
     assert!(
-        text.ends_with("\n\n[content cut: 50000 of 60000 characters; maxChars asks for more]"),
+        text.ends_with("\n\n[content truncated: 50000 of 60000 characters; increase maxChars for more]"),
         "{}",
         &text[text.len() - 100..]
     );
@@ -86,7 +86,7 @@ async fn long_content_is_cut_with_total_length() {
     let text = web.text("web_fetch", json!({"url": base, "maxChars": 60_000})).await;
     assert!(!text.contains("cut"));
     let text = web.text("web_fetch", json!({"url": base, "maxChars": 3})).await;
-    assert!(text.contains("--- Content ---\näää\n\n[content cut: 3 of 60000"), "{text}");
+    assert!(text.contains("--- Content ---\näää\n\n[content truncated: 3 of 60000"), "{text}");
 }
 
 #[tokio::test]

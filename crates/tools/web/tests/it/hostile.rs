@@ -109,7 +109,7 @@ async fn redirects_end_after_five() {
 async fn redirect_to_a_non_web_url_is_not_followed() {
     let leads = get(|Path(to): Path<String>| async move { (StatusCode::FOUND, [(header::LOCATION, to)]) });
     let port = serve(Router::new().route("/{*to}", leads)).await;
-    for place in [
+    for target in [
         "ftp://site.test/x",
         "file:///etc/passwd",
         "javascript:alert(1)",
@@ -124,12 +124,12 @@ async fn redirect_to_a_non_web_url_is_not_followed() {
     ] {
         let (web, url) = at(port).await;
         let mut url = Url::parse(&url).unwrap();
-        url.path_segments_mut().unwrap().clear().push(place);
+        url.path_segments_mut().unwrap().clear().push(target);
         for tool in TOOLS {
             let failure = web.failure(tool, json!({"url": url.as_str()})).await;
-            assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{place}: {failure}");
-            assert!(failure.message.contains("the redirect"), "{place}: {failure}");
-            assert!(!failure.is_retryable, "{place}: {failure}");
+            assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{target}: {failure}");
+            assert!(failure.message.contains("the redirect"), "{target}: {failure}");
+            assert!(!failure.is_retryable, "{target}: {failure}");
         }
     }
 }
@@ -139,7 +139,7 @@ async fn private_addresses_are_unreachable() {
     let (inner, connections) = raw::serve(async |_stream| Ok(())).await;
     let leads = get(|Path(to): Path<String>| async move { (StatusCode::FOUND, [(header::LOCATION, to)]) });
     let port = serve(Router::new().route("/{*to}", leads)).await;
-    let places = [
+    let targets = [
         format!("http://127.0.0.1:{inner}/"),
         format!("http://localhost.test:{inner}/"),
         "http://169.254.169.254/latest/meta-data/".to_owned(),
@@ -161,18 +161,18 @@ async fn private_addresses_are_unreachable() {
     }
     web.network.names.set("localhost.test", vec![vec![rcrt_test_servers::network::LOOPBACK]]);
     web.network.names.set("metadata.test", vec![vec!["169.254.169.254".parse().unwrap()]]);
-    for place in &places {
+    for target in &targets {
         for tool in TOOLS {
-            for url in [place.clone(), format!("http://site.test:{port}/{place}")] {
+            for url in [target.clone(), format!("http://site.test:{port}/{target}")] {
                 let failure = web.failure(tool, json!({"url": url})).await;
                 assert_eq!(failure.code, ErrorCode::PermissionDenied, "{url}: {failure}");
                 assert!(failure.message.contains("non-public"), "{url}: {failure}");
             }
         }
     }
-    for place in ["file:///etc/passwd", "ftp://site.test/", "//user:secret@site.test/"] {
-        let failure = web.failure("web_fetch", json!({"url": format!("http://site.test:{port}/{place}")})).await;
-        assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{place}: {failure}");
+    for target in ["file:///etc/passwd", "ftp://site.test/", "//user:secret@site.test/"] {
+        let failure = web.failure("web_fetch", json!({"url": format!("http://site.test:{port}/{target}")})).await;
+        assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{target}: {failure}");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 0);
 }

@@ -86,7 +86,7 @@ impl Web {
     pub async fn text(&self, tool: &str, input: Value) -> String {
         match self.run(tool, input).await.result.unwrap() {
             Value::String(text) => text,
-            other => panic!("{other} is no text"),
+            other => panic!("{other} is not text"),
         }
     }
 

@@ -81,7 +81,7 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
     Ok((protections, OwnProcFolder::new(processes)))
 }
 
-/// Without a PID namespace the child must be told to exit with its parent; in one it would anyway.
+/// Without a PID namespace, the child must request to exit with its parent; in one it does anyway.
 pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
     // The previous child had the same socket and may have changed its mode.
     fcntl(socket, FcntlArg::F_SETFL(OFlag::empty())).map_err(|error| error.to_string())?;

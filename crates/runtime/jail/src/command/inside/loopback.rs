@@ -12,8 +12,8 @@ pub fn up() -> Result<(), String> {
     // SAFETY: the structure has only numbers, for which zero is a valid value.
     #[allow(unsafe_code)]
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
-        *place = (*byte).cast_signed() as libc::c_char;
+    for (target, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *target = (*byte).cast_signed() as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the kernel reads one structure of this kind.

@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 use super::CommandSpec;
 use super::helper_message::HelperMessage;
-use super::jail::Counted;
+use super::jail::GroupLimits;
 use crate::protections::{keeper, privileges, process};
 use identity::Identity;
 use jail_root::JailRoot;
@@ -35,7 +35,7 @@ const LONGEST: u32 = 16 * 1024 * 1024;
 #[derive(Deserialize)]
 struct Plan {
     order: CommandSpec,
-    counted: Counted,
+    counted: GroupLimits,
 }
 
 /// Runs the helper. `socket` is the descriptor number of the socket to its caller.
@@ -58,7 +58,7 @@ pub fn run(socket: i32) -> ExitCode {
 /// What the first process of the jail has when all protections are in force.
 struct Ready {
     order: CommandSpec,
-    counted: Counted,
+    counted: GroupLimits,
 }
 
 fn tell(socket: &mut UnixStream, message: &HelperMessage) -> io::Result<()> {

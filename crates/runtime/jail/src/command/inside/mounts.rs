@@ -63,8 +63,8 @@ impl Taken {
     }
 
     /// Attaches it at a path that exists.
-    pub fn put(&self, place: &Path) -> io::Result<()> {
-        let place = text(place)?;
+    pub fn put(&self, target: &Path) -> io::Result<()> {
+        let target = text(target)?;
         // SAFETY: the kernel reads two null-terminated strings that outlive the call.
         #[allow(unsafe_code)]
         let result = unsafe {
@@ -73,7 +73,7 @@ impl Taken {
                 self.mount.as_raw_fd(),
                 c"".as_ptr(),
                 libc::AT_FDCWD,
-                place.as_ptr(),
+                target.as_ptr(),
                 MOVE_MOUNT_F_EMPTY_PATH,
             )
         };
@@ -100,7 +100,7 @@ fn take_tree(path: &Path) -> io::Result<OwnedFd> {
 /// Adds these attributes to a mount and all mounts below it.
 fn set_attributes(mount: &OwnedFd, flags: u64, mapping: Option<&OwnedFd>) -> io::Result<()> {
     if let Some(mapping) = mapping {
-        // Only the folder itself: the file systems mounted below it may not support it.
+        // Only the folder itself: the file systems mounted below it might not support it.
         let userns_fd = u64::try_from(mapping.as_raw_fd()).map_err(io::Error::other)?;
         let mapped = libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
         change(mount.as_raw_fd(), c"", 0, &mapped)?;

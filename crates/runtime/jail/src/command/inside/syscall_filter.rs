@@ -3,7 +3,7 @@
 
 use nix::libc;
 
-use crate::protections::Outcome;
+use crate::protections::ProtectionResult;
 use crate::protections::seccomp::denied::denied;
 use crate::protections::seccomp::rules::{Argument, Rules, always, when};
 use crate::protections::seccomp::{SeccompAction, install, refuse_other_numbers};
@@ -53,7 +53,7 @@ const SET_ID: [u32; 2] = [0o4000, 0o2000];
 const CREATING: [u32; 2] = [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
 
 /// `is_counted`: a control group counts the memory of in-memory files.
-pub fn apply(is_counted: bool) -> Outcome {
+pub fn apply(is_counted: bool) -> ProtectionResult {
     refuse_other_numbers()?;
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     install(refusals(is_counted)?, refused, SeccompAction::Allow)?;
@@ -96,7 +96,7 @@ fn refusals(is_counted: bool) -> Result<Rules, String> {
 const SYS_FCHMODAT2: i64 = 452;
 
 #[cfg(target_arch = "x86_64")]
-fn older_names(rules: &mut Rules, bit: u32) -> Outcome {
+fn older_names(rules: &mut Rules, bit: u32) -> ProtectionResult {
     let bit_in = |argument| Argument::HasOf(argument, bit, bit);
     when(rules, libc::SYS_chmod, &[bit_in(1)])?;
     when(rules, libc::SYS_mknod, &[bit_in(1)])?;
@@ -109,7 +109,7 @@ fn older_names(rules: &mut Rules, bit: u32) -> Outcome {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn older_names(_rules: &mut Rules, _bit: u32) -> Outcome {
+fn older_names(_rules: &mut Rules, _bit: u32) -> ProtectionResult {
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use seccompiler::{BpfProgram, SeccompFilter, TargetArch, apply_filter_all_thread
 
 pub use seccompiler::SeccompAction;
 
-use super::Outcome;
+use super::ProtectionResult;
 use rules::Rules;
 
 #[cfg(target_arch = "x86_64")]
@@ -18,14 +18,14 @@ const ARCHITECTURE: TargetArch = TargetArch::aarch64;
 /// Installs a filter on all threads of this process, and on those that start later. `listed` is the
 /// action for calls that match the rules, `others` for all other calls. Calls of another
 /// architecture kill the process.
-pub fn install(rules: Rules, listed: SeccompAction, others: SeccompAction) -> Outcome {
+pub fn install(rules: Rules, listed: SeccompAction, others: SeccompAction) -> ProtectionResult {
     let filter = SeccompFilter::new(rules, others, listed, ARCHITECTURE).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
     apply_filter_all_threads(&program).map_err(|error| error.to_string())
 }
 
 /// Refuses the x32 system call numbers, since the rules use the ordinary ones.
-pub fn refuse_other_numbers() -> Outcome {
+pub fn refuse_other_numbers() -> ProtectionResult {
     #[cfg(target_arch = "x86_64")]
     {
         use nix::libc::{BPF_ABS, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, ENOSYS};

@@ -12,8 +12,8 @@ use rcrt_sandbox::protocol::{
     MAX_PROGRESS_BYTES, ProgressUpdate, SOCKET_FD, decode, encode, read_frame, write_frame,
 };
 use rcrt_sandbox::{
-    ApiCall, BodyStream, ConsoleLevel, ConsoleLine, FetchRequest, FetchResponse, HostOps, Level, OpError, Outcome,
-    Redirect, Sandbox, SandboxOptions,
+    ApiCall, BodyStream, ConsoleLevel, ConsoleLine, FetchRequest, FetchResponse, HostOps, Level, OpError, Redirect,
+    RunOutcome, Sandbox, SandboxOptions,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{call, done, greeted, invocation, options, result, send, stay};
 
 /// One call in a worker that plays `role`.
-async fn outcome(role: &str) -> Outcome {
+async fn outcome(role: &str) -> RunOutcome {
     let sandbox = start(role).await;
     let outcome = call(&sandbox).await;
     sandbox.close().await;

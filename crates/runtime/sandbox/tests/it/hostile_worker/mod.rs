@@ -20,8 +20,8 @@ use rcrt_sandbox::protocol::{
     write_frame,
 };
 use rcrt_sandbox::{
-    ApiCall, BodyStream, CgroupUse, FetchRequest, FetchResponse, HostOps, Invocation, Level, OpError, Outcome,
-    Protection, RequestContext, Sandbox, SandboxOptions, Script, Task, WorkerCommand,
+    ApiCall, BodyStream, CgroupUse, FetchRequest, FetchResponse, HostOps, Invocation, Level, OpError, Protection,
+    RequestContext, RunOutcome, Sandbox, SandboxOptions, Script, Task, WorkerCommand,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ fn options(role: &str) -> SandboxOptions {
     options
 }
 
-async fn call(sandbox: &Sandbox) -> Outcome {
+async fn call(sandbox: &Sandbox) -> RunOutcome {
     sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await
 }
 

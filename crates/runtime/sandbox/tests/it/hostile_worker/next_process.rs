@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::unistd::ForkResult;
-use rcrt_sandbox::protocol::{CallDone, Frame, Kind, Mark, Ready, SOCKET_FD, encode, read_frame, write_frame};
+use rcrt_sandbox::protocol::{CallDone, Frame, Kind, Ready, SOCKET_FD, StartMarker, encode, read_frame, write_frame};
 use rcrt_sandbox::{Protection, ProtectionState, Sandbox};
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ fn sleeper() -> Child {
 }
 
 fn ready(protections: &[Protection]) -> Frame {
-    let ready = Ready { mark: Mark::new(MARK), protections: protections.to_vec() };
+    let ready = Ready { mark: StartMarker::new(MARK), protections: protections.to_vec() };
     Frame::new(Kind::Ready, 0, 0, encode(&ready).unwrap())
 }
 
@@ -113,7 +113,7 @@ fn reads_after_its_mark() {
         let protection = Protection { name: "a protection".into(), state: ProtectionState::Applied };
         let _ = write_frame(socket, &ready(&[protection]));
         let mut from = BufReader::new(socket.try_clone().unwrap());
-        assert!(Mark::new(MARK).skip_to(&mut from).unwrap());
+        assert!(StartMarker::new(MARK).skip_to(&mut from).unwrap());
         let call = read_frame(&mut from).unwrap().unwrap();
         assert_eq!((call.kind, call.call), (Kind::Call, 2));
         let read = result("\"after the mark\"");

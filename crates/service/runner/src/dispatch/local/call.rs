@@ -21,7 +21,7 @@ use crate::dispatch::leases::LeaseGuard;
 use crate::dispatch::slots::Slot;
 use crate::execution::call::{AcceptedCall, StartState};
 use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
-use crate::execution::speculative_run::Prepared;
+use crate::execution::speculative_run::PreparedRun;
 use crate::registry::tool::Tool;
 use crate::registry::tool_access::Refusal;
 use crate::registry::tool_rights::ToolRights;
@@ -58,7 +58,7 @@ pub(super) struct LocalCall {
     is_to_begin: bool,
     /// For a tool that may compute before the request is written.
     uncommitted: Option<UncommittedCall>,
-    prepared: Option<Result<Prepared, Refusal>>,
+    prepared: Option<Result<PreparedRun, Refusal>>,
     /// How long the preparation took.
     prepared_in: Duration,
     /// Set if the call is written as running.
@@ -67,19 +67,19 @@ pub(super) struct LocalCall {
 
 enum State {
     HeldBack,
-    Answering(BoxFuture<'static, Outcome>, Box<UncommittedResponse>),
-    Claiming(BoxFuture<'static, Outcome>),
-    Searching(BoxFuture<'static, Outcome>),
+    Answering(BoxFuture<'static, WriteOutcome>, Box<UncommittedResponse>),
+    Claiming(BoxFuture<'static, WriteOutcome>),
+    Searching(BoxFuture<'static, WriteOutcome>),
 }
 
-enum Outcome {
+enum WriteOutcome {
     Answered(Result<Created, StoreError>),
     Claimed(Result<(Created, Option<Claim>), StoreError>),
     Found(Option<Breadcrumb>),
 }
 
 impl State {
-    async fn outcome(&mut self) -> Outcome {
+    async fn outcome(&mut self) -> WriteOutcome {
         match self {
             Self::HeldBack => std::future::pending().await,
             Self::Answering(work, _) | Self::Claiming(work) | Self::Searching(work) => work.await,
@@ -147,27 +147,27 @@ impl LocalCall {
             tokio::select! {
                 biased;
                 outcome = state.outcome() => match outcome {
-                    Outcome::Answered(Ok(created)) => {
+                    WriteOutcome::Answered(Ok(created)) => {
                         match state {
                             State::Answering(_, response) if !created.replayed => response.was_written(),
                             _ => self.discard(),
                         }
                         return self.end(Ok(created));
                     }
-                    Outcome::Answered(Err(error)) if may_concern_response(&error) => state = self.claim(),
-                    Outcome::Claimed(Ok((created, Some(mut claim)))) => {
+                    WriteOutcome::Answered(Err(error)) if may_concern_response(&error) => state = self.claim(),
+                    WriteOutcome::Claimed(Ok((created, Some(mut claim)))) => {
                         claim.allowed_tools.clone_from(&self.request.rights.allowed);
                         // Before the reply, so that a cancellation finds its call here.
                         let held = calls.keep(claim.lease, self.asked);
                         self.reply(Ok(created));
                         return Some((claim, held));
                     }
-                    Outcome::Claimed(Err(error @ StoreError::Unavailable(_))) => {
+                    WriteOutcome::Claimed(Err(error @ StoreError::Unavailable(_))) => {
                         self.reply(Err(error));
                         self.give_up_slot();
                         state = self.search();
                     }
-                    Outcome::Found(Some(request)) => {
+                    WriteOutcome::Found(Some(request)) => {
                         let time_left = self.deadline_ms.map(|ms| ms.saturating_sub(elapsed_ms(self.asked)));
                         let ToolRights { profiles, allowed } = self.request.rights.clone();
                         let mut claim = Claim::at_write(request, profiles, time_left);
@@ -175,15 +175,15 @@ impl LocalCall {
                         let held = calls.keep(claim.lease, self.asked);
                         return Some((claim, held));
                     }
-                    Outcome::Claimed(Ok((created, None))) => {
+                    WriteOutcome::Claimed(Ok((created, None))) => {
                         self.discard();
                         return self.end(Ok(created));
                     }
-                    Outcome::Answered(Err(error)) | Outcome::Claimed(Err(error)) => {
+                    WriteOutcome::Answered(Err(error)) | WriteOutcome::Claimed(Err(error)) => {
                         self.discard();
                         return self.end(Err(error));
                     }
-                    Outcome::Found(None) => {
+                    WriteOutcome::Found(None) => {
                         self.discard();
                         return None;
                     }
@@ -240,7 +240,7 @@ impl LocalCall {
         // The record may be needed again, if the response is refused.
         let NewRequest { store, record, key, .. } = &self.request;
         let (store, record, key) = (store.clone(), record.clone(), key.clone());
-        let write = async move { Outcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
+        let write = async move { WriteOutcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
         State::Answering(Box::pin(write), Box::new(response))
     }
 
@@ -252,7 +252,7 @@ impl LocalCall {
         let terms = ClaimTerms { id, runner_id: options.runner_id, lease_ms: options.lease_ms(), max_attempts };
         let NewRequest { store, record, key, .. } = &mut self.request;
         let (store, record, key) = (store.clone(), std::mem::take(record), key.take());
-        let write = async move { Outcome::Claimed(store.create_claimed(record, key.as_deref(), terms).await) };
+        let write = async move { WriteOutcome::Claimed(store.create_claimed(record, key.as_deref(), terms).await) };
         State::Claiming(Box::pin(write))
     }
 
@@ -264,10 +264,10 @@ impl LocalCall {
         State::Searching(Box::pin(async move {
             while Instant::now() < until && stop.run_until_cancelled(sleep(POLL_INTERVAL)).await.is_some() {
                 if let Ok(request) = store.get(id).await {
-                    return Outcome::Found(Some(request));
+                    return WriteOutcome::Found(Some(request));
                 }
             }
-            Outcome::Found(None)
+            WriteOutcome::Found(None)
         }))
     }
 
@@ -331,7 +331,7 @@ async fn until_given_up(stop: &CancellationToken, given_up: Pin<&mut Sleep>) {
 }
 
 /// Never returns if nothing computes.
-async fn compute(prepared: &mut Option<Result<Prepared, Refusal>>) {
+async fn compute(prepared: &mut Option<Result<PreparedRun, Refusal>>) {
     match prepared {
         Some(Ok(prepared)) if prepared.is_computing() => prepared.compute().await,
         _ => std::future::pending().await,

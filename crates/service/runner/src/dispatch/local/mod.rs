@@ -201,8 +201,8 @@ impl BreadcrumbsDecorator for DispatchingStore {
     }
 
     /// Requests that are created for an agent belong to it. They keep the profile of the runner.
-    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
-        let inner = self.inner.acting_for(agent)?;
+    fn on_behalf_of(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        let inner = self.inner.on_behalf_of(agent)?;
         let writer = Identity { agent_id: agent, ..self.writer.clone() };
         Ok(Arc::new(Self { inner, runners: self.runners.clone(), writer }))
     }

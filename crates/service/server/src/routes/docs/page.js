@@ -1,5 +1,6 @@
 "use strict";
-// Shows /openapi.json: operations by tag, with a form to try each. Text from the description is only ever set as text.
+// Shows /openapi.json: operations by tag, with a form to try each. Text from the description is
+// only ever set as text.
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const byId = (id) => document.getElementById(id);
@@ -27,7 +28,7 @@ function prose(text = "") {
 
 function resolve(schema, description) {
   if (!schema || !schema.$ref) return schema ?? {};
-  return schema.$ref.replace("#/", "").split("/").reduce((place, step) => place?.[step], description) ?? {};
+  return schema.$ref.replace("#/", "").split("/").reduce((node, step) => node?.[step], description) ?? {};
 }
 
 /** The name of a schema's type, linked to where it is shown. */

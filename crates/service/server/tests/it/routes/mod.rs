@@ -94,25 +94,25 @@ async fn ask(world: &World, fixture: &Fixture, resources: &Resources, token: &st
 async fn each_caller_gets_its_status_and_other_tenants_resources_are_not_found() {
     let world = World::start().await;
     for (method, template, roles) in EXPECTED {
-        let place = format!("{method} {template}");
-        let fixture = FIXTURES.iter().find(|fixture| fixture.route == place);
-        let fixture = fixture.unwrap_or_else(|| panic!("{place} has no fixture in fixtures.rs"));
+        let route = format!("{method} {template}");
+        let fixture = FIXTURES.iter().find(|fixture| fixture.route == route);
+        let fixture = fixture.unwrap_or_else(|| panic!("{route} has no fixture in fixtures.rs"));
         for who in everybody() {
             let tenant = world.tenant().await;
             let resources = Resources::of(&world, tenant, &format!("{} {}", fixture.path, fixture.body)).await;
             let token = token(&world, who, tenant, resources.caller).await;
             let before = resources.seen(&world).await;
             let answer = ask(&world, fixture, &resources, &token).await;
-            let place = format!("{place} {who:?}: {}", answer.text);
+            let case = format!("{route} {who:?}: {}", answer.text);
             let status = answer.status.as_u16();
-            assert_eq!(status, expected(fixture, *roles, who), "{place}");
+            assert_eq!(status, expected(fixture, *roles, who), "{case}");
             match status {
-                401 => assert!(answer.header("www-authenticate").starts_with("Bearer"), "{place}"),
-                403 => assert!(answer.header("www-authenticate").contains("insufficient_scope"), "{place}"),
+                401 => assert!(answer.header("www-authenticate").starts_with("Bearer"), "{case}"),
+                403 => assert!(answer.header("www-authenticate").contains("insufficient_scope"), "{case}"),
                 404 => {
                     let named = answer.problem(404, fixture.not_found())["id"].clone();
                     let asked = resources.fill(&format!("{} {}", fixture.path, fixture.body));
-                    assert!(named.is_null() || asked.contains(named.as_str().unwrap()), "{place}");
+                    assert!(named.is_null() || asked.contains(named.as_str().unwrap()), "{case}");
                 }
                 _ => {}
             }
@@ -120,11 +120,11 @@ async fn each_caller_gets_its_status_and_other_tenants_resources_are_not_found()
                 continue;
             }
             // A caller that cannot see them learns nothing about them and changes nothing.
-            assert!(!answer.text.contains(&resources.mark), "{place}");
+            assert!(!answer.text.contains(&resources.mark), "{case}");
             // Unless the request has its id.
             let names_it = fixture.path.contains("{tenant}");
-            assert!(matches!(who, Who::Own(_)) || names_it || !answer.text.contains(&tenant.to_string()), "{place}");
-            assert_eq!(resources.seen(&world).await, before, "{place}");
+            assert!(matches!(who, Who::Own(_)) || names_it || !answer.text.contains(&tenant.to_string()), "{case}");
+            assert_eq!(resources.seen(&world).await, before, "{case}");
         }
     }
     world.close().await;

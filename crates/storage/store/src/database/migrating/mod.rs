@@ -8,7 +8,7 @@
 //! it blocks nothing.
 
 mod index;
-mod turn;
+mod migration_lock;
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -48,7 +48,7 @@ pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: 
     let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
     let mut connection = admin.connect().await.map_err(OpenError::Unreachable)?;
     check_server(&mut connection).await?;
-    turn::take(&mut connection, progress).await.map_err(database)?;
+    migration_lock::acquire(&mut connection, progress).await.map_err(database)?;
     let applied = apply_missing(&mut connection, migrations, progress).await;
     // Closing the connection releases the lock. It can only fail if the connection is already gone.
     let _ = connection.close().await;

@@ -111,7 +111,7 @@ async fn round<F: Follower>(
             sleep(PENDING_POLL.min(rest)).await;
         } else if tenants.is_empty() {
             tokio::select! {
-                () = watch.heard() => sleep(follower.batch_delay()).await,
+                () = watch.changed() => sleep(follower.batch_delay()).await,
                 () = sleep(rest) => {}
             }
         }

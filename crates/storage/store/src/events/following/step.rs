@@ -43,7 +43,7 @@ from_row! {
 
 pub(super) async fn step<F: Follower>(database: &Arc<Database>, follower: &F, owner_id: Uuid) -> Result<StepOutcome> {
     let mut tx = TenantTransaction::begin_with(database, owner_id, Durability::AsyncCommit).await?;
-    let place: Option<CursorRow> = sqlx::query_as(
+    let row: Option<CursorRow> = sqlx::query_as(
         "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
          FROM event_cursors c LEFT JOIN pruned_events f ON f.owner_id = c.owner_id
          WHERE c.owner_id = $1 AND c.follower = $2",
@@ -52,7 +52,7 @@ pub(super) async fn step<F: Follower>(database: &Arc<Database>, follower: &F, ow
     .bind(follower.name())
     .fetch_optional(tx.connection())
     .await?;
-    let cursor = match place {
+    let cursor = match row {
         Some(CursorRow { number, has_missed: false }) => number,
         Some(_) => return catch_up(tx, follower, CatchUpReason::EventsForgotten).await,
         None if follower.is_in_every_tenant() => return catch_up(tx, follower, CatchUpReason::FirstRun).await,

@@ -65,7 +65,7 @@ impl Follower for RecordingFollower {
         // A serial number shows the order in which they were taken.
         sqlx::query(
             "INSERT INTO audit (owner_id, action, subject, subject_name)
-             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, place) ORDER BY place",
+             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, ordinal) ORDER BY ordinal",
         )
         .bind(owner_id)
         .bind(&numbers)
@@ -199,7 +199,7 @@ async fn takes_each_event_once_and_resumes_at_its_cursor() {
     world.store.close().await;
     task.await.unwrap();
 
-    // Events that are written while nobody follows are taken by the next follower.
+    // Events that are written without a follower are taken by the next one.
     let other = open(&world.database).await;
     let writer = agent_again(&other, world.tenant).await;
     write(&*writer, 2).await;
@@ -274,7 +274,7 @@ async fn follows_new_tenants_and_catches_up_after_events_were_deleted() {
     world.store.close().await;
     task.await.unwrap();
 
-    // All events are deleted while nobody follows.
+    // All events are deleted while there is no follower.
     let other = open(&world.database).await;
     let writer = agent_again(&other, later).await;
     write(&*writer, 2).await;

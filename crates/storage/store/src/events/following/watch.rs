@@ -42,7 +42,7 @@ impl Watches {
 }
 
 impl Watch {
-    pub(crate) async fn heard(&self) {
+    pub(crate) async fn changed(&self) {
         self.ring.notified().await;
     }
 

@@ -12,8 +12,8 @@ use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::events::following::{CatchUpReason, EventHeader, Follower};
 
-/// Queues every changed record, and deletes the vectors of records that are gone or must not have
-/// one any more.
+/// Queues every changed record, and deletes the vectors of records that were deleted or must not
+/// have one any more.
 pub(crate) struct EmbeddingFollower {
     semantic_search: Arc<SemanticSearch>,
     /// Whether a step since the last wake-up queued records. The step may have been rolled back.

@@ -13,8 +13,8 @@ const K: f64 = 60.0;
 pub(crate) fn fuse(rankings: &[&[Uuid]]) -> Vec<(Uuid, f64)> {
     let mut scores: HashMap<Uuid, f64> = HashMap::new();
     for ranking in rankings {
-        for (place, id) in ranking.iter().enumerate() {
-            *scores.entry(*id).or_default() += 1.0 / (K + 1.0 + place as f64);
+        for (rank, id) in ranking.iter().enumerate() {
+            *scores.entry(*id).or_default() += 1.0 / (K + 1.0 + rank as f64);
         }
     }
     let mut fused: Vec<(Uuid, f64)> = scores.into_iter().collect();

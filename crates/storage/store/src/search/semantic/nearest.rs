@@ -77,9 +77,9 @@ async fn query_candidates(
 pub(super) fn literal(vector: &[f32]) -> String {
     let mut text = String::with_capacity(vector.len() * 13 + 2);
     text.push('[');
-    for (place, number) in vector.iter().enumerate() {
+    for (index, number) in vector.iter().enumerate() {
         // Writing into a String cannot fail.
-        let _ = write!(text, "{}{number}", if place > 0 { "," } else { "" });
+        let _ = write!(text, "{}{number}", if index > 0 { "," } else { "" });
     }
     text.push(']');
     text

@@ -4,7 +4,7 @@ use rcrt_breadcrumb::Sensitivity;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::rows::words;
+use crate::rows::search_text;
 
 /// More than any local model reads. Later text does not change what a record is about.
 const MAX_TEXT: usize = 8 * 1024;
@@ -25,7 +25,7 @@ pub(super) fn text(
     };
     add(description.unwrap_or_default());
     if let Some(context) = context {
-        add(&words::strings(context));
+        add(&search_text::strings(context));
     }
     // Last, because tags name the kind of a record, and many records are of one kind.
     add(&tags.join(" "));

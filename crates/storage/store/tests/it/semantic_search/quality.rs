@@ -63,7 +63,7 @@ async fn filled(options: EmbeddingOptions, labelled: &Labelled) -> World {
 
 /// The normalized discounted cumulative gain of the first ten.
 fn gain(found: &[&str], wanted: &HashSet<&str>) -> f64 {
-    let worth = |place: usize| 1.0 / (place as f64 + 2.0).log2();
+    let worth = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
     let got: f64 = found.iter().enumerate().filter(|(_, one)| wanted.contains(*one)).map(|(at, _)| worth(at)).sum();
     got / (0..wanted.len().min(10)).map(worth).sum::<f64>()
 }

@@ -8,17 +8,17 @@ mod allowed;
 mod forbidden;
 
 use nix::libc;
-use rcrt_jail::protections::Outcome;
+use rcrt_jail::protections::ProtectionResult;
 use rcrt_jail::protections::seccomp::{SeccompAction, install};
 
 /// For the process that runs tool code, including threads that start later.
-pub fn apply() -> Outcome {
+pub fn apply() -> ProtectionResult {
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     install(allowed::rules()?, SeccompAction::Allow, unknown)
 }
 
 /// For all threads of that process, after they have started.
-pub fn seal() -> Outcome {
+pub fn seal() -> ProtectionResult {
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     install(allowed::rules_of_the_past()?, unknown, SeccompAction::Allow)?;
     // Last, because it forbids any further filter.
@@ -26,6 +26,6 @@ pub fn seal() -> Outcome {
 }
 
 /// For the keeper, which only waits and exits.
-pub fn apply_to_keeper() -> Outcome {
+pub fn apply_to_keeper() -> ProtectionResult {
     install(allowed::keeper_rules()?, SeccompAction::Allow, SeccompAction::KillProcess)
 }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// the mark and is discarded unread. None of it can be taken for a frame, whatever a tool wrote
 /// into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark([u8; 16]);
+pub struct StartMarker([u8; 16]);
 
-impl Mark {
+impl StartMarker {
     /// `bytes` must be random, and drawn by the process itself after the previous one has exited.
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 ///
 /// It polls, because a statement that waits for the lock would hold a snapshot, and a `CREATE INDEX
 /// CONCURRENTLY` of the lock's holder would wait for that.
-pub(super) async fn take(connection: &mut PgConnection, progress: Progress<'_>) -> Result<(), sqlx::Error> {
+pub(super) async fn acquire(connection: &mut PgConnection, progress: Progress<'_>) -> Result<(), sqlx::Error> {
     let mut is_reported = false;
     while !sqlx::query_scalar::<_, bool>("SELECT pg_try_advisory_lock(hashtext('rcrt.migrate'))")
         .fetch_one(&mut *connection)

@@ -2,7 +2,7 @@
 //! fields' values, which the OpenAPI document does not mention.
 
 /// Needs `#[serde(remote = "Self")]` on the type.
-macro_rules! only_object {
+macro_rules! deserialize_from_object {
     ($type:ident) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
@@ -31,4 +31,4 @@ macro_rules! only_object {
         }
     };
 }
-pub(crate) use only_object;
+pub(crate) use deserialize_from_object;
