@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What the scripts can expect on every system. Everything else is fake or missing.
-SYSTEM = """awk basename bash cat chmod comm cp cut date dirname env expand false find grep head id install kill ln ls mkdir
+SYSTEM = """awk basename bash cat chmod cmp comm cp cut date diff dirname env expand false find grep head id install kill ln ls mkdir
 mktemp mv printf readlink realpath rm rmdir sed seq sh sha256sum sleep sort tail tee timeout touch tr true uname wc""".split()
 
 

@@ -1,38 +1,11 @@
-"""build/fresh: its errors when it cannot work. Its actual work is tested by running it."""
+"""build/fresh until it has a root: its arguments, its requirements, and the mirror."""
 
-import shutil
 import unittest
 
-from stage import Stage
+from fresh_stage import FreshStage
 
 
-class Fresh(Stage):
-    def setUp(self):
-        super().setUp()
-        self.stand_in("id", "echo 0")
-        self.stand_in("uname", "echo Linux")
-        self.stand_in("git")
-        self.stand_in("umount")
-        # Already in the namespace: nothing is mounted before a root exists.
-        self.stand_in("unshare")
-        self.toolchain = self.folder / "toolchain"
-        self.stand_in("cargo", at=self.toolchain / "bin")
-        self.stand_in("rustc", at=self.toolchain / "bin")
-        (self.bin / "cargo").symlink_to(self.toolchain / "bin/cargo")
-        self.apt = self.folder / "apt"
-        self.sources("one.sources", "Types: deb\nURIs: http://mirror.test/debian\nSuites: bookworm\nComponents: main\n")
-        self.settings = {"FRESH_INSIDE": 1, "FRESH_APT": self.apt, "FRESH_OS_RELEASE": self.folder / "os-release"}
-
-    def sources(self, name, text):
-        """Makes this the only configuration of apt."""
-        shutil.rmtree(self.apt, ignore_errors=True)
-        path = self.apt / ("" if name == "sources.list" else "sources.list.d") / name
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-
-    def fresh(self, *words):
-        return self.run_script("build/fresh", *words, **self.settings)
-
+class Fresh(FreshStage):
     def test_wrong_arguments_are_reported(self):
         self.fresh("everybody").ends(2).says("root, user or both, not 'everybody'")
         self.fresh("root", "down").ends(2).says("up, test or both, not 'down'")

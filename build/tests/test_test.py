@@ -1,4 +1,4 @@
-"""build/test and build/test-sdk."""
+"""build/test."""
 
 import unittest
 
@@ -55,33 +55,6 @@ class Test(Stage):
     def test_without_cargo_it_says_so(self):
         (self.bin / "cargo").unlink()
         self.run_script("build/test").ends(127).says("cargo: command not found")
-
-
-class TestSdk(Stage):
-    def setUp(self):
-        super().setUp()
-        # Node, Python and a browser are missing.
-        self.program = self.stand_in(
-            "rcrt",
-            """while [ "$1" != --data ]; do shift; done
-mkdir -p "$2"; echo t >"$2/token"; echo "API  http://127.0.0.1:1"; echo "Ctrl-C stops everything"; exec sleep 60""",
-        )
-
-    def test_missing_programs_are_reported_and_skipped(self):
-        self.run_script("build/test-sdk", self.program).ends(0).says(
-            "skipped, because this machine has no Node 20", "this machine has no Python 3.10", "sdk: all passed"
-        )
-
-    def test_in_ci_missing_programs_fail(self):
-        self.run_script("build/test-sdk", self.program, CI="true").ends(1).says("sdk: failed: Node 20", "Python 3.10")
-
-    def test_a_missing_program_is_reported(self):
-        self.run_script("build/test-sdk", "/nowhere/rcrt").ends(1).says("/nowhere/rcrt does not exist", "cargo build")
-        self.run_script("build/test-sdk").ends(1).says("target/debug/rcrt")
-
-    def test_a_server_that_does_not_start_is_shown_with_its_log(self):
-        self.stand_in("rcrt", "echo 'rcrt: no sandbox' >&2; exit 7")
-        self.run_script("build/test-sdk", self.program).ends(1).says("rcrt: no sandbox", "the server did not start")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ const browser = spawn(chromium, [...options, `http://127.0.0.1:${server.address(
 let noise = "";
 browser.stderr.on("data", (part) => (noise += part));
 const gone = new Promise((resolve) => browser.once("exit", (code) => resolve(`the browser ended with ${code}: ${noise}`)));
-const late = new Promise((resolve) => setTimeout(() => resolve(`nothing in a minute: ${noise}`), 60_000).unref());
+const late = new Promise((resolve) => setTimeout(() => resolve(`nothing in two minutes: ${noise}`), 120_000).unref());
 const outcome = await Promise.race([said, gone, late]);
 browser.kill();
 await gone;

@@ -74,7 +74,7 @@ def example(name: str, code: str, environment: dict[str, str]) -> None:
         raise SystemExit(f"guides: the Rust code differs from crates/storage/client/examples/{name}.rs")
     built = BINARY.parent / "examples" / name
     if built.exists():
-        subprocess.run([built], env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run([built], env=environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
 def run(page: Path) -> int:

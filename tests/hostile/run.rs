@@ -71,7 +71,7 @@ pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
         }
         let request = tenant.ask(&case.tool, call.input.clone(), &case.head.request).await;
         if let Some(path) = &case.head.cancel_at {
-            if !harness.seen.reached(path, Duration::from_mins(1)).await {
+            if !harness.seen.reached(path, Duration::from_mins(2)).await {
                 faults.push(format!("the tool never requested {path}, at which it is cancelled"));
             }
             tenant.store.cancel(request.record).await.unwrap();

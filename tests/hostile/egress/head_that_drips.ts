@@ -4,10 +4,10 @@
  *
  * status: error
  * error_code: ExecutionFailed
- * message: no response after 3 s
+ * message: no response after 30 s
  * permissions: {"net": ["liar.test:{{liar}}"]}
  * arrived: {"path": "/slow-head/{{tool}}", "holds": ["GET "]}
- * limits: {"timeout_ms": 80000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(): Promise<number> {
   return (await fetch("http://liar.test:{{liar}}/slow-head/{{tool}}")).status;

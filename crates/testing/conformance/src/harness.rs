@@ -54,7 +54,7 @@ impl std::ops::Deref for Agent {
 
 /// How long a test waits for something that must happen. Long, so that no test fails on a busy
 /// machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One agent in its own tenant, which is all that most tests need.
 pub async fn alone(harness: &impl Harness) -> Agent {

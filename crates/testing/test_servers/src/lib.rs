@@ -8,8 +8,14 @@
 // Tests pass literals.
 #![allow(clippy::needless_pass_by_value)]
 
+use std::time::Duration;
+
 pub mod dns;
 pub mod network;
 pub mod raw;
 pub mod service;
 pub mod tls;
+
+/// How long a test waits for something that must happen. Long, so that no test fails on a busy
+/// machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);

@@ -51,6 +51,8 @@ impl Gate {
 pub struct FailingStore {
     store: Arc<dyn Breadcrumbs>,
     pub heartbeats_fail: AtomicBool,
+    /// How many heartbeats were sent.
+    pub heartbeats: watch::Sender<u32>,
     /// How many of the next responses are lost before they are written.
     pub completes_fail: AtomicU32,
     /// How many of the next creates and updates fail. Every second one is written nevertheless.
@@ -90,6 +92,7 @@ impl FailingStore {
         Arc::new(Self {
             store,
             heartbeats_fail: AtomicBool::default(),
+            heartbeats: watch::Sender::default(),
             completes_fail: AtomicU32::default(),
             writes_fail: AtomicUsize::default(),
             lists_fail: AtomicBool::default(),
@@ -214,7 +217,9 @@ impl BreadcrumbsDecorator for FailingStore {
         if self.heartbeats_fail.load(Ordering::SeqCst) {
             return Err(unavailable());
         }
-        self.store.heartbeat(leases, lease_ms).await
+        let held = self.store.heartbeat(leases, lease_ms).await;
+        self.heartbeats.send_modify(|sent| *sent += 1);
+        held
     }
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {

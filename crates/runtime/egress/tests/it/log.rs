@@ -1,5 +1,7 @@
 //! What the egress log contains for each request.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
@@ -8,6 +10,7 @@ use axum::routing::{get as on_get, post};
 use futures::{StreamExt, stream};
 use rcrt_breadcrumb::{BodyStream, EgressOutcome, EgressRecord, FetchRequest, FetchResponse, OpError};
 use rcrt_egress::{Connections, EgressContext, EgressRecorder, Logged, NetRules, Origin, Vault};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
 
@@ -128,11 +131,20 @@ async fn each_redirect_is_logged_as_a_request() {
 
 #[tokio::test]
 async fn abandoned_fetch_is_logged() {
-    let port = serve(Router::new().route("/", on_get(std::future::pending::<&'static str>))).await;
+    let reached = Arc::new(Notify::new());
+    let reaches = reached.clone();
+    let hangs = move || async move {
+        reaches.notify_one();
+        std::future::pending::<&'static str>().await
+    };
+    let port = serve(Router::new().route("/", on_get(hangs))).await;
     let mut logged = Telling::over(Network::new().inside(&format!("api.test:{port}")));
     let rules = listed(&[format!("api.test:{port}")]);
     let fetching = logged.fetch(&rules, get(format!("http://api.test:{port}/")), None);
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(200), fetching).await.is_err());
+    tokio::select! {
+        answer = fetching => panic!("{:?}", answer.map(|answer| answer.status)),
+        () = reached.notified() => {}
+    }
     assert_eq!(logged.next().outcome, EgressOutcome::Failed);
 }
 

@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_compression::tokio::write::GzipEncoder;
+use axum::Router;
 use axum::body::Bytes;
+use axum::routing::post;
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{FetchRequest, FetchResponse, OpError};
 use rcrt_egress::{Connections, EgressContext, EgressOptions, HeldSecret, Vault};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use rcrt_test_servers::network::{Network, get, listed};
-use rcrt_test_servers::raw;
+use rcrt_test_servers::network::{Network, TestEgress, get, listed, serve};
+use rcrt_test_servers::{PATIENCE, raw};
 
-/// Short limits for tests. Only responses that never end reach them.
-fn short_limits(options: &mut EgressOptions) {
-    options.head_timeout = Duration::from_millis(300);
-    options.idle_timeout = Duration::from_millis(300);
-    options.max_response_bytes = 1_000_000;
-}
+/// A limit for servers that never finish.
+const BRIEF: Duration = Duration::from_millis(300);
 
 async fn whole(answer: FetchResponse) -> Result<Vec<u8>, OpError> {
     Ok(answer.body.try_collect::<Vec<Bytes>>().await?.concat())
@@ -29,7 +29,9 @@ async fn whole(answer: FetchResponse) -> Result<Vec<u8>, OpError> {
 
 async fn fetched(port: u16, set: impl FnOnce(&mut EgressOptions)) -> Result<Vec<u8>, OpError> {
     let mut network = Network::new().inside(&format!("api.test:{port}"));
-    short_limits(&mut network.options);
+    network.options.head_timeout = PATIENCE;
+    network.options.idle_timeout = PATIENCE;
+    network.options.max_response_bytes = 1_000_000;
     set(&mut network.options);
     let url = format!("http://api.test:{port}/");
     whole(network.gate().fetch(&listed(&[format!("api.test:{port}")]), get(url), None).await?).await
@@ -39,27 +41,37 @@ async fn failed(port: u16) -> OpError {
     fetched(port, |_| {}).await.map(|body| body.len()).unwrap_err()
 }
 
+/// The error for a server that never finishes its response.
+async fn failed_in_time(port: u16) -> OpError {
+    let brief = |options: &mut EgressOptions| (options.head_timeout, options.idle_timeout) = (BRIEF, BRIEF);
+    fetched(port, brief).await.map(|body| body.len()).unwrap_err()
+}
+
 fn assert_is(error: &OpError, name: &str, says: &str) {
     assert!(error.name == name && error.message.contains(says), "expected {name} … {says}, got {error}");
 }
 
 #[tokio::test]
 async fn endless_head_times_out() {
-    assert_is(&failed(raw::respond("").await).await, "TypeError", "no response after");
+    assert_is(&failed_in_time(raw::respond("").await).await, "TypeError", "no response after");
     assert_is(
-        &failed(raw::respond_repeating("HTTP/1.1 200 OK\r\nx: ", "x").await).await,
+        &failed_in_time(raw::respond_repeating("HTTP/1.1 200 OK\r\nx: ", "x").await).await,
         "TypeError",
         "no response after",
     );
-    assert_is(&failed(raw::floods("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n").await).await, "TypeError", "");
     assert_is(
-        &failed(raw::respond_repeating("", "HTTP/1.1 100 Continue\r\n\r\n").await).await,
+        &failed_in_time(raw::floods("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n").await).await,
+        "TypeError",
+        "",
+    );
+    assert_is(
+        &failed_in_time(raw::respond_repeating("", "HTTP/1.1 100 Continue\r\n\r\n").await).await,
         "TypeError",
         "no response after",
     );
-    assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\n", "x: y\r\n").await).await, "TypeError", "");
-    assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\nx: ", "xxxxxxxx").await).await, "TypeError", "");
-    assert_is(&failed(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
+    assert_is(&failed_in_time(raw::floods("HTTP/1.1 200 OK\r\n", "x: y\r\n").await).await, "TypeError", "");
+    assert_is(&failed_in_time(raw::floods("HTTP/1.1 200 OK\r\nx: ", "xxxxxxxx").await).await, "TypeError", "");
+    assert_is(&failed_in_time(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
 }
 
 /// The time for a response counts from the last chunk of the body: an upload can take longer.
@@ -74,11 +86,13 @@ async fn long_upload_continues_while_it_makes_progress() {
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_replay_bytes = 100;
     network.options.head_timeout = Duration::from_secs(2);
-    let body = stream::unfold(tokio::time::interval(Duration::from_millis(250)), async |mut clock| {
-        clock.tick().await;
-        Some((Ok(Bytes::from_static(&[b'x'; 200])), clock))
+    // Pieces arrive much more often than the limit requires, until it has passed.
+    let ends = Instant::now() + network.options.head_timeout + Duration::from_millis(500);
+    let body = stream::unfold(tokio::time::interval(Duration::from_millis(20)), async move |mut clock| {
+        let is_over = clock.tick().await >= ends;
+        (!is_over).then(|| (Ok(Bytes::from_static(&[b'x'; 200])), clock))
     });
-    let body = body.take(10).boxed();
+    let body = body.boxed();
     let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
     let answer = network.gate().fetch(&listed(&[format!("api.test:{port}")]), request, Some(body)).await.unwrap();
     assert_eq!(answer.status, 204);
@@ -156,11 +170,11 @@ async fn endless_body_fails_at_a_limit() {
     assert_is(&failed(raw::floods(plain, "x".repeat(5000)).await).await, "ResourceExhausted", too_large);
     assert_is(&failed(raw::floods(chunked, "4\r\nabcd\r\n".repeat(500)).await).await, "ResourceExhausted", too_large);
     let trailers = format!("{chunked}0\r\n");
-    assert_is(&failed(raw::floods(trailers, "x: y\r\n").await).await, "TypeError", "");
-    assert_is(&failed(raw::floods(chunked, "1;xxxxxxxxxxxxxxxxxxxxxxxxx").await).await, "TypeError", "");
+    assert_is(&failed_in_time(raw::floods(trailers, "x: y\r\n").await).await, "TypeError", "");
+    assert_is(&failed_in_time(raw::floods(chunked, "1;xxxxxxxxxxxxxxxxxxxxxxxxx").await).await, "TypeError", "");
 
     let promise = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
-    assert_is(&failed(raw::respond(promise).await).await, "TypeError", "no data of the response body arrived");
+    assert_is(&failed_in_time(raw::respond(promise).await).await, "TypeError", "no data of the response body arrived");
     // Data keeps arriving slowly, so only the time limit of the whole fetch applies.
     let dripping =
         fetched(raw::respond_repeating(plain, "x").await, |options| options.total_timeout = Duration::from_millis(700));
@@ -205,9 +219,7 @@ async fn encoded_body_without_output_fails_at_the_same_limit() {
     let start = [head.as_bytes(), &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]].concat();
     // Empty stored blocks: the decoder reads forever and returns nothing.
     let port = raw::floods(start, [0, 0, 0, 0xff, 0xff].repeat(1000)).await;
-    let error = fetched(port, |options| options.idle_timeout = Duration::from_mins(1)).await;
-    let error = error.map(|body| body.len()).unwrap_err();
-    assert_is(&error, "ResourceExhausted", "the response body is larger than 1000000 bytes");
+    assert_is(&failed(port).await, "ResourceExhausted", "the response body is larger than 1000000 bytes");
 }
 
 #[tokio::test]
@@ -279,50 +291,80 @@ async fn connections_are_not_shared_between_calls() {
     }
 }
 
+/// A server that receives requests with their bodies, and responds when it is permitted to.
+struct Gated {
+    port: u16,
+    arrived: Arc<Semaphore>,
+    responses: Arc<Semaphore>,
+}
+
+impl Gated {
+    async fn start() -> Self {
+        let (arrived, responses) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (arrives, permitted) = (arrived.clone(), responses.clone());
+        let receive = move |_: Bytes| async move {
+            arrives.add_permits(1);
+            permitted.acquire().await.unwrap().forget();
+        };
+        Self { port: serve(Router::new().route("/", post(receive))).await, arrived, responses }
+    }
+
+    /// Returns when this many more requests have arrived.
+    async fn received(&self, requests: u32) {
+        self.arrived.acquire_many(requests).await.unwrap().forget();
+    }
+
+    async fn post(&self, gate: &TestEgress, connections: &Connections, bytes: usize) -> Result<u16, OpError> {
+        let (rules, vault) = (listed(&[format!("api.test:{}", self.port)]), Vault::default());
+        let body = stream::iter([Ok(Bytes::from(vec![b'x'; bytes]))]).boxed();
+        let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{}/", self.port)) };
+        let ask = EgressContext { tool: "tester", rules: &rules, vault: &vault, connections, origin: None };
+        gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status)
+    }
+}
+
 #[tokio::test]
 async fn buffered_bodies_of_one_call_are_limited() {
-    let port = raw::respond("").await;
-    let mut network = Network::new().inside(&format!("api.test:{port}"));
+    let server = Gated::start().await;
+    let mut network = Network::new().inside(&format!("api.test:{}", server.port));
     network.options.max_held_bytes = 25_000;
-    network.options.head_timeout = Duration::from_millis(500);
-    let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
-    let (vault, connections) = (Vault::default(), Connections::default());
-    let post = async || {
-        let body = stream::iter([Ok(Bytes::from_static(&[b'x'; 10_000]))]).boxed();
-        let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
-        let ask =
-            EgressContext { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
-        gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
+    let (gate, connections) = (network.gate(), Connections::default());
+    let post = || server.post(&gate, &connections, 10_000);
+    let third = async {
+        server.received(2).await;
+        let third = post().await;
+        server.responses.add_permits(2);
+        third
     };
-    let (first, second, third) = tokio::join!(post(), post(), post());
-    assert_is(&first, "TypeError", "no response after");
-    assert_is(&second, "TypeError", "no response after");
-    assert_is(&third, "ResourceExhausted", "larger than 25000 bytes");
-    assert_is(&post().await, "TypeError", "no response after");
+    let (first, second, third) = tokio::join!(post(), post(), third);
+    assert_eq!((first, second), (Ok(200), Ok(200)));
+    assert_is(&third.unwrap_err(), "ResourceExhausted", "larger than 25000 bytes");
+    server.responses.add_permits(1);
+    assert_eq!(post().await, Ok(200), "finished requests hold no bytes");
 }
 
 #[tokio::test]
 async fn buffered_bodies_of_all_calls_are_limited_except_small_ones() {
-    let port = raw::respond("").await;
-    let mut network = Network::new().inside(&format!("api.test:{port}"));
+    let server = Gated::start().await;
+    let mut network = Network::new().inside(&format!("api.test:{}", server.port));
     network.options.max_held_by_all_bytes = 25_000;
     network.options.max_replay_bytes = 9_000;
-    network.options.head_timeout = Duration::from_millis(500);
-    let (gate, rules, vault) = (network.gate(), listed(&[format!("api.test:{port}")]), Vault::default());
-    let post = async |bytes: usize| {
-        let connections = Connections::default();
-        let body = stream::iter([Ok(Bytes::from(vec![b'x'; bytes]))]).boxed();
-        let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
-        let ask =
-            EgressContext { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
-        gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
+    let gate = network.gate();
+    let post = async |bytes| server.post(&gate, &Connections::default(), bytes).await;
+    let later = async {
+        server.received(2).await;
+        let third = post(10_000).await;
+        let small = async {
+            server.received(1).await;
+            server.responses.add_permits(3);
+        };
+        (third, tokio::join!(post(8_000), small).0)
     };
-    let (first, second, third, small) = tokio::join!(post(10_000), post(10_000), post(10_000), post(8_000));
-    assert_is(&first, "TypeError", "no response after");
-    assert_is(&second, "TypeError", "no response after");
-    assert_is(&third, "ResourceExhausted", "all calls on this runner are larger than 25000 bytes");
-    assert_is(&small, "TypeError", "no response after");
-    assert_is(&post(10_000).await, "TypeError", "no response after");
+    let (first, second, (third, small)) = tokio::join!(post(10_000), post(10_000), later);
+    assert_eq!((first, second, small), (Ok(200), Ok(200), Ok(200)));
+    assert_is(&third.unwrap_err(), "ResourceExhausted", "all calls on this runner are larger than 25000 bytes");
+    server.responses.add_permits(1);
+    assert_eq!(post(10_000).await, Ok(200), "finished requests hold no bytes");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Isolation, Limits};
@@ -15,6 +16,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+/// How long a test waits for something that must happen. Long, so that no test fails on a busy
+/// machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+/// The same, as the time limit of a call that must end by itself.
+pub const PATIENCE_MS: u64 = 120_000;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| RUNTIME.block_on(start(|_| {})));
@@ -60,7 +67,7 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
         input,
         request: RequestContext { id: "r1".into(), ..RequestContext::default() },
         secrets: BTreeMap::new(),
-        limits: Limits { timeout_ms: 20_000, ..Limits::default() },
+        limits: Limits { timeout_ms: PATIENCE_MS, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
     }

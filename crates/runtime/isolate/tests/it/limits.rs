@@ -11,7 +11,7 @@ mod groups;
 mod processor;
 mod watched;
 
-use crate::fixture::{NoHostOps, block_on, execute, function, invocation, run_in, shared, value};
+use crate::fixture::{NoHostOps, PATIENCE_MS, block_on, execute, function, invocation, run_in, shared, value};
 
 fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> RunOutcome {
     let mut call = invocation(&function(body), Value::Null);
@@ -43,9 +43,18 @@ fn endless_loops_time_out() {
 
 #[test]
 fn console_lines_survive_a_timeout() {
-    let outcome = limited("console.log('got here'); for (;;);", 300, 128);
-    assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Timeout);
-    assert_eq!(outcome.console[0].message, "got here");
+    let mut timeout_ms = 300;
+    let console = loop {
+        let outcome = limited("console.log('got here'); for (;;);", timeout_ms, 128);
+        assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Timeout);
+        // On a busy machine, the first times can end before the tool prints.
+        if !outcome.console.is_empty() || timeout_ms > PATIENCE_MS {
+            break outcome.console;
+        }
+        timeout_ms *= 4;
+    };
+    assert_eq!(console.len(), 1, "{console:?}");
+    assert_eq!(console[0].message, "got here");
 }
 
 #[test]
@@ -62,7 +71,7 @@ fn unbounded_heap_growth_is_resource_exhausted() {
         "let s = 'x'; const all = []; for (;;) { s = s + s.slice(0, 100_000) + Math.random(); all.push([...s.slice(0, 10000)]) }",
         "const m = new Map(); for (let i = 0; ; i++) m.set('key' + i, { i })",
     ] {
-        let failure = limited(body, 60_000, 64).result.expect_err(body);
+        let failure = limited(body, PATIENCE_MS, 64).result.expect_err(body);
         assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
         assert!(failure.message.contains("64 MiB"), "{failure}");
         assert_eq!(failure.details.unwrap(), json!({ "limit": "memory_mb", "allowed": 64 }), "{body}");
@@ -78,7 +87,7 @@ fn memory_outside_of_the_heap_is_limited() {
         "const b = new ArrayBuffer(1, { maxByteLength: 2 ** 32 }); for (let n = 1; ; n *= 2) { b.resize(n); new Uint8Array(b).fill(1) }",
         "const all = []; for (;;) all.push(crypto.getRandomValues(new Uint8Array(65536)).slice())",
     ] {
-        let failure = limited(body, 60_000, 64).result.expect_err(body);
+        let failure = limited(body, PATIENCE_MS, 64).result.expect_err(body);
         assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
     }
     assert_eq!(value("return 'alive'"), json!("alive"));
@@ -88,16 +97,17 @@ fn memory_outside_of_the_heap_is_limited() {
 fn memory_of_webassembly_is_limited() {
     let grow = "const m = new WebAssembly.Memory({ initial: 1 });
         for (;;) { if (m.grow(256) < 0) throw new RangeError('could not allocate memory'); new Uint8Array(m.buffer).fill(1) }";
-    let failure = limited(grow, 60_000, 64).result.unwrap_err();
+    let failure = limited(grow, PATIENCE_MS, 64).result.unwrap_err();
     assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{failure}");
 }
 
 #[test]
 fn a_call_within_its_memory_limit_runs() {
-    let used = limited("const a = []; for (let i = 0; i < 300_000; i++) a.push({ i }); return a.length", 60_000, 256);
+    let used =
+        limited("const a = []; for (let i = 0; i < 300_000; i++) a.push({ i }); return a.length", PATIENCE_MS, 256);
     assert_eq!(used.result.unwrap(), json!(300_000));
-    assert_eq!(limited("return 1", 20_000, 8).result.unwrap(), json!(1));
-    let big = limited("return new Uint8Array(100 << 20).fill(1).length", 20_000, 256);
+    assert_eq!(limited("return 1", PATIENCE_MS, 8).result.unwrap(), json!(1));
+    let big = limited("return new Uint8Array(100 << 20).fill(1).length", PATIENCE_MS, 256);
     assert_eq!(big.result.unwrap(), json!(100 << 20));
 }
 

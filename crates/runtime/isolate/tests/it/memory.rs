@@ -3,11 +3,11 @@
 use rcrt_breadcrumb::{ErrorCode, Isolation};
 use serde_json::{Value, json};
 
-use crate::fixture::{block_on, function, invocation, run_in, shared, start, value};
+use crate::fixture::{PATIENCE_MS, block_on, function, invocation, run_in, shared, start, value};
 
 fn with(memory_mb: u64, body: &str) -> Result<Value, rcrt_breadcrumb::ToolFailure> {
     let mut call = invocation(&function(body), Value::Null);
-    call.limits.timeout_ms = 60_000;
+    call.limits.timeout_ms = PATIENCE_MS;
     call.limits.memory_mb = memory_mb;
     block_on(run_in(shared(), call)).result
 }
@@ -16,7 +16,7 @@ fn with(memory_mb: u64, body: &str) -> Result<Value, rcrt_breadcrumb::ToolFailur
 fn reached(memory_mb: u64, start: &str, step: &str) -> u64 {
     let body = format!("{start}; for (let held = 1; ; held++) {{ {step}; console.log(held) }}");
     let mut call = invocation(&function(&body), Value::Null);
-    call.limits.timeout_ms = 60_000;
+    call.limits.timeout_ms = PATIENCE_MS;
     call.limits.memory_mb = memory_mb;
     let outcome = block_on(run_in(shared(), call));
     let failure = outcome.result.expect_err(step);

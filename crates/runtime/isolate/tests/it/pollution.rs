@@ -9,7 +9,7 @@ use rcrt_sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Op
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{block_on, function, invocation, shared};
+use crate::fixture::{PATIENCE_MS, block_on, function, invocation, shared};
 
 #[derive(Default)]
 struct Seen {
@@ -83,13 +83,16 @@ const ASK: &str = "
     try { log('the last line') } catch {}
     return null;";
 
+/// The time limit of code whose own changes may make it wait forever.
+const MAY_HANG_MS: u64 = 5_000;
+
 /// The requests that arrived, each with its body.
 type Requests = Vec<(FetchRequest, Vec<u8>)>;
 
-fn broken(how: &str) -> (RunOutcome, Requests, Vec<ApiCall>) {
+fn broken(how: &str, timeout_ms: u64) -> (RunOutcome, Requests, Vec<ApiCall>) {
     let host = Arc::new(Seen::default());
     let mut call = invocation(&function(&format!("{TOOLS}\n{how}\n{ASK}")), Value::Null);
-    call.limits.timeout_ms = 5_000;
+    call.limits.timeout_ms = timeout_ms;
     let outcome = block_on(shared().run(call, host.clone(), CancellationToken::new()));
     let requests = std::mem::take(&mut *host.requests.lock().unwrap());
     let calls = std::mem::take(&mut *host.calls.lock().unwrap());
@@ -118,8 +121,8 @@ fn wanted_calls() -> [ApiCall; 2] {
 
 /// Checks that only what was asked for arrived, and returns what did not arrive. A header that the
 /// platform adds itself may be missing if its own interface is broken.
-fn requested_work(how: &str) -> Vec<&'static str> {
-    let (outcome, requests, calls) = broken(how);
+fn requested_work(how: &str, timeout_ms: u64) -> Vec<&'static str> {
+    let (outcome, requests, calls) = broken(how, timeout_ms);
     let mut missing = Vec::new();
     for (request, body) in &requests {
         let wanted = wanted_request();
@@ -146,7 +149,7 @@ fn requested_work(how: &str) -> Vec<&'static str> {
 
 #[test]
 fn an_unbroken_scope_does_all_requested_work() {
-    assert_eq!(requested_work(""), Vec::<&str>::new());
+    assert_eq!(requested_work("", PATIENCE_MS), Vec::<&str>::new());
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn requested_work_survives_broken_prototypes() {
         "Object.prototype.__proto__ === null; Object.setPrototypeOf(Array.prototype, null)",
         "for (const C of [Headers, Request, Response, Map, Array]) Object.setPrototypeOf(C, null)",
     ] {
-        let missing = requested_work(how);
+        let missing = requested_work(how, PATIENCE_MS);
         assert!(missing.is_empty(), "{how}: {missing:?}");
     }
 }
@@ -190,7 +193,7 @@ fn broken_interfaces_do_not_change_the_requested_work() {
         "Object.setPrototypeOf(Object.getPrototypeOf(async function () {}), null)",
         "Object.freeze(Object.prototype); Object.freeze(Array.prototype); Object.freeze(Promise.prototype)",
     ] {
-        requested_work(how);
+        requested_work(how, MAY_HANG_MS);
     }
 }
 
@@ -212,7 +215,7 @@ fn forged_inner_state_does_not_change_a_request() {
         try { await ask(request) } catch {}
         log('the last line');
         return null;";
-    let (_, requests, _) = broken(how);
+    let (_, requests, _) = broken(how, MAY_HANG_MS);
     for (request, _) in requests {
         assert_eq!((request.url.as_str(), request.method.as_str()), ("https://host.example/path?q=1", "PUT"));
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{block_on, function, invocation, shared};
+use crate::fixture::{PATIENCE_MS, block_on, function, invocation, shared};
 
 type Report = (Option<f64>, String);
 
@@ -48,7 +48,7 @@ fn run(body: &str, timeout_ms: u64) -> (Result<Value, ToolFailure>, Vec<Report>)
 
 /// Runs one report and returns what the host received.
 fn received(arguments: &str) -> Report {
-    let (result, mut reports) = run(&format!("context.progress({arguments}); return 0"), 20_000);
+    let (result, mut reports) = run(&format!("context.progress({arguments}); return 0"), PATIENCE_MS);
     result.unwrap();
     assert_eq!(reports.len(), 1, "{arguments}: {reports:?}");
     reports.remove(0)
@@ -71,7 +71,7 @@ fn a_report_reaches_the_host() {
 #[test]
 fn invalid_arguments_are_errors_and_not_sent() {
     for arguments in ["'half'", "{}", "1n", "0.5, 5", "0.5, {}", "Symbol()"] {
-        let (result, reports) = run(&format!("context.progress({arguments})"), 20_000);
+        let (result, reports) = run(&format!("context.progress({arguments})"), PATIENCE_MS);
         let failure = result.unwrap_err();
         assert!(failure.message.starts_with("TypeError: progress: "), "{arguments}: {failure}");
         assert_eq!(reports, [], "{arguments}");
@@ -84,7 +84,7 @@ fn of_reports_in_quick_succession_the_newest_is_sent() {
     let (result, reports) = run(
         "for (let i = 0; i < 5000; i++) context.progress(i / 5000, `step ${i}`);
          return await context.api.getBreadcrumb('step 4999')",
-        20_000,
+        PATIENCE_MS,
     );
     let most = begun.elapsed().as_millis() / PROGRESS_INTERVAL.as_millis() + 2;
     assert_eq!(result.unwrap(), "received");
@@ -95,9 +95,20 @@ fn of_reports_in_quick_succession_the_newest_is_sent() {
 
 #[test]
 fn reports_do_not_extend_the_timeout() {
-    let (result, reports) = run("while (true) context.progress(Math.random(), 'x'.repeat(500))", 1_000);
-    assert_eq!(result.unwrap_err().code, ErrorCode::Timeout);
-    assert!((1..200).contains(&reports.len()), "{}", reports.len());
+    let mut timeout_ms = 1_000;
+    loop {
+        let begun = Instant::now();
+        let (result, reports) = run("while (true) context.progress(Math.random(), 'x'.repeat(500))", timeout_ms);
+        let most = begun.elapsed().as_millis() / PROGRESS_INTERVAL.as_millis() + 2;
+        assert_eq!(result.unwrap_err().code, ErrorCode::Timeout);
+        assert!((reports.len() as u128) <= most, "{} of {most}", reports.len());
+        if !reports.is_empty() {
+            return;
+        }
+        // On a busy machine, the time can end before the tool's first report.
+        timeout_ms *= 4;
+        assert!(timeout_ms <= PATIENCE_MS, "no report arrived");
+    }
 }
 
 #[test]
@@ -107,7 +118,7 @@ fn progress_cannot_be_changed_or_inspected() {
          String.prototype.slice = () => 'stolen';
          context.progress.call(null, 0.5, 'mine');
          return [frozen, typeof context.progress, context.progress.length, 'prototype' in context.progress]",
-        20_000,
+        PATIENCE_MS,
     );
     assert_eq!(result.unwrap(), json!([true, "function", 0, false]));
     assert_eq!(reports, [(Some(0.5), "mine".into())]);

@@ -18,7 +18,7 @@ use rcrt_sandbox::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{block_on, function, invocation, run_in, shared, worker};
+use crate::fixture::{PATIENCE_MS, block_on, function, invocation, run_in, shared, worker};
 use expected::Expected;
 
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
@@ -115,10 +115,10 @@ fn try_all_in(cgroups: CgroupUse, command: WorkerCommand, wanted: impl Fn(&Attem
         let sandbox = started_in(cgroups, command, Level::Strict).await.unwrap();
         let mut found = Vec::new();
         for attempt in attempts().into_iter().filter(wanted) {
-            let timeout = if attempt.expected == Expected::TimesOut { SHORT } else { 20_000 };
+            let timeout = if attempt.expected == Expected::TimesOut { SHORT } else { PATIENCE_MS };
             let outcome = tried(&sandbox, &attempt.name, timeout).await;
             found.extend(wrong(&attempt.expected, &outcome).map(|what| format!("{}: {what}", attempt.name)));
-            let after = tried(&sandbox, "a good call", 20_000).await;
+            let after = tried(&sandbox, "a good call", PATIENCE_MS).await;
             if after != Ok(json!("a good answer")) {
                 found.push(format!("after {}: {after:?}", attempt.name));
             }
@@ -173,11 +173,11 @@ fn a_successful_attempt_is_detected() {
         let sandbox = started(bare, Level::Minimal).await.unwrap();
         for name in ["a socket on this machine", "the list of users", "who its parent is", "a file in memory"] {
             let attempt = all.iter().find(|attempt| attempt.name == name).unwrap();
-            let outcome = tried(&sandbox, name, 20_000).await;
+            let outcome = tried(&sandbox, name, PATIENCE_MS).await;
             assert!(outcome.as_ref().is_ok_and(|found| found["done"].is_i64()), "{name}: {outcome:?}");
             assert!(wrong(&attempt.expected, &outcome).is_some(), "{name}");
         }
-        let failure = tried(&sandbox, "no such attempt", 20_000).await.unwrap_err();
+        let failure = tried(&sandbox, "no such attempt", PATIENCE_MS).await.unwrap_err();
         assert_eq!(failure.code, ErrorCode::ToolNotFound);
         sandbox.close().await;
     });

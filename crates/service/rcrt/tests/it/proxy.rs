@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::program::Running;
 
 const PAGE: &str = include_str!("../../../../../docs/behind-a-proxy.md");
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
 fn links_and_streams_are_right_under_a_path() {

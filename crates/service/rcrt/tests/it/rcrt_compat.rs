@@ -50,7 +50,7 @@ async fn wait_for_event(stream: Response, fits: impl Fn(&Value) -> bool) -> Valu
         }
         panic!("the stream ended: {text}");
     };
-    tokio::time::timeout(std::time::Duration::from_mins(1), reading).await.unwrap()
+    tokio::time::timeout(std::time::Duration::from_mins(2), reading).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

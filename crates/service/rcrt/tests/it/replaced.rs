@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::program::{Ran, Running};
 
 /// Timeout for the system to act on a written record.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// A native tool that succeeds without input.
 pub const NATIVE: &str = "list_scheduled_tasks";
 /// An included `tool.code.v1`.

@@ -87,7 +87,7 @@ fn a_call_reports_a_lost_server_and_claims_no_cancellation() {
     let mut watch = server.command(&["crumb", "watch", "--schema", "tool.request.v1", "--since", "0"]);
     let mut watcher = watch.stdout(Stdio::piped()).spawn().unwrap();
     let call = server
-        .command(&["call", "echo", "{}", "--timeout", "12"])
+        .command(&["call", "echo", "{}", "--timeout", "20"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -156,9 +156,10 @@ impl ResponseWriter {
             metadata.insert("tool_version".into(), tool.version.into());
             metadata.insert("tool_schema_name".into(), tool.schema_name().into());
         }
+        // Before the whole time, which is never shorter than its parts.
+        metadata.insert("stages".into(), attempt.stages.metadata());
         let waited = (Utc::now() - attempt.queued_at).num_milliseconds().max(0);
         metadata.insert("since_queued_ms".into(), waited.into());
-        metadata.insert("stages".into(), attempt.stages.metadata());
         if let Some(trace) = attempt.invocation.trace_id() {
             metadata.insert("trace_id".into(), trace.into());
         }

@@ -9,7 +9,7 @@ use rcrt_runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, code, options};
+use crate::fixture::{Fixture, PATIENCE, code, options};
 
 fn assert_late(response: &ToolResponse, allowed: u64) {
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Timeout), Some(true)), "{response:?}");
@@ -35,14 +35,23 @@ async fn a_run_is_cancelled_at_the_deadline() {
     });
     fake.does("deaf", |_, _| std::future::pending());
     let runner = fixture.start(&fake);
-    // Long enough for both to begin, even on a busy machine.
-    let deadline = json!({"deadline_ms": 4000});
-    let requests = [fixture.ask_with("waits", deadline.clone()).await, fixture.ask_with("deaf", deadline).await];
-    for request in requests {
-        assert_late(&fixture.answer(request).await, 4000);
+    let (mut deadline_ms, mut cancelled) = (1000, 0);
+    loop {
+        let deadline = json!({"deadline_ms": deadline_ms});
+        let requests = [fixture.ask_with("waits", deadline.clone()).await, fixture.ask_with("deaf", deadline).await];
+        for request in requests {
+            assert_late(&fixture.answer(request).await, deadline_ms);
+        }
+        let [waits, deaf] = requests.map(|request| fake.begun.lock().unwrap().contains(&request));
+        cancelled += u32::from(waits);
+        assert_eq!(felt.load(Ordering::SeqCst), cancelled);
+        if waits && deaf {
+            break;
+        }
+        // On a busy machine, the deadline can pass before a run begins.
+        deadline_ms *= 4;
+        assert!(deadline_ms < PATIENCE.as_millis() as u64, "they do not run");
     }
-    assert_eq!(fake.progress.borrow().begun, 2);
-    assert_eq!(felt.load(Ordering::SeqCst), 1);
     runner.stop().await;
 }
 
@@ -57,7 +66,8 @@ async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
             tokio::select! {
                 () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "stopped")),
                 () = tokio::time::sleep(Duration::from_millis(call.limits.timeout_ms)) => {
-                    Err(ToolFailure::new(ErrorCode::Timeout, format!("ran longer than {} ms", call.limits.timeout_ms)))
+                    let message = format!("the tool did not end within {} ms", call.limits.timeout_ms);
+                    Err(ToolFailure::new(ErrorCode::Timeout, message))
                 }
             }
         });
@@ -67,11 +77,11 @@ async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
     let runner = fixture.start(&fake);
     assert_late(&fixture.answer(fixture.ask_with("long", json!({"deadline_ms": 600})).await).await, 600);
     let response = fixture.answer(fixture.ask_with("short", json!({"deadline_ms": 3_600_000})).await).await;
-    assert_eq!(response.error.as_deref(), Some("ran longer than 40 ms"));
+    assert_eq!(response.error.as_deref(), Some("the tool did not end within 40 ms"));
     let without = fixture.answer(fixture.ask_with("tells", json!({})).await).await.output.unwrap().as_u64().unwrap();
-    let with = fixture.answer(fixture.ask_with("tells", json!({"deadline_ms": 20_000})).await).await.output.unwrap();
+    let with = fixture.answer(fixture.ask_with("tells", json!({"deadline_ms": 50_000})).await).await.output.unwrap();
     let with = with.as_u64().unwrap();
-    assert!(with <= 20_000 && with < without, "{with} {without}");
+    assert!(with <= 50_000 && with < without, "{with} {without}");
     runner.stop().await;
 }
 
@@ -100,16 +110,19 @@ async fn no_attempt_starts_after_the_deadline() {
     fixture.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
     fake.does("flaky", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "busy").retryable(true)) });
     let runner = fixture.start(&fake);
-    // The first pause is at least a quarter of a second.
-    let response = fixture.answer(fixture.ask_with("flaky", json!({"deadline_ms": 240})).await).await;
-    let was_run = fake.progress.borrow().begun > 0;
-    if was_run {
-        assert_eq!((response.error.as_deref(), response.is_retryable), (Some("busy"), Some(true)));
-        assert_eq!(response.metadata["attempt"], 1);
-    } else {
-        // On a busy machine the deadline passed in the queue.
+    for calls in 1.. {
+        assert!(calls < 100, "it does not run in time");
+        // The first pause is at least a quarter of a second.
+        let request = fixture.ask_with("flaky", json!({"deadline_ms": 240})).await;
+        let response = fixture.answer(request).await;
+        let runs = fake.begun.lock().unwrap().iter().filter(|begun| **begun == request).count();
+        assert!(runs <= 1, "{runs}");
+        if response.error.as_deref() == Some("busy") {
+            assert_eq!((runs, response.is_retryable, &response.metadata["attempt"]), (1, Some(true), &json!(1)));
+            break;
+        }
+        // On a busy machine the deadline passed before or while it ran.
         assert_late(&response, 240);
     }
-    assert!(fake.progress.borrow().begun <= 1);
     runner.stop().await;
 }

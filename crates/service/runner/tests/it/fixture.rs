@@ -12,14 +12,17 @@ use rcrt_runner::{LocalDispatch, LocalRegistration, Runner, RunnerError, RunnerO
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::fake::Fake;
 
-/// How long a test waits for an expected event.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a test waits for an expected event. Long, so that no test fails on a busy machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+/// A lease that does not end by itself within a test.
+pub const LONG_LEASE: Duration = Duration::from_mins(10);
 
 pub struct Fixture {
     pub database: TestDatabase,
@@ -124,6 +127,15 @@ impl Fixture {
     pub async fn call(&self, tool: &str, input: Value) -> ToolResponse {
         let request = self.ask(tool, input).await;
         self.answer(request).await
+    }
+
+    /// Ends the leases of all claimed calls, as if their runners had sent no heartbeat in time.
+    pub async fn end_leases(&self) {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        sqlx::query("UPDATE calls SET lease_until = clock_timestamp() WHERE lease_until IS NOT NULL")
+            .execute(&mut admin)
+            .await
+            .unwrap();
     }
 
     /// The first event since the test began that satisfies the condition.

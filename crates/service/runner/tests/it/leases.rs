@@ -1,16 +1,25 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{CallState, ErrorCode, ResponseStatus};
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, Running, code, options};
+use crate::fixture::{Fixture, LONG_LEASE, PATIENCE, Running, code, options};
 
-fn short() -> RunnerOptions {
-    RunnerOptions { lease: Duration::from_secs(1), ..options() }
+fn with_lease(lease: Duration) -> RunnerOptions {
+    RunnerOptions { lease, ..options() }
+}
+
+async fn lease_end(fixture: &Fixture, request: Uuid) -> DateTime<Utc> {
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    let lease_until = sqlx::query_scalar("SELECT lease_until FROM calls WHERE request = $1").bind(request);
+    lease_until.fetch_one(&mut admin).await.unwrap()
 }
 
 #[tokio::test]
@@ -18,11 +27,18 @@ async fn a_lease_is_extended_while_the_call_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
-    let runner = fixture.start_with(&fake, short());
+    let store = FailingStore::new(fixture.runner.clone());
+    let mut heartbeats = store.heartbeats.subscribe();
+    let runner = Running::start(store, &fake, with_lease(Duration::from_secs(9)));
     let request = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    // Longer than the lease: this test must wait for time to pass.
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    for _ in 0..2 {
+        let end = lease_end(&fixture, request).await;
+        let sent = *heartbeats.borrow();
+        let more = tokio::time::timeout(PATIENCE, heartbeats.wait_for(|now| *now > sent)).await;
+        drop(more.expect("a heartbeat in time").unwrap());
+        assert!(lease_end(&fixture, request).await > end);
+    }
     assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Running);
     gate.add_permits(1);
     assert_eq!(fixture.answer(request).await.status, ResponseStatus::Success);
@@ -39,7 +55,7 @@ async fn a_runner_that_lost_its_lease_writes_nothing() {
     });
     let store = FailingStore::new(fixture.runner.clone());
     store.heartbeats_fail.store(true, Ordering::SeqCst);
-    let runner = Running::start(store, &fake, short());
+    let runner = Running::start(store, &fake, with_lease(Duration::from_secs(3)));
     let response = fixture.call("deaf", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
     assert!(response.error.unwrap().contains("the runner was lost"), "the store's own response");
@@ -54,11 +70,12 @@ async fn a_killed_runners_call_fails_or_is_retried_by_its_tools_limits() {
     fixture.create(code("careful", json!({}))).await;
     fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
     let _never = (fake.waits("careful"), fake.waits("again"));
-    let killed = fixture.start_with(&fake, short());
+    let killed = fixture.start_with(&fake, with_lease(LONG_LEASE));
     let careful = fixture.ask("careful", json!({})).await;
     let again = fixture.ask("again", json!({})).await;
     fake.until(|progress| progress.begun == 2).await;
     killed.kill().await;
+    fixture.end_leases().await;
     let next = Fake::new();
     let runner = fixture.start(&next);
     let response = fixture.answer(careful).await;

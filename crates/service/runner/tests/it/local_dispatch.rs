@@ -1,7 +1,6 @@
 //! A runner in the process that writes the requests.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
@@ -15,7 +14,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, Running, code, options};
+use crate::fixture::{Fixture, LONG_LEASE, Running, code, options};
 
 /// The number of calls that were claimed or finished when they were written.
 pub async fn count_claimed_at_write(fixture: &Fixture) -> i64 {
@@ -149,8 +148,7 @@ async fn calls_of_a_lost_runner_are_retried_if_an_attempt_is_left() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
     fixture.create(code("once", json!({}))).await;
-    let lease = Duration::from_secs(1);
-    let runner = fixture.start_with(&fake, RunnerOptions { lease, ..options() });
+    let runner = fixture.start_with(&fake, RunnerOptions { lease: LONG_LEASE, ..options() });
     while count_claimed_at_write(&fixture).await == 0 {
         fixture.call("again", json!({})).await;
     }
@@ -158,6 +156,7 @@ async fn calls_of_a_lost_runner_are_retried_if_an_attempt_is_left() {
     let (again, once) = (fixture.ask("again", json!({})).await, fixture.ask("once", json!({})).await);
     fake.until(|progress| progress.running.values().sum::<usize>() == 2).await;
     runner.kill().await;
+    fixture.end_leases().await;
     let next = fixture.start(&Fake::new());
     assert_eq!(fixture.answer(again).await.metadata["attempt"], 2);
     let lost = fixture.answer(once).await;

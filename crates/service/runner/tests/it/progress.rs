@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{Event, EventKind, NewSecret, ToolFailure, ToolRequest, schema_names};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, code};
+use crate::fixture::{Fixture, PATIENCE, code};
 
 fn is_progress(event: &Event) -> bool {
     event.schema_name.as_deref() == Some(schema_names::TOOL_PROGRESS)
@@ -185,10 +186,13 @@ async fn progress_reports_cause_no_trigger_cycle() {
     for tool in ["left", "right"] {
         fixture.create(code(tool, follows.clone())).await;
         fake.does(tool, |call, _| async move {
+            let latest = call.breadcrumbs.latest_event().await.unwrap();
+            let mut events = call.breadcrumbs.events(Some(latest)).await.unwrap();
             call.progress.report(None, "here");
             // Until it is written and its event is published.
-            let mut events = call.breadcrumbs.events(None).await.unwrap();
-            let _ = tokio::time::timeout(Duration::from_millis(500), futures::StreamExt::next(&mut events)).await;
+            let is_own = |event: &Event| is_progress(event) && event.context["tool"] == *call.definition.name;
+            let published = async { while !is_own(&events.next().await.unwrap().unwrap()) {} };
+            tokio::time::timeout(PATIENCE, published).await.expect("the event in time");
             Ok(json!("done"))
         });
     }

@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{ErrorCode, Event, NewSecret, ResponseStatus, ToolResponse, schema_names};
+use rcrt_breadcrumb::{Catalog, ErrorCode, Event, NewSecret, ResponseStatus, ToolResponse, schema_names};
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, PATIENCE, Running, code, code_context, native, options};
+use crate::fixture::{Fixture, LONG_LEASE, PATIENCE, Running, code, code_context, native, options};
 
 /// The call's response, from a stream that goes on: a thousand streams from the start are slow.
 async fn answer(
@@ -34,10 +35,31 @@ async fn change_and_call(fixture: &Fixture, pairs: i64) {
     let latest = fixture.person.latest_event().await.unwrap();
     let mut events = fixture.person.events(Some(latest)).await.unwrap();
     for version in 1..=pairs {
-        fixture.change(id, version, code_context("echo", json!({"description": format!("change {version}")}))).await;
+        change(fixture, id, version).await;
         let response = answer(&mut events, fixture.ask("echo", json!({})).await).await;
         assert_eq!(response.output.unwrap()["version"], version + 1);
     }
+}
+
+/// Changes the tool at this version. The write waits a limited time for the runners, which on a
+/// busy machine can take longer.
+async fn change(fixture: &Fixture, id: Uuid, version: i64) {
+    let begun = Instant::now();
+    fixture.change(id, version, code_context("echo", json!({"description": format!("change {version}")}))).await;
+    wait_if_late(fixture, id, begun).await;
+}
+
+/// If a write that began at this time no longer waited for the runners, waits for them.
+async fn wait_if_late(fixture: &Fixture, id: Uuid, begun: Instant) {
+    if begun.elapsed() < rcrt_breadcrumb::RUNNERS_WAIT {
+        return;
+    }
+    let late = async {
+        while !fixture.person.runners_behind(id).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, late).await.expect("the runners follow");
 }
 
 async fn delete_and_call(fixture: &Fixture, pairs: usize) {
@@ -45,10 +67,14 @@ async fn delete_and_call(fixture: &Fixture, pairs: usize) {
     let mut events = fixture.person.events(Some(latest)).await.unwrap();
     for number in 0..pairs {
         let name = format!("gone{number}");
+        let begun = Instant::now();
         let id = fixture.create(code(&name, json!({}))).await;
+        wait_if_late(fixture, id, begun).await;
         let response = answer(&mut events, fixture.ask(&name, json!({})).await).await;
         assert_eq!(response.status, ResponseStatus::Success);
+        let begun = Instant::now();
         fixture.person.delete(id, None).await.unwrap();
+        wait_if_late(fixture, id, begun).await;
         let response = answer(&mut events, fixture.ask(&name, json!({})).await).await;
         assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound), "{response:?}");
     }
@@ -90,7 +116,7 @@ async fn a_write_does_not_wait_forever_for_a_runner_that_is_behind() {
     assert!(begun.elapsed() >= rcrt_breadcrumb::RUNNERS_WAIT);
     assert_eq!(fixture.person.runners_behind(id).await.unwrap(), [runner_id]);
     drop(held);
-    fixture.change(id, 2, code_context("echo", json!({"description": "again"}))).await;
+    change(&fixture, id, 2).await;
     assert_eq!(fixture.person.runners_behind(id).await.unwrap(), [] as [Uuid; 0]);
     runner.stop().await;
 }
@@ -99,24 +125,25 @@ async fn a_write_does_not_wait_forever_for_a_runner_that_is_behind() {
 async fn a_killed_runner_stops_counting_when_its_lease_ends() {
     let fixture = Fixture::new().await;
     fixture.create(native("shell", json!({}))).await;
-    let lease = Duration::from_secs(1);
-    let brief = || RunnerOptions { lease, ..options() };
-    let first = Running::start(fixture.runner.clone(), &Fake::new(), brief());
+    let killed = Uuid::new_v4();
+    let first = RunnerOptions { runner_id: killed, lease: LONG_LEASE, ..options() };
+    let first = Running::start(fixture.runner.clone(), &Fake::new(), first);
     fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
     let unable = Fake::new();
     unable.missing_requirements.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
-    let second = Running::start(fixture.runner.clone(), &unable, brief());
+    let second = Running::start(fixture.runner.clone(), &unable, options());
     fixture.create(native("more", json!({}))).await;
     fixture.catalog(|catalog| catalog.find("more").is_some() && catalog.find("shell").is_some()).await;
 
     first.kill().await;
-    let killed = Instant::now();
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    let end = sqlx::query("UPDATE runners SET live_until = clock_timestamp() WHERE runner_id = $1").bind(killed);
+    assert_eq!(end.execute(&mut admin).await.unwrap().rows_affected(), 1);
     let response = fixture.call("shell", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{response:?}");
-    assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
     // The record of the killed runner is still stored.
     let records = fixture.list(schema_names::TOOL_RUNNER).await;
-    assert!(!records.is_empty(), "its time to live is longer than its lease");
+    assert_eq!(records.len(), 2, "its time to live is longer than its lease");
     fixture.catalog(|catalog| catalog.find_waiting("shell").is_some()).await;
     second.stop().await;
 }
@@ -131,32 +158,29 @@ async fn the_catalog_follows_secrets_grants_and_settings() {
     let rarely = RunnerOptions { readiness: Duration::from_hours(1), ..options() };
     let runner = Running::start(fixture.runner.clone(), &fake, rarely);
     fixture.catalog(|catalog| catalog.find_waiting("vault").is_some()).await;
-    let within = async |wanted: &str, offered: bool| {
-        let begun = Instant::now();
+    // The check of all tools would take an hour.
+    let until = async |wanted: &str, offered: bool| {
         // The newest catalog: an older one may have been the same.
         let mut events = fixture.person.events(None).await.unwrap();
-        loop {
-            let catalog = rcrt_breadcrumb::Catalog::read(&*fixture.person).await.unwrap().unwrap();
-            if catalog.find(wanted).is_some() == offered {
-                return begun.elapsed();
+        let becomes = async {
+            while Catalog::read(&*fixture.person).await.unwrap().unwrap().find(wanted).is_some() != offered {
+                events.next().await.unwrap().unwrap();
             }
-            tokio::time::timeout(PATIENCE, events.next()).await.expect("a change of the catalog").unwrap().unwrap();
-        }
+        };
+        let waited = tokio::time::timeout(PATIENCE, becomes).await;
+        waited.unwrap_or_else(|_| panic!("{wanted}: never offered: {offered}"));
     };
     let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
     let secret = fixture.person.create_secret(secret).await.unwrap().id;
-    let mut took: Vec<(&str, Duration)> = Vec::new();
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    took.push(("grant", within("vault", true).await));
+    until("vault", true).await;
     fixture.person.revoke_secret(secret, tool).await.unwrap();
-    took.push(("revoke", within("vault", false).await));
+    until("vault", false).await;
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    within("vault", true).await;
+    until("vault", true).await;
     fixture.person.delete_secret(secret).await.unwrap();
-    took.push(("delete", within("vault", false).await));
+    until("vault", false).await;
     fake.missing_requirements.lock().unwrap().clear();
-    took.push(("setting", within("shell", true).await));
-    // Generous, for a loaded machine: the check of all tools would take an hour.
-    assert!(took.iter().all(|(_, time)| *time < Duration::from_secs(10)), "{took:?}");
+    until("shell", true).await;
     runner.stop().await;
 }

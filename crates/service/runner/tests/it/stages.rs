@@ -32,7 +32,8 @@ async fn a_response_has_the_duration_of_each_stage() {
     assert!(all.iter().all(|stage| *stage >= 0.0) && all[1] > 0.0 && all[2] > 0.0, "{all:?}");
     // The stages add up to at most the time between the request and the response.
     let passed = response.metadata["since_queued_ms"].as_f64().unwrap();
-    assert!(all.iter().sum::<f64>() <= passed + 100.0, "{all:?} {passed}");
+    // The time is rounded down to milliseconds, and read from another clock.
+    assert!(all.iter().sum::<f64>() <= passed + 5.0, "{all:?} {passed}");
     runner.stop().await;
 }
 

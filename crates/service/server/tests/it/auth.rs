@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::harness::{World, answer, key};
+use crate::harness::{PATIENCE, World, answer, key};
 
 #[tokio::test]
 async fn a_token_is_issued_for_a_key_with_a_subset_of_the_roles() {
@@ -295,6 +295,6 @@ async fn a_running_server_uses_new_keys() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), exchanged).await.expect("the new key is known after a second");
+    tokio::time::timeout(PATIENCE, exchanged).await.expect("the new key is known after a second");
     assert_eq!(keys.newest_id(), TokenKey::from_bytes(&[2; 32]).unwrap().newest_id());
 }

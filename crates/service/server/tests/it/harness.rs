@@ -14,6 +14,10 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+/// How long a test waits for something that must happen. Long, so that no test fails on a busy
+/// machine.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
 pub const KEY: [u8; 32] = [7; 32];
 
 pub struct World {
@@ -143,7 +147,7 @@ impl World {
         let draining = server.draining();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         Self { base, http, store, schemas, draining, shutdown, serving, database }
     }
 

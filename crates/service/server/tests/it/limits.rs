@@ -12,13 +12,19 @@ use tokio::{
 
 use crate::{
     events::Wire,
-    harness::{World, note},
+    harness::{PATIENCE, World, note},
 };
 
 /// So many requests at once, and then none for a long time. An option, as in the limits.
 #[allow(clippy::unnecessary_wraps)]
 fn only(burst: u32) -> Option<Rate> {
     Some(Rate::new(0.01, burst).unwrap())
+}
+
+/// Closes no connection because of its age within a test.
+fn patient() -> ServerLimits {
+    let time = 10 * PATIENCE;
+    ServerLimits { header_time: time, first_header_time: time, write_time: time, ..ServerLimits::default() }
 }
 
 async fn start(limits: ServerLimits) -> World {
@@ -149,12 +155,12 @@ async fn without_its_body(world: &World) -> TcpStream {
 
 async fn ended(mut connection: TcpStream) {
     let end = async { while connection.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
-    tokio::time::timeout(Duration::from_secs(30), end).await.expect("the connection closes");
+    tokio::time::timeout(PATIENCE, end).await.expect("the connection closes");
 }
 
 #[tokio::test]
 async fn half_sent_requests_do_not_block_other_callers() {
-    let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
+    let world = start(ServerLimits { max_connections: 8, ..patient() }).await;
     let mut held = Vec::new();
     for _ in 0..40 {
         held.push(half(&world).await);
@@ -171,7 +177,7 @@ async fn half_sent_requests_do_not_block_other_callers() {
 
 #[tokio::test]
 async fn unsent_bodies_do_not_block_other_callers() {
-    let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
+    let world = start(ServerLimits { max_connections: 8, ..patient() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
     let mut held = Vec::new();
@@ -192,8 +198,7 @@ async fn unsent_bodies_do_not_block_other_callers() {
 #[tokio::test]
 async fn a_blocked_connection_is_closed_and_an_idle_stream_is_not() {
     let world = World::start_as(|options| {
-        options.limits =
-            ServerLimits { max_connections: 2, write_time: Duration::from_millis(200), ..ServerLimits::default() };
+        options.limits = ServerLimits { max_connections: 2, write_time: Duration::from_millis(200), ..patient() };
         options.streams.ping_every = Duration::from_millis(600);
     })
     .await;
@@ -218,7 +223,7 @@ async fn a_blocked_connection_is_closed_and_an_idle_stream_is_not() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("the permit is free");
+    tokio::time::timeout(PATIENCE, served).await.expect("the permit is free");
     for _ in 0..3 {
         assert_eq!(quiet.next().await.expect("the stream stays open").1["type"], "ping");
     }
@@ -228,7 +233,7 @@ async fn a_blocked_connection_is_closed_and_an_idle_stream_is_not() {
 
 #[tokio::test]
 async fn an_idle_connection_is_evicted_and_an_active_one_is_not() {
-    let world = start(ServerLimits { max_connections: 3, ..ServerLimits::default() }).await;
+    let world = start(ServerLimits { max_connections: 3, ..patient() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
     let (idle, half) = (asked(&world, "/events/latest", &token).await, half(&world).await);
@@ -254,7 +259,7 @@ async fn an_idle_connection_is_evicted_and_an_active_one_is_not() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("a permit is free again");
+    tokio::time::timeout(PATIENCE, served).await.expect("a permit is free again");
     world.close().await;
 }
 
@@ -286,7 +291,7 @@ async fn concurrent_requests_of_a_tenant_are_limited_except_for_runners() {
     world.get("/breadcrumbs", &world.token(&[Role::Emitter]).await).await.ok();
     drop(first);
     let served = async { while !world.get("/breadcrumbs", &token).await.status.is_success() {} };
-    tokio::time::timeout(Duration::from_secs(30), served).await.expect("a permit is free again");
+    tokio::time::timeout(PATIENCE, served).await.expect("a permit is free again");
     world.close().await;
 }
 
@@ -307,13 +312,12 @@ async fn health_checks_have_a_rate_per_address() {
 #[tokio::test]
 async fn a_connection_with_unfinished_headers_is_closed() {
     let brief = Duration::from_millis(200);
-    for limits in [
-        ServerLimits { header_time: brief, ..ServerLimits::default() },
-        ServerLimits { first_header_time: brief, ..ServerLimits::default() },
-    ] {
+    for limits in
+        [ServerLimits { header_time: brief, ..patient() }, ServerLimits { first_header_time: brief, ..patient() }]
+    {
         let world = start(limits).await;
         let slow = half(&world).await;
-        let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection closes");
+        let ended = tokio::time::timeout(PATIENCE, all_of(slow)).await.expect("the connection closes");
         assert!(ended.is_empty() || ended.starts_with("HTTP/1.1 408"), "{ended}");
         world.close().await;
     }

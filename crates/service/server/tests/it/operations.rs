@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::harness::{World, answer, key, note};
+use crate::harness::{PATIENCE, World, answer, key, note};
 
 #[tokio::test]
 async fn health_checks_the_database() {
@@ -26,8 +26,7 @@ async fn health_checks_the_database() {
             }
         }
     };
-    let answer =
-        tokio::time::timeout(std::time::Duration::from_secs(30), failure).await.expect("the failure is reported");
+    let answer = tokio::time::timeout(PATIENCE, failure).await.expect("the failure is reported");
     let problem = answer.problem(503, "unavailable");
     assert_eq!(problem["detail"], "the store cannot be reached now; try again");
     world.close().await;

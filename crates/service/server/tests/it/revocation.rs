@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     events::Wire,
-    harness::{World, answer, key},
+    harness::{PATIENCE, World, answer, key},
     tickets::ticket,
 };
 
@@ -130,7 +130,7 @@ async fn another_server_applies_a_revocation_and_closes_its_streams() {
     let mut wire = Wire::open(beside.request("GET", "/events/stream", &token)).await;
     wire.next().await.unwrap();
     world.post("/auth/revoke", &token, json!({})).await.ok();
-    let ended = tokio::time::timeout(Duration::from_mins(1), async { while wire.next().await.is_some() {} });
+    let ended = tokio::time::timeout(PATIENCE, async { while wire.next().await.is_some() {} });
     ended.await.expect("the stream closes");
     is_revoked(&beside.get("/breadcrumbs", &token).await);
     beside.close().await;

@@ -18,6 +18,7 @@ use rcrt_breadcrumb::{
 use rcrt_egress::{Egress, EgressOptions, Resolver};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use rcrt_test_servers::PATIENCE;
 use rcrt_test_servers::network::{LOOPBACK, Names, serve};
 use rcrt_webhooks::{Deliverer, DeliveryOptions};
 use serde_json::{Value, json};
@@ -111,9 +112,7 @@ impl World {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), arrived)
-            .await
-            .unwrap_or_else(|_| panic!("never {wanted}: {sql}"));
+        tokio::time::timeout(PATIENCE, arrived).await.unwrap_or_else(|_| panic!("never {wanted}: {sql}"));
     }
 
     /// Makes all waiting deliveries due.
@@ -215,7 +214,7 @@ impl Receiver {
     }
 
     pub async fn next(&mut self) -> Received {
-        tokio::time::timeout(Duration::from_secs(20), self.received.recv()).await.expect("no request arrived").unwrap()
+        tokio::time::timeout(PATIENCE, self.received.recv()).await.expect("no request arrived").unwrap()
     }
 
     /// Requests that arrived and were not read.

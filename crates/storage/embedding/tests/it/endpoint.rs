@@ -54,7 +54,7 @@ async fn start() -> (Arc<Service>, Endpoint) {
     tokio::spawn(async move { axum::serve(listener, router).await });
     let options = EndpointOptions {
         key: Some(KEY.into()),
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_mins(2),
         ..EndpointOptions::new(base, "small")
     };
     assert!(!format!("{options:?}").contains(KEY));

@@ -123,13 +123,11 @@ fn invalid_hints_are_refused_by_field() {
 fn nested_blocks_are_stopped_by_the_fuel() {
     let items: Vec<u32> = (0..10_000).collect();
     let template = format!("{}{}", "{{#each context.a}}".repeat(10), "{{/each}}".repeat(10));
-    let begun = std::time::Instant::now();
+    // Without a limit this would never end.
     assert_eq!(text(&template, json!({"a": items})), "…");
     let long = "x".repeat(100_000);
     let repeated = text("{{#each context.a}}{{context.long}}{{/each}}", json!({"a": items, "long": long}));
     assert!(repeated.len() < 70_000 && repeated.ends_with('…'), "{}", repeated.len());
-    // Far more time than it needs, and far less than without a limit.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use rcrt_conformance::harness::PATIENCE;
 use rcrt_store::{OpenError, migrate};
 use rcrt_test_database::TestDatabase;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -40,7 +40,7 @@ async fn run_until_it_waits(
         };
         migrate(&options, &migrations(texts), &progress).await
     });
-    tokio::time::timeout(Duration::from_mins(1), waits.notified()).await.expect("it waits");
+    tokio::time::timeout(PATIENCE, waits.notified()).await.expect("it waits");
     running
 }
 
@@ -94,7 +94,7 @@ async fn a_migration_behind_a_long_transaction_does_not_block_others() {
     }
     assert!(!migrating.is_finished());
     execute(&mut long, "ROLLBACK").await;
-    tokio::time::timeout(Duration::from_mins(1), migrating).await.expect("it continues").unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, migrating).await.expect("it continues").unwrap().unwrap();
     execute(&mut other, "SELECT b FROM t").await;
 }
 
@@ -111,7 +111,7 @@ async fn a_waiting_migrator_does_not_block_an_index_build() {
     execute(&mut first, "CREATE INDEX CONCURRENTLY t_a ON t (a)").await;
     assert!(!second.is_finished(), "it waits until the first one is done");
     first.close().await.unwrap();
-    tokio::time::timeout(Duration::from_mins(1), second).await.expect("it continues").unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, second).await.expect("it continues").unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

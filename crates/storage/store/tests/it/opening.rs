@@ -1,8 +1,7 @@
 //! Opening a store from a URL.
 
-use std::time::Duration;
-
 use rcrt_breadcrumb::Tenancy;
+use rcrt_conformance::harness::PATIENCE;
 use rcrt_store::{OpenError, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
@@ -82,7 +81,7 @@ async fn the_app_login_has_only_the_rights_it_needs() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), only_the_role).await.expect("only the role stays connected");
+    tokio::time::timeout(PATIENCE, only_the_role).await.expect("only the role stays connected");
     store.close().await;
 
     // A superuser that set the role could reset it.

@@ -1,10 +1,10 @@
 //! Export and import of records, into another tenant or another store.
 
 use std::io::Cursor;
-use std::time::Duration;
 
 use futures::StreamExt;
 use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Sensitivity, Tenancy};
+use rcrt_conformance::harness::PATIENCE;
 use rcrt_conformance::{Agent, Harness};
 use rcrt_store::{Export, Imported, OnConflict, TransferError, export_records, import_lines};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ async fn exported_records_are_imported_unchanged() {
     let tagged = serde_json::from_value(json!({"all_tags": ["note", "workspace:x"]})).unwrap();
     let query = BreadcrumbQuery { selector: tagged, limit: 1000, ..BreadcrumbQuery::default() };
     assert_eq!(reader.list(&query).await.unwrap().len(), 130);
-    let heard = tokio::time::timeout(Duration::from_mins(1), events.next()).await.expect("a subscriber gets the event");
+    let heard = tokio::time::timeout(PATIENCE, events.next()).await.expect("a subscriber gets the event");
     assert_eq!(heard.unwrap().unwrap().breadcrumb_id, ids[0]);
 
     let again = import(&to, reader.identity.owner_id, &lines, OnConflict::Replace).await.unwrap();

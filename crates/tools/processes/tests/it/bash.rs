@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
 
 use rcrt_breadcrumb::ErrorCode;
 use serde_json::json;
 
-use crate::fixture::{Tools, failed, needs_the_jail};
+use crate::fixture::{PATIENCE, Tools, failed, needs_the_jail};
 
 #[tokio::test]
 async fn a_command_runs_in_the_working_folder() {
@@ -79,8 +78,8 @@ async fn invalid_command_text_is_refused() {
 async fn output_of_a_killed_command_is_reported() {
     needs_the_jail!();
     let tools = Tools::new().await;
-    let input = json!({"command": "echo begun; echo trouble >&2; sleep 600", "timeout_seconds": 1});
-    let failure = failed(tools.result("bash", input).await, ErrorCode::Timeout);
+    let input = json!({"command": "echo trouble >&2; echo begun; sleep 600", "timeout_seconds": 1});
+    let failure = tools.timed_out_after_output(|| tools.call("bash", input.clone())).await;
     assert!(failure.is_retryable);
     assert_eq!(failure.message, "it ran longer than 1 s and was killed");
     let details = failure.details.unwrap();
@@ -145,5 +144,5 @@ async fn commands_run_concurrently() {
     };
     let (one, two) = tokio::join!(wait("one", "two"), wait("two", "one"));
     assert_eq!((&one.unwrap()["stdout"], &two.unwrap()["stdout"]), (&json!("met\n"), &json!("met\n")));
-    tokio::time::timeout(Duration::from_mins(1), tools.jail.ended()).await.unwrap();
+    tokio::time::timeout(PATIENCE, tools.jail.ended()).await.unwrap();
 }

@@ -44,10 +44,12 @@ pub fn part(program: &Path, name: &str) -> std::process::Command {
 /// Set for a part of a test. Without it such a part does nothing.
 pub const ROLE: &str = "RCRT_TEST_ROLE";
 
-/// Polls until a condition holds, where no signal exists. The limit is long, because machines can
-/// be slow.
+/// How long a test waits for something that must happen. Long, because machines can be slow.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Polls until a condition holds, where no signal exists.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let ended = tokio::time::timeout(Duration::from_mins(2), async {
+    let ended = tokio::time::timeout(PATIENCE, async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -128,6 +130,18 @@ impl Tools {
         result.unwrap_or_else(|failure| panic!("{command}: {failure} {:?}", failure.details))
     }
 
+    /// The failure of a call whose time limit ends it after it has printed something. On a busy
+    /// machine the time can end before that, so the call is repeated.
+    pub async fn timed_out_after_output(&self, call: impl Fn() -> ToolCall) -> ToolFailure {
+        for _ in 0..60 {
+            let failure = failed(self.execute(call()).await.result, ErrorCode::Timeout);
+            if failure.details.as_ref().is_some_and(|details| details["stdout"] != "") {
+                return failure;
+            }
+        }
+        panic!("it prints nothing within its time limit");
+    }
+
     pub async fn python(&self, script: &str) -> Result<Value, ToolFailure> {
         self.result("execute_python_script", json!({"script": script})).await
     }
@@ -205,11 +219,7 @@ impl Cell {
             folder: "/work".into(),
             view,
             network: false,
-            bounds: CommandLimits {
-                time: Duration::from_mins(1),
-                processor_time: Duration::from_mins(1),
-                ..CommandLimits::default()
-            },
+            bounds: CommandLimits { time: PATIENCE, processor_time: PATIENCE, ..CommandLimits::default() },
         }
     }
 

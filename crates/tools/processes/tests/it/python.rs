@@ -150,8 +150,9 @@ if __name__ == '__main__':
 async fn script_has_its_own_timeout() {
     needs_the_jail!();
     let tools = Tools::new().await;
-    let input = json!({"script": "print('begun')\nimport time; time.sleep(600)", "timeout_seconds": 1.5});
-    let failure = failed(tools.result("execute_python_script", input).await, ErrorCode::Timeout);
+    let script = "print('begun')\nimport time; time.sleep(600)";
+    let call = || tools.call("execute_python_script", json!({"script": script, "timeout_seconds": 1.5}));
+    let failure = tools.timed_out_after_output(call).await;
     assert_eq!(failure.message, "it ran longer than 1.5 s and was killed");
     assert_eq!(failure.details.unwrap()["stdout"], "begun\n");
 }

@@ -28,8 +28,13 @@ async fn results_and_failures_match_the_golden_file() {
     ];
     let mut text = String::new();
     for (tool, input) in cases {
-        let call = limited(tools.call(tool, input.clone()), |limits| limits.cpu_ms = Some(60_000));
-        let outcome = match tools.execute(call).await.result {
+        let call = || limited(tools.call(tool, input.clone()), |limits| limits.cpu_ms = Some(60_000));
+        let result = if input.get("timeout_seconds").is_some() {
+            Err(tools.timed_out_after_output(call).await)
+        } else {
+            tools.execute(call()).await.result
+        };
+        let outcome = match result {
             Ok(Value::String(text)) => text,
             Ok(output) => serde_json::to_string_pretty(&output).unwrap(),
             Err(failure) => {

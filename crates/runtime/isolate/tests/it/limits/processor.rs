@@ -10,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::watched::{PASSES_THE_GATE, Watched};
-use crate::fixture::{Gate, NoHostOps, block_on, function, invocation, run_in};
+use crate::fixture::{Gate, NoHostOps, PATIENCE_MS, block_on, function, invocation, run_in};
 
 const BOTH: [CgroupUse; 2] = [CgroupUse::WhereTheyAre, CgroupUse::None];
 
 fn limited(body: &str, cpu_percent: u64, cpu_ms: u64) -> Invocation {
     let mut call = invocation(&function(body), Value::Null);
-    call.limits.timeout_ms = 120_000;
+    call.limits.timeout_ms = PATIENCE_MS;
     call.limits.cpu_percent = cpu_percent;
     call.limits.cpu_ms = Some(cpu_ms);
     call
@@ -61,7 +61,7 @@ fn a_call_above_its_cpu_budget_is_ended_and_others_continue() {
             let watched = Watched::start(cgroups, |options| options.max_workers = 2).await;
             let mut other = invocation(&function(&format!("{PASSES_THE_GATE} return 'still here'")), Value::Null);
             other.owner_id = Uuid::from_u128(2);
-            other.limits.timeout_ms = 120_000;
+            other.limits.timeout_ms = PATIENCE_MS;
             let burn = async || {
                 for body in busy_loops {
                     let failure = run_in(&watched.sandbox, limited(body, 100, 250)).await.result.expect_err(body);

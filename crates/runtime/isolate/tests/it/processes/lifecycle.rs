@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{HAS_ZYGOTE, Program, WAITS, inner, waiting};
-use crate::fixture::{Gate, NoHostOps, block_on, function, invocation, run_in, start, worker};
+use crate::fixture::{Gate, NoHostOps, PATIENCE, block_on, function, invocation, run_in, start, worker};
 
 #[test]
 fn a_worker_killed_during_a_call_fails_only_that_call() {
@@ -137,7 +137,7 @@ fn no_worker_outlives_a_runner_that_is_killed() {
             // SAFETY: the descriptor is moved into the result and stays open as long as it.
             #[allow(unsafe_code)]
             let process = unsafe { AsyncFd::register(process) }.unwrap();
-            let ended = tokio::time::timeout(Duration::from_secs(20), process.readable()).await;
+            let ended = tokio::time::timeout(PATIENCE, process.readable()).await;
             assert!(ended.is_ok(), "{pids}");
         }
     });
@@ -266,7 +266,7 @@ fn idle_workers_are_stopped_and_replaced_when_needed() {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::time::timeout(Duration::from_mins(1), ended).await.expect("the worker ends");
+            tokio::time::timeout(PATIENCE, ended).await.expect("the worker ends");
         }
         sandbox.close().await;
     });

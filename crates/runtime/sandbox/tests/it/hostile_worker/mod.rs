@@ -68,7 +68,7 @@ fn invocation() -> Invocation {
         input: Value::Null,
         request: RequestContext::default(),
         secrets: BTreeMap::new(),
-        limits: Limits { timeout_ms: 20_000, ..Limits::default() },
+        limits: Limits { timeout_ms: 120_000, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
     }

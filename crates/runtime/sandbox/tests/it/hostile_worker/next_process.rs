@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::unistd::ForkResult;
@@ -75,8 +76,16 @@ fn next(child: &mut Child) {
 }
 
 fn sleeper() -> Child {
-    // It may outlive the worker, whose standard error is read to the end.
-    Command::new("/bin/sleep").arg("20").stderr(Stdio::null()).spawn().unwrap()
+    let mut command = Command::new("/bin/sleep");
+    // Longer than any test. Standard error is that of the worker, which is read to the end.
+    command.arg("600").stderr(Stdio::null());
+    // SAFETY: between fork and exec there is one system call.
+    #[allow(unsafe_code)]
+    unsafe {
+        // It ends with its parent.
+        command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?));
+    }
+    command.spawn().unwrap()
 }
 
 fn ready(protections: &[Protection]) -> Frame {

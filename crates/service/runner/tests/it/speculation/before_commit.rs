@@ -259,13 +259,14 @@ async fn a_call_is_started_before_an_effect_or_after_a_time() {
 async fn a_call_that_waits_for_a_slot_is_requeued_when_its_runner_is_lost() {
     let (fixture, fake) = (fixture(&["hangs"]).await, Fake::new());
     let gate = fake.waits("hangs");
-    let runner = fixture.start_with(&fake, RunnerOptions { lease: Duration::from_secs(1), ..one_slot() });
+    let runner = fixture.start_with(&fake, RunnerOptions { lease: LONG_LEASE, ..one_slot() });
     wait_for_empty_queue_behind(&fixture, &gate, "hangs").await;
     let first = fixture.ask("hangs", json!({})).await;
     fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
     let second = fixture.ask("hangs", json!({})).await;
     assert_ne!(fixture.person.call(second).await.unwrap().state, CallState::Running);
     runner.kill().await;
+    fixture.end_leases().await;
     let next = fixture.start(&Fake::new());
     assert_eq!(fixture.answer(second).await.status, ResponseStatus::Success);
     assert_eq!(fixture.answer(first).await.error_code, Some(ErrorCode::ExecutionFailed));

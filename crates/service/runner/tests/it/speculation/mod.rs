@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, Running, code, options};
+use crate::fixture::{Fixture, LONG_LEASE, Running, code, options};
 use crate::local_dispatch::{count_claimed_at_write, wait_for_empty_queue_behind};
 
 /// Blocks writes to the queue of calls until it is dropped.
