@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
     BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, FetchRequest,
-    FetchResponse, NewBreadcrumb, OpError, Search, SearchMode, Selector, StoreError, schema_names,
+    FetchResponse, NewBreadcrumb, OpError, RequestKind, Search, SearchMode, Selector, StoreError, schema_names,
 };
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, Vault, trace};
 use rcrt_sandbox::ApiCall;
@@ -88,7 +88,7 @@ impl CallHostOps {
         let record = cleared(self.vault.outward(), record).await?;
         let mut record: NewBreadcrumb = self.read("createBreadcrumb", record)?;
         refuse_runner_owned(record.schema_name.as_deref())?;
-        if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+        if RequestKind::of(record.schema_name.as_deref()).is_some() {
             let denied = |message| OpError::new("PermissionDenied", message);
             self.provenance.mark_request(&mut record).map_err(denied)?;
         } else {
@@ -306,6 +306,9 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
     let message = match schema_name {
         Some(schema_names::TOOL_RESPONSE) => {
             "a tool cannot write, change or delete a tool.response.v1; what execute returns is the response"
+        }
+        Some(schema_names::TOOL_CREATE_RESPONSE) => {
+            "a tool cannot write, change or delete a tool.create.response.v1; the runtime writes it"
         }
         Some(schema_names::TOOL_PROGRESS) => {
             "a tool cannot write, change or delete a tool.progress.v1; call context.progress(fraction, message)"

@@ -63,6 +63,7 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
         limits: Limits { timeout_ms: 20_000, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
+        seed: None,
     }
 }
 

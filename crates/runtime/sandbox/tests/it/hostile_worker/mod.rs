@@ -71,6 +71,7 @@ fn invocation() -> Invocation {
         limits: Limits { timeout_ms: 20_000, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
+        seed: None,
     }
 }
 
