@@ -1,4 +1,4 @@
--- The queue of calls: one row per tool.request.v1.
+-- The queue of calls: one row per tool.request.v1 and tool.create.request.v1.
 --
 --     queued ──claim──► claimed ──start──► running ──response──► finished
 --        ▲                 │                  │
@@ -9,6 +9,7 @@ CREATE TABLE calls (
     state text NOT NULL DEFAULT 'queued'
         CHECK (state IN ('queued', 'claimed', 'running', 'finished')),
     -- What a response needs when the request's record is gone.
+    creates_tool boolean NOT NULL DEFAULT false,
     tool text NOT NULL,
     request_id text NOT NULL,
     workspace text,
@@ -227,7 +228,7 @@ AS $$
                 THEN named::uuid END
             FROM (SELECT r.context #>> '{metadata,request}') AS m (named))
          WHERE r.owner_id = current_tenant() AND r.id = requester_of.response
-            AND q.schema_name = 'tool.request.v1'))
+            AND q.schema_name IN ('tool.request.v1', 'tool.create.request.v1')))
 $$;
 
 -- Whether the transaction's agent can get this response by the request id: the response to its own

@@ -162,10 +162,10 @@ BEGIN
             SELECT tenant, f.agent, 'tool.created', f.id, coalesce(f.context::json ->> 'name', f.title)
             FROM fresh f WHERE f.schema_name IN ('tool.code.v1', 'tool.v1')),
         call AS (
-            INSERT INTO calls (owner_id, request, tool, request_id, workspace, agent_id, queued_at,
+            INSERT INTO calls (owner_id, request, creates_tool, tool, request_id, workspace, agent_id, queued_at,
                 profiles, deadline_at, state, attempt, max_attempts, fence, runner_id, lease_until,
                 response, finished_at, session, parent, started_at)
-            SELECT tenant, f.id, f.tool, f.request_id, f.workspace, f.agent, f.at, f.profiles,
+            SELECT tenant, f.id, f.schema_name = 'tool.create.request.v1', f.tool, f.request_id, f.workspace, f.agent, f.at, f.profiles,
                 f.at + f.deadline_ms * interval '1 millisecond',
                 CASE WHEN f.answer IS NOT NULL THEN 'finished' WHEN f.runner IS NULL THEN 'queued'
                     WHEN f.max_attempts IS NULL THEN 'claimed' ELSE 'running' END,

@@ -53,7 +53,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 AS $$
     SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND EXISTS (
         SELECT FROM breadcrumbs b WHERE b.owner_id = t.id
-            AND b.schema_name IN ('tool.request.v1', 'tool.response.v1') AND b.updated_at < before)
+            AND b.schema_name IN ('tool.request.v1', 'tool.response.v1', 'tool.create.request.v1',
+                'tool.create.response.v1') AND b.updated_at < before)
 $$;
 
 CREATE FUNCTION tenants_with_old_versions(before timestamptz) RETURNS SETOF uuid
@@ -71,7 +72,9 @@ AS $$
     SELECT k.kind, count(b.id), coalesce(sum(b.size_bytes), 0)::bigint
     FROM (VALUES ('requests', 1), ('responses', 2), ('other records', 3)) k (kind, ordinal)
     LEFT JOIN breadcrumbs b ON k.kind = CASE b.schema_name
-        WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.response.v1' THEN 'responses' ELSE 'other records' END
+        WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.create.request.v1' THEN 'requests'
+        WHEN 'tool.response.v1' THEN 'responses' WHEN 'tool.create.response.v1' THEN 'responses'
+        ELSE 'other records' END
     GROUP BY k.kind
     UNION ALL SELECT 'old versions', (SELECT count(*) FROM breadcrumb_versions),
         pg_total_relation_size('breadcrumb_versions')

@@ -2,6 +2,7 @@
 //! engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod authoring;
 mod examples;
 mod failure;
 mod hostile;

@@ -55,6 +55,7 @@ fn invocation(javascript: String, isolation: Isolation) -> Invocation {
         limits: Limits::default(),
         isolation,
         hrtime: false,
+        seed: None,
     }
 }
 

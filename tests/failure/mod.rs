@@ -3,6 +3,6 @@
 
 mod flood;
 mod postgres;
-mod runner;
+pub mod runner;
 mod schedule;
 mod server;

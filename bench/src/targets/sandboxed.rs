@@ -46,6 +46,7 @@ pub fn invocation(javascript: &str, isolation: Isolation) -> Invocation {
         limits: Limits::default(),
         isolation,
         hrtime: false,
+        seed: None,
     }
 }
 

@@ -22,6 +22,7 @@ mod egress_log;
 mod embedder;
 mod event;
 mod exact_numbers;
+mod example;
 mod fetch;
 mod fuel;
 mod hex;
@@ -45,6 +46,7 @@ mod secret_unavailable;
 mod selector;
 mod store;
 mod token;
+mod tool_creation;
 mod tool_definition;
 mod tool_filter;
 mod tool_request;
@@ -74,6 +76,7 @@ pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 pub use exact_numbers::check_numbers;
+pub use example::{Example, ExampleRecord, ExpectedFailure, ExpectedRequest, GivenResponse, HttpExchange};
 pub use fetch::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 pub use fuel::{Fuel, OutOfFuel};
 pub use hex::hex;
@@ -106,9 +109,10 @@ pub use store::{
     Rights, Runners, Secrets, Selectors, StoreError, TenancyDecorator,
 };
 pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
+pub use tool_creation::{CREATE_TOOL, CreationMode, RequestKind};
 pub use tool_definition::{
-    Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,
-    ToolCode, ToolDefinition,
+    Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Implementation, Isolation, Language, NativeImplementation, ToolCode,
+    ToolDefinition,
 };
 pub use tool_filter::ToolFilter;
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
@@ -129,6 +133,10 @@ pub mod schema_names {
     pub const TOOL_REQUEST: &str = "tool.request.v1";
     /// The one final response to a request.
     pub const TOOL_RESPONSE: &str = "tool.response.v1";
+    /// A request to create or change a tool.
+    pub const TOOL_CREATE_REQUEST: &str = "tool.create.request.v1";
+    /// The one final response to such a request.
+    pub const TOOL_CREATE_RESPONSE: &str = "tool.create.response.v1";
     /// A tool whose code is in the record.
     pub const TOOL_CODE: &str = "tool.code.v1";
     /// A tool that a native executor runs.

@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumb, MAX_RECORD_BYTES, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility, hex};
+use crate::{
+    Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility, hex,
+};
 
 /// The most tags of one record.
 pub const MAX_TAGS: usize = 100;
@@ -91,8 +93,8 @@ impl NewBreadcrumb {
         if let Some(config) = &self.ttl_config {
             found.json("ttl_config", config);
         }
-        if self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
-            && let Err(more) = crate::ToolRequest::check(&self.context)
+        if let Some(kind) = RequestKind::of(self.schema_name.as_deref())
+            && let Err(more) = crate::ToolRequest::check_kind(kind, &self.context)
         {
             found.0.extend(more.0);
         }
@@ -212,10 +214,12 @@ impl BreadcrumbChanges {
     /// The record after these changes, as a [`NewBreadcrumb`] that passes the same checks.
     /// `schema_name` cannot change to or from `tool.request.v1`.
     pub fn applied_to(&self, record: &Breadcrumb) -> Result<NewBreadcrumb, Violations> {
-        let request = crate::schema_names::TOOL_REQUEST;
         if let Some(name) = &self.schema_name
             && Some(name) != record.schema_name.as_ref()
-            && (name == request || record.schema_name.as_deref() == Some(request))
+            && let Some(request) = [Some(name.as_str()), record.schema_name.as_deref()]
+                .into_iter()
+                .flatten()
+                .find(|name| RequestKind::of(Some(name)).is_some())
         {
             return Err(Violations::one(
                 "schema_name",

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    Annotations, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violations, nearest_names, schema_names,
+    Annotations, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violations, example,
+    nearest_names, schema_names,
 };
 
 /// A tag that the store sets on versions of a `tool.code.v1` that a curator wrote, and on no
@@ -101,22 +102,6 @@ pub struct NativeImplementation {
     pub settings: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Example {
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    pub input: Value,
-    /// Absent when the output differs between calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object)]
-    pub output: Option<Value>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub explanation: String,
-}
-
 /// Runs a tool automatically when a runner loads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -175,7 +160,6 @@ const CODE_FIELDS: &[&str] = &[
 const CODE_PART: &[&str] = &["language", "source"];
 const PERMISSIONS: &[&str] = &["net", "read", "write", "env", "run", "ffi", "hrtime"];
 const LIMITS: &[&str] = &["timeout_ms", "memory_mb", "cpu_percent", "cpu_ms", "max_attempts"];
-const EXAMPLE: &[&str] = &["description", "input", "output", "explanation"];
 const ANNOTATIONS: &[&str] = &["title", "read_only", "destructive", "idempotent", "open_world"];
 const SELECTOR: &[&str] = &["any_tags", "all_tags", "schema_name", "context_match"];
 const BOOTSTRAP: &[&str] = &["enabled", "mode", "priority", "wait_for", "input"];
@@ -388,7 +372,7 @@ impl Fields<'_> {
         let Some(mut examples) = examples.filter(|examples| !examples.is_null()) else { return Vec::new() };
         if let Value::Array(items) = &mut examples {
             for (index, item) in items.iter_mut().enumerate() {
-                *item = self.with_known_fields(&format!("{field_path}[{index}]"), item.take(), EXAMPLE);
+                *item = self.with_known_fields(&format!("{field_path}[{index}]"), item.take(), example::FIELDS);
             }
         }
         self.read(field_path, examples).unwrap_or_default()

@@ -3,13 +3,17 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{Breadcrumb, NewBreadcrumb, Violations, intended_field, schema_names::TOOL_REQUEST};
+use crate::{
+    Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, Violations, intended_field, schema_names::TOOL_REQUEST,
+    tool_creation,
+};
 
 /// A request as a runner reads it from its record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolRequest {
     /// The id of the request's record.
     pub id: Uuid,
+    pub kind: RequestKind,
     /// The caller's own id (`requestId`), or the record's id. The response is tagged
     /// `request:<request_id>`.
     pub request_id: String,
@@ -134,14 +138,49 @@ impl ToolRequest {
             }
     }
 
+    /// Checks the context of a request of this kind.
+    pub fn check_kind(kind: RequestKind, context: &Map<String, Value>) -> Result<(), Violations> {
+        match kind {
+            RequestKind::Call => Self::check(context),
+            RequestKind::Creation => tool_creation::check(context),
+        }
+    }
+
+    /// The tool that a request of this kind calls.
+    pub fn tool_of(kind: RequestKind, context: &Map<String, Value>) -> &str {
+        match kind {
+            RequestKind::Call => context.get("tool").and_then(Value::as_str).unwrap_or_default(),
+            RequestKind::Creation => CREATE_TOOL,
+        }
+    }
+
+    /// The caller's own id for a request of this kind.
+    pub fn own_id(kind: RequestKind, context: &Map<String, Value>) -> Option<&str> {
+        let field = match kind {
+            RequestKind::Call => "requestId",
+            RequestKind::Creation => "request_id",
+        };
+        context.get(field).and_then(Value::as_str)
+    }
+
+    /// The input of the call that a request asks for: `{}` if it names none.
+    pub fn input_of(record: &Breadcrumb) -> Value {
+        match RequestKind::of(record.schema_name.as_deref()) {
+            Some(RequestKind::Creation) => tool_creation::input(record),
+            _ => record.context.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+        }
+    }
+
     pub fn from_breadcrumb(record: &Breadcrumb) -> Result<Self, Violations> {
-        Self::check(&record.context)?;
+        let kind = RequestKind::of(record.schema_name.as_deref()).unwrap_or_default();
+        Self::check_kind(kind, &record.context)?;
         let text = |key: &str| record.context.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {
             id: record.id,
-            request_id: text("requestId").unwrap_or_else(|| record.id.to_string()),
-            tool: text("tool").unwrap_or_default(),
-            input: record.context.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            kind,
+            request_id: Self::own_id(kind, &record.context).map_or_else(|| record.id.to_string(), str::to_owned),
+            tool: Self::tool_of(kind, &record.context).to_owned(),
+            input: Self::input_of(record),
             workspace: record.workspace().map(str::to_owned),
             agent_id: record.created_by,
             trigger_event: record.context.get("trigger_event").cloned(),

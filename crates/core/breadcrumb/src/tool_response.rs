@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::{NewBreadcrumb, ToolRequest, schema_names::TOOL_RESPONSE};
+use crate::{NewBreadcrumb, RequestKind, ToolRequest, tool_creation};
+
+const TAG: &str = "tool:response";
 
 /// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -177,21 +179,21 @@ impl ToolResponse {
         response
     }
 
-    /// The response record. Its tags are the request's workspace, `tool:response` and
-    /// `request:<request_id>`.
+    /// The response record. Its tags are the request's workspace, `tool:response` (for a creation,
+    /// `tool:create:response`) and `request:<request_id>`.
     pub fn record(&self, request: &ToolRequest) -> NewBreadcrumb {
         let mut tags: Vec<String> = request.workspace.clone().into_iter().collect();
-        tags.push("tool:response".into());
-        tags.push(Self::tag(&request.request_id));
-        let context = match serde_json::to_value(self) {
-            Ok(Value::Object(context)) => context,
-            _ => Map::new(),
+        let (tag, context) = match request.kind {
+            RequestKind::Call => (TAG, self.fields()),
+            RequestKind::Creation => (tool_creation::RESPONSE_TAG, self.creation_fields()),
         };
+        tags.push(tag.into());
+        tags.push(Self::tag(&request.request_id));
         NewBreadcrumb {
             title: format!("Response of {}", self.tool.chars().take(200).collect::<String>()),
             context,
             tags,
-            schema_name: Some(TOOL_RESPONSE.into()),
+            schema_name: Some(request.kind.response_schema().into()),
             ..NewBreadcrumb::default()
         }
     }
@@ -199,6 +201,34 @@ impl ToolResponse {
     /// What a reader of the output should know about this run. It is not a part of the output.
     pub fn notice(&self) -> Option<&str> {
         self.metadata.get("notice")?.as_str()
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        }
+    }
+
+    /// The context of a `tool.create.response.v1`: the fields of the output, which has the creation's
+    /// own `status`. A call that failed is a rejection.
+    fn creation_fields(&self) -> Map<String, Value> {
+        let mut fields = self.fields();
+        match fields.remove("output") {
+            Some(Value::Object(output)) => fields.extend(output),
+            _ => {
+                let message = self.error.clone().unwrap_or_default();
+                let rule = self.error_code.map_or("ExecutionFailed", ErrorCode::as_str);
+                fields.insert("status".into(), "rejected".into());
+                fields.insert(
+                    "validation".into(),
+                    json!({"errors": [{"field": "", "rule": rule, "message": message}], "warnings": []}),
+                );
+                fields.insert("examples".into(), json!([]));
+            }
+        }
+        fields.remove("tool");
+        fields
     }
 
     /// The tag by which a caller finds the response to its request.

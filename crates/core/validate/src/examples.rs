@@ -1,10 +1,17 @@
 //! Checks a tool's schemas, and its examples against them.
 
-use rcrt_breadcrumb::{ToolDefinition, Violations};
+use rcrt_breadcrumb::{ErrorCode, Example, ToolDefinition, Violation, Violations};
 use rcrt_json_schema::{Schema, lint};
 use serde_json::Value;
+use url::Url;
 
+use crate::expected::{check_expected, has_matchers};
 use crate::{Finding, Report};
+
+/// The most examples of one tool. Each runs when the tool is published.
+const MAX_EXAMPLES: usize = 50;
+/// The most bytes of one example as JSON.
+const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
 
 /// The fields of the schemas and examples in the record.
 struct Fields {
@@ -22,14 +29,18 @@ pub(crate) fn check(definition: &ToolDefinition, report: &mut Report) {
     let input = check_schema(&definition.input_schema, fields.input, report);
     let output = check_schema(&definition.output_schema, fields.output, report);
     check_presence(definition, &fields, report);
-    for (index, example) in definition.examples.iter().enumerate() {
-        if let Some(schema) = &input {
-            let field = format!("{}[{index}].input", fields.examples);
-            conforms(schema, &example.input, &field, fields.input, report);
+    for (index, example) in definition.examples.iter().enumerate().take(MAX_EXAMPLES) {
+        let place = format!("{}[{index}]", fields.examples);
+        check_form(example, &place, report);
+        if let Some(schema) = &input
+            && example.error.as_ref().is_none_or(|error| error.code != ErrorCode::InvalidArguments)
+        {
+            conforms(schema, &example.input, &format!("{place}.input"), fields.input, report);
         }
-        if let (Some(schema), Some(value)) = (&output, &example.output) {
-            let field = format!("{}[{index}].output", fields.examples);
-            conforms(schema, value, &field, fields.output, report);
+        if let (Some(schema), Some(value)) = (&output, &example.output)
+            && !has_matchers(value)
+        {
+            conforms(schema, value, &format!("{place}.output"), fields.output, report);
         }
     }
     if let (Some(schema), Some(bootstrap)) = (&input, &definition.bootstrap)
@@ -62,6 +73,56 @@ fn check_presence(definition: &ToolDefinition, fields: &Fields, report: &mut Rep
         let finding = Finding::new("example-required", fields.examples, message);
         if definition.is_code() { report.error(finding) } else { report.warning(finding) }
     }
+    let count = definition.examples.len();
+    if count > MAX_EXAMPLES {
+        let message = format!("has {count} examples; at most {MAX_EXAMPLES} are allowed");
+        report.error(Finding::new("example-form", fields.examples, message));
+    }
+}
+
+/// Checks what an example expects and what it gives the tool.
+fn check_form(example: &Example, place: &str, report: &mut Report) {
+    let mut found = Violations::default();
+    let bytes = serde_json::to_string(example).map_or(0, |text| text.len());
+    if bytes > MAX_EXAMPLE_BYTES {
+        found.add(place, format!("has {bytes} bytes of JSON; at most {MAX_EXAMPLE_BYTES} are allowed"));
+    }
+    if example.output.is_some() && example.error.is_some() {
+        found.add(place, "has an output and an error; a call has only one of them");
+    }
+    let mut matchers: Vec<Violation> = Vec::new();
+    if let Some(output) = &example.output {
+        matchers.extend(check_expected(&format!("{place}.output"), output));
+    }
+    if let Some(message) = example.error.as_ref().and_then(|error| error.message.as_ref()) {
+        matchers.extend(check_expected(&format!("{place}.error.message"), message));
+    }
+    for (at, write) in example.writes.iter().flatten().enumerate() {
+        matchers.extend(check_expected(&format!("{place}.writes[{at}]"), write));
+    }
+    for (at, exchange) in example.http.iter().flatten().enumerate() {
+        let request = format!("{place}.http[{at}].request");
+        if !Url::parse(&exchange.request.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            found.add(format!("{request}.url"), "must be an absolute URL with http or https");
+        }
+        if let Some(body) = &exchange.request.body {
+            matchers.extend(check_expected(&format!("{request}.body"), body));
+        }
+        for (name, value) in &exchange.request.headers {
+            matchers.extend(check_expected(&format!("{request}.headers.{name}"), value));
+        }
+        if !(200..=599).contains(&exchange.response.status) {
+            found.add(format!("{place}.http[{at}].response.status"), "must be a status from 200 to 599");
+        }
+    }
+    for (at, record) in example.breadcrumbs.iter().enumerate() {
+        if record.version < 1 {
+            found.add(format!("{place}.breadcrumbs[{at}].version"), "must be 1 or more");
+        }
+    }
+    let form = found.0.into_iter().map(|one| Finding::new("example-form", one.field, one.message));
+    report.errors.extend(form);
+    report.errors.extend(matchers.into_iter().map(|one| Finding::new("example-matcher", one.field, one.message)));
 }
 
 /// The compiled schema, if examples can be checked against it.

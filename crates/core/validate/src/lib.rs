@@ -9,7 +9,9 @@
 mod builtin;
 mod code;
 mod examples;
+pub mod expected;
 mod finding;
+mod fixes;
 pub mod guide;
 mod host;
 mod permissions;
@@ -18,5 +20,6 @@ pub mod template;
 mod tool;
 
 pub use finding::{Author, Finding, Report};
+pub use fixes::fix;
 pub use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
 pub use tool::{tool, tool_as};

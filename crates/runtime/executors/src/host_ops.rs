@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
     BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, FetchRequest,
-    FetchResponse, NewBreadcrumb, OpError, Search, SearchMode, Selector, StoreError, ToolRequest, schema_names,
+    FetchResponse, NewBreadcrumb, OpError, RequestKind, Search, SearchMode, Selector, StoreError, ToolRequest,
+    schema_names,
 };
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, Vault, trace};
 use rcrt_sandbox::ApiCall;
@@ -94,7 +95,7 @@ impl CallHostOps {
         } else {
             ToolRequest::check_spelling(&record).map_err(|found| op_error(&found.into()))?;
         }
-        if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+        if RequestKind::of(record.schema_name.as_deref()).is_some() {
             let denied = |message| OpError::new("PermissionDenied", message);
             self.provenance.mark_request(&mut record).map_err(denied)?;
         } else {
@@ -312,6 +313,9 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
     let message = match schema_name {
         Some(schema_names::TOOL_RESPONSE) => {
             "a tool cannot write, change or delete a tool.response.v1; what execute returns is the response"
+        }
+        Some(schema_names::TOOL_CREATE_RESPONSE) => {
+            "a tool cannot write, change or delete a tool.create.response.v1; the runtime writes it"
         }
         Some(schema_names::TOOL_PROGRESS) => {
             "a tool cannot write, change or delete a tool.progress.v1; call context.progress(fraction, message)"

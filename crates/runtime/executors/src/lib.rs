@@ -25,5 +25,5 @@ pub use executor::{DiscardProgress, Executor, Hold, ProgressSink, ToolCall, Tool
 pub use host_ops::CallHostOps;
 pub use registry::Executors;
 pub use rest::RestExecutor;
-pub use sandbox_executor::SandboxExecutor;
+pub use sandbox_executor::{SandboxExecutor, compile_tool};
 pub use trigger_chain::TriggerChain;

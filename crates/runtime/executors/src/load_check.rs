@@ -41,6 +41,7 @@ pub async fn check(
         limits,
         isolation: Isolation::Call,
         hrtime: false,
+        seed: None,
     };
     let checked = sandbox.run(invocation, Arc::new(NoHostOps), CancellationToken::new());
     let failure = match tokio::time::timeout(PATIENCE, checked).await.map(|outcome| outcome.result) {

@@ -43,17 +43,12 @@ impl SandboxExecutor {
         version: Version,
     ) -> Result<(Arc<Script>, ToolCode), ToolFailure> {
         let Implementation::Code(code) = &definition.implementation else {
-            return Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code for the sandbox to run"));
+            return Err(no_code());
         };
         if let Some(script) = self.scripts().get(version) {
             return Ok((script, code.clone()));
         }
-        let (name, source) = (definition.name.clone(), code.clone());
-        // Up to 1 MB of source, so it is compiled on a separate thread.
-        let script = tokio::task::spawn_blocking(move || compile(&name, &source))
-            .await
-            .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, format!("the compiler failed: {error}")))??;
-        let script = Arc::new(script);
+        let script = compile_code(definition.name.clone(), code.clone()).await?;
         self.scripts().put(version, script.clone());
         Ok((script, code.clone()))
     }
@@ -102,6 +97,7 @@ impl Executor for SandboxExecutor {
             limits: call.limits,
             isolation: code.isolation,
             hrtime: call.definition.permissions.hrtime,
+            seed: None,
         };
         let outcome = self.sandbox.run(invocation, world, cancelled).await;
         let metadata = console(&outcome.console, outcome.console_truncated);
@@ -120,6 +116,25 @@ impl Executor for SandboxExecutor {
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
         self.scripts().kept.remove(&(tool_id, tool_version));
     }
+}
+
+/// Compiles a tool's code. The error has each problem with its line.
+pub async fn compile_tool(definition: Arc<ToolDefinition>) -> Result<Arc<Script>, ToolFailure> {
+    match &definition.implementation {
+        Implementation::Code(code) => compile_code(definition.name.clone(), code.clone()).await,
+        Implementation::Native(_) => Err(no_code()),
+    }
+}
+
+fn no_code() -> ToolFailure {
+    ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code for the sandbox to run")
+}
+
+/// Up to 1 MB of source, so it is compiled on a separate thread.
+async fn compile_code(name: String, code: ToolCode) -> Result<Arc<Script>, ToolFailure> {
+    let compiled = tokio::task::spawn_blocking(move || compile(&name, &code)).await;
+    let failed = |error| ToolFailure::new(ErrorCode::ExecutionFailed, format!("the compiler failed: {error}"));
+    Ok(Arc::new(compiled.map_err(failed)??))
 }
 
 fn keeps_state(definition: &ToolDefinition) -> bool {

@@ -2,13 +2,14 @@
 //! result.
 
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, ModuleSpecifier, PollEventLoopOptions, v8};
 use rcrt_breadcrumb::ErrorCode;
-use rcrt_sandbox::Task;
 use rcrt_sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
+use rcrt_sandbox::{Seed, Task};
 use serde_json::value::RawValue;
 
 use crate::engine::Isolate;
@@ -28,6 +29,9 @@ pub struct Work {
 /// Runs until the tool returns. If the call is terminated from outside, the caller ignores this
 /// result.
 pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: Work) -> CallResult {
+    if let Some(seed) = start.seed {
+        plant(isolate, seed);
+    }
     if let Some(javascript) = start.javascript {
         let module = Module { javascript, cache, wants_cache: start.wants_cache };
         match evaluate(isolate, link, &start.file_name, module).await {
@@ -55,6 +59,18 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
         settle(isolate).await;
     }
     result
+}
+
+/// Seeds the isolate's clock and random generators.
+fn plant(isolate: &mut Isolate, seed: Seed) {
+    if let Ok(clock) = u64::try_from(seed.now_ms) {
+        isolate.runtime.op_state().borrow().borrow::<Clock>().stop_at(Duration::from_millis(clock));
+    }
+    deno_core::scope!(scope, &mut isolate.runtime);
+    let receiver = v8::undefined(scope).into();
+    let start = v8::Number::new(scope, seed.now_ms as f64).into();
+    let number = v8::Integer::new_from_unsigned(scope, seed.random).into();
+    v8::Local::new(scope, &isolate.seed).call(scope, receiver, &[start, number]);
 }
 
 /// Polls the event loop once, so that what is ready runs within this call. What still waits

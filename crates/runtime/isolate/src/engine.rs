@@ -52,6 +52,8 @@ pub struct Isolate {
     pub invoke: v8::Global<v8::Function>,
     /// `renew` of `main.js`: makes the next call the isolate's first.
     pub prepare: v8::Global<v8::Function>,
+    /// `seed` of `main.js`: makes the clock and the random numbers the same in each run.
+    pub seed: v8::Global<v8::Function>,
     /// The tool's `execute`, after its module was evaluated.
     pub execute: Option<v8::Global<v8::Function>>,
     /// Heap limit with which the isolate was created, in MiB.
@@ -96,7 +98,7 @@ impl Isolate {
         watch_heap(&mut runtime, &heap_limit, stop);
         let start =
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
-        let (invoke, prepare) = {
+        let (invoke, prepare, seed) = {
             deno_core::scope!(scope, &mut runtime);
             // No eval and no Function from text, even if the validators missed it.
             scope.get_current_context().set_allow_generation_from_strings(false);
@@ -106,12 +108,13 @@ impl Isolate {
                 let function = value.and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
                 function.map(|function| v8::Global::new(scope, function)).ok_or("the start script returns no function")
             };
-            (function(0)?, function(1)?)
+            (function(0)?, function(1)?, function(2)?)
         };
         Ok(Self {
             runtime,
             invoke,
             prepare,
+            seed,
             execute: None,
             made_for: memory_mb,
             heap_limit,

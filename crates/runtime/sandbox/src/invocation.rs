@@ -56,6 +56,17 @@ pub struct Invocation {
     pub isolation: Isolation,
     /// Whether clocks are finer than a millisecond: the tool's `permissions.hrtime`.
     pub hrtime: bool,
+    /// Set for a run that must give the same result each time.
+    pub seed: Option<Seed>,
+}
+
+/// The clock and the random numbers of a run that gives the same result each time. Each reading of
+/// the clock is one millisecond later than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seed {
+    /// The first reading, in milliseconds since 1970.
+    pub now_ms: i64,
+    pub random: u32,
 }
 
 /// `context.request` as the tool sees it.

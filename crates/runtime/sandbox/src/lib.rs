@@ -39,7 +39,7 @@ mod zygote;
 pub use code_cache::CodeCache;
 pub use error::SandboxError;
 pub use host_ops::{ApiCall, HostOps};
-pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, RequestContext, RunOutcome, Script, Task};
+pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, RequestContext, RunOutcome, Script, Seed, Task};
 pub use level::Level;
 pub use options::{CgroupUse, SandboxOptions, WorkerCommand};
 pub use rcrt_breadcrumb::{BodyStream, FetchRequest, FetchResponse, Isolation, OpError, Redirect};

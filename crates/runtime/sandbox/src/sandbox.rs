@@ -251,6 +251,7 @@ fn start_payload(
         hrtime: invocation.hrtime,
         is_counted,
         wants_cache,
+        seed: invocation.seed,
     };
     encode(&start).map_err(unreadable)
 }

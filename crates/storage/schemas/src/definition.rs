@@ -64,8 +64,9 @@ struct Lifetime {
 
 /// Names whose records the runtime must always be able to write: the one response to each request,
 /// and the records by which runners and schedulers coordinate.
-const NEVER_REFUSED: [&str; 9] = [
+const NEVER_REFUSED: [&str; 10] = [
     schema_names::TOOL_RESPONSE,
+    schema_names::TOOL_CREATE_RESPONSE,
     schema_names::TOOL_ERROR,
     schema_names::TOOL_CATALOG,
     schema_names::TOOL_RUNNER,
@@ -79,7 +80,13 @@ const NEVER_REFUSED: [&str; 9] = [
 /// Whether the runtime itself reads or writes records of this name. Only curators can define such
 /// names.
 pub(crate) fn is_the_runtimes(name: &str) -> bool {
-    let others = [schema_names::TOOL_REQUEST, schema_names::TOOL_CODE, schema_names::TOOL_V1, schema_names::TOOL_GUIDE];
+    let others = [
+        schema_names::TOOL_REQUEST,
+        schema_names::TOOL_CREATE_REQUEST,
+        schema_names::TOOL_CODE,
+        schema_names::TOOL_V1,
+        schema_names::TOOL_GUIDE,
+    ];
     NEVER_REFUSED.contains(&name) || others.contains(&name)
 }
 

@@ -73,6 +73,7 @@ impl Tenant {
                 model: None,
                 max_result_chars: None,
                 deadline_ms: None,
+                kind: RequestKind::Call,
                 traceparent: None,
             },
             input,

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod any_input;
+mod expected;
 mod permissions;
 mod profiles;
 mod rules_page;

@@ -82,6 +82,20 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
                 json!({"definition": {"inputSchema": {"required": ["a"]}, "examples": [{"description": "One", "input": {}}]}}),
             ),
         ),
+        (
+            "example-form",
+            (
+                json!({"examples": [{"input": {"a": 1, "b": 2}, "output": {"sum": 3}, "error": {"code": "Timeout"}}]}),
+                json!({"definition": {"examples": [{"output": 3, "error": {"code": "Timeout"}}]}}),
+            ),
+        ),
+        (
+            "example-matcher",
+            (
+                json!({"examples": [{"input": {"a": 1, "b": 2}, "output": {"sum": {"$type": "text"}}}]}),
+                json!({"definition": {"examples": [{"output": {"$regex": "("}}]}}),
+            ),
+        ),
         ("net-host", in_both(json!({"permissions": {"net": ["localhost"]}}))),
         ("net-too-many", in_both(json!({"permissions": {"net": hosts}}))),
         ("net-open", in_both(json!({"permissions": {"net": true}}))),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse, ToolSource};
+use rcrt_breadcrumb::{ErrorCode, RequestKind, ToolFailure, ToolRequest, ToolResponse, ToolSource};
 use rcrt_validate::guide::Guide;
 use rcrt_validate::seed::{self, Seed};
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
@@ -19,6 +19,7 @@ const FOLDERS: &[&str] = &["schemas", "tools-self-contained", "tools", "tools-na
 
 /// The builtin tools, by family.
 const NATIVE: &[(&str, &[&str])] = &[
+    ("tool-authoring", &["create_tool", "update_tool", "test_tool", "describe_tool", "list_my_tools", "retire_tool"]),
     ("files", &["append_file", "read_file", "write_file"]),
     ("processes", &["bash", "execute_python_script"]),
     ("web", &["web_browse", "web_fetch", "web_search"]),
@@ -99,6 +100,8 @@ fn all_required_seeds_exist() {
             "schedule.v1",
             "tool.catalog.v1",
             "tool.code.v1",
+            "tool.create.request.v1",
+            "tool.create.response.v1",
             "tool.error.v1",
             "tool.guide.v1",
             "tool.progress.v1",
@@ -272,6 +275,7 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
         model: None,
         max_result_chars: None,
         deadline_ms: None,
+        kind: RequestKind::Call,
         traceparent: None,
     };
     let mut results = vec![Ok(json!({ "echo": 1 })), Ok(Value::Null)];
@@ -279,6 +283,14 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
     for result in results {
         let response = ToolResponse::new(&request, result, 3, Map::new(), chrono::DateTime::UNIX_EPOCH);
         check("tool.response.v1", response.record(&request).context);
+        let creation = ToolRequest { kind: RequestKind::Creation, ..request.clone() };
+        let is_failure = response.error_code.is_some();
+        let record = response.record(&creation);
+        assert_eq!(record.schema_name.as_deref(), Some("tool.create.response.v1"));
+        if is_failure {
+            assert_eq!(record.context["status"], "rejected");
+            check("tool.create.response.v1", record.context);
+        }
     }
     assert!(
         !schemas["tool.response.v1"]

@@ -4,7 +4,10 @@ import { adopt, console, report } from "ext:sandbox/console.js";
 import { fetch } from "ext:sandbox/fetch.js";
 
 const {
+  ArrayPrototypeJoin,
+  ArrayPrototypePush,
   FunctionPrototypeBind,
+  NumberPrototypeToString,
   ObjectDefineProperties,
   ObjectDefineProperty,
   ObjectHasOwn,
@@ -15,10 +18,17 @@ const {
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
   SafeArrayIterator,
+  StringPrototypePadStart,
+  StringPrototypeSlice,
   Symbol,
   SymbolIterator,
   TypeError,
+  TypedArrayPrototypeGetBuffer,
+  TypedArrayPrototypeGetByteLength,
+  TypedArrayPrototypeGetByteOffset,
+  TypedArrayPrototypeGetLength,
   Uint32Array,
+  Uint8Array,
 } = primordials;
 const load = core.loadExtScript;
 
@@ -241,6 +251,32 @@ function forgetChance() {
   state = undefined;
 }
 
+/** The next numbers follow from this seed, in `Math.random` and in `crypto`. */
+function seedChance(number) {
+  state = new Uint32Array([0x9e3779b9, 0x243f6a88, 0xb7e15162, number]);
+  // The first numbers of similar seeds are similar.
+  for (let i = 0; i < 16; i++) next();
+  const seeded = {
+    getRandomValues(array) {
+      // Checks the argument as before, and fills it with what is replaced below.
+      ReflectApply(getRandomValues, this, [array]);
+      const bytes = new Uint8Array(TypedArrayPrototypeGetBuffer(array), TypedArrayPrototypeGetByteOffset(array), TypedArrayPrototypeGetByteLength(array));
+      for (let i = 0; i < TypedArrayPrototypeGetLength(bytes); i++) bytes[i] = next() & 0xff;
+      return array;
+    },
+    randomUUID() {
+      const hex = [];
+      for (let i = 0; i < 4; i++) ArrayPrototypePush(hex, StringPrototypePadStart(NumberPrototypeToString(next(), 16), 8, "0"));
+      const text = ArrayPrototypeJoin(hex, "");
+      const part = (from, to) => StringPrototypeSlice(text, from, to);
+      return `${part(0, 8)}-${part(8, 12)}-4${part(13, 16)}-8${part(17, 20)}-${part(20, 32)}`;
+    },
+  };
+  const { prototype } = crypto.Crypto;
+  ObjectDefineProperty(prototype, "getRandomValues", { __proto__: null, value: seeded.getRandomValues });
+  ObjectDefineProperty(prototype, "randomUUID", { __proto__: null, value: seeded.randomUUID });
+}
+
 /** Runs in each isolate that comes from the snapshot. */
 function refresh() {
   beginTime();
@@ -252,4 +288,4 @@ function refresh() {
   }
 }
 
-export { beginTime, forgetChance, refresh };
+export { beginTime, forgetChance, refresh, seedChance };

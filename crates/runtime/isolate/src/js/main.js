@@ -8,6 +8,7 @@ import { beginTime, forgetChance, refresh } from "ext:sandbox/globals.js";
 import { lockdown } from "ext:sandbox/lockdown.js";
 import { isInvalid, stringify } from "ext:sandbox/output.js";
 import { begin, prepare } from "ext:sandbox/running.js";
+import { seed } from "ext:sandbox/seed.js";
 
 const { JSONParse, JSONStringify } = primordials;
 
@@ -36,14 +37,14 @@ async function invoke(execute, input, context) {
 }
 
 /**
- * Prepares the isolate for tool code. Returns to the host the function that runs a call, and the
- * one that resets the isolate after a rehearsal.
+ * Prepares the isolate for tool code. Returns to the host the function that runs a call, the one
+ * that resets the isolate after a rehearsal, and the one that seeds its clock and generators.
  */
 function start() {
   refresh();
   lockdown();
   prepare();
-  return [invoke, renew];
+  return [invoke, renew, seed];
 }
 
 /** Resets the isolate. */

@@ -9,15 +9,26 @@ use deno_core::{OpState, op2};
 pub struct Clock {
     begun: Instant,
     is_fine: Cell<bool>,
+    /// Set if the clock stands still at this time, since the Unix epoch.
+    stopped_at: Cell<Option<Duration>>,
 }
 
 impl Clock {
     pub fn new() -> Self {
-        Self { begun: Instant::now(), is_fine: Cell::new(false) }
+        Self { begun: Instant::now(), is_fine: Cell::new(false), stopped_at: Cell::new(None) }
     }
 
     pub fn set_fine(&self, is_fine: bool) {
         self.is_fine.set(is_fine);
+    }
+
+    /// Stops the clock, for a run that must give the same result each time.
+    pub fn stop_at(&self, time: Duration) {
+        self.stopped_at.set(Some(time));
+    }
+
+    fn elapsed(&self) -> Duration {
+        if self.stopped_at.get().is_some() { Duration::ZERO } else { self.begun.elapsed() }
     }
 
     fn write(&self, time: Duration, out: &mut [u8]) {
@@ -33,7 +44,7 @@ impl Clock {
 #[op2(fast)]
 pub fn op_sandbox_now(state: &mut OpState, #[buffer] out: &mut [u8]) {
     let clock = state.borrow::<Clock>();
-    clock.write(clock.begun.elapsed(), out);
+    clock.write(clock.elapsed(), out);
 }
 
 /// The start of the clock above, since the Unix epoch, in the same form.
@@ -41,5 +52,5 @@ pub fn op_sandbox_now(state: &mut OpState, #[buffer] out: &mut [u8]) {
 pub fn op_sandbox_time_origin(state: &mut OpState, #[buffer] out: &mut [u8]) {
     let clock = state.borrow::<Clock>();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    clock.write(now.saturating_sub(clock.begun.elapsed()), out);
+    clock.write(clock.stopped_at.get().unwrap_or(now.saturating_sub(clock.begun.elapsed())), out);
 }

@@ -70,6 +70,7 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
         limits: Limits { timeout_ms: PATIENCE_MS, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
+        seed: None,
     }
 }
 

@@ -82,6 +82,7 @@ fn call(number: u32, result: &str) -> Frame {
         memory_mb: 64,
         keep: false,
         hrtime: false,
+        seed: None,
         is_counted: true,
         wants_cache: false,
     };

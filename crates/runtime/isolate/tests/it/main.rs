@@ -6,6 +6,7 @@ mod api;
 mod caches;
 mod clocks;
 mod escape;
+mod examples;
 mod failures;
 mod fetch;
 mod fixture;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Frame, Kind, PROTOCOL_VERSION, StartMarker};
-use crate::{FetchRequest, OpError, Task};
+use crate::{FetchRequest, OpError, Seed, Task};
 
 /// The purpose of a worker process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub struct CallStart {
     /// Send the engine's code cache before the script's code runs.
     #[serde(default)]
     pub wants_cache: bool,
+    /// Replaces the clock and the random generators, before the script's code runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Seed>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use rcrt_authoring::Assessor;
 use rcrt_egress::Egress;
 use rcrt_executors::{BuiltinExecutor, NativeTool};
 use rcrt_processes::DiskBounds;
@@ -168,9 +169,9 @@ impl NativeToolOptions {
         }
     }
 
-    /// Returns all tools. `data` is the data folder. Must be called on a runtime: tasks find out
+    /// Returns all tools. `data` is the data folder, and `assessor` tries the tools that agents make. Must be called on a runtime: tasks find out
     /// which programs can run on this machine.
-    pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
+    pub fn tools(&self, data: &Path, egress: Arc<Egress>, assessor: Assessor) -> anyhow::Result<NativeTools> {
         self.check(data)?;
         let settings = self.settings(data)?;
         let data = std::path::absolute(data)?;
@@ -193,6 +194,7 @@ impl NativeToolOptions {
         });
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
+        tools.extend(rcrt_authoring::tools(Arc::new(assessor)));
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));

@@ -7,8 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use rcrt_authoring::Assessor;
 use rcrt_breadcrumb::Breadcrumbs;
 use rcrt_egress::{Egress, EgressOptions};
+use rcrt_examples::ExampleRunner;
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use rcrt_runner::{LocalRegistration, Runner, RunnerOptions};
 use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
@@ -85,6 +87,7 @@ pub struct PreparedRunner {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
     egress_log_channel: EgressLogChannel,
+    code: Arc<SandboxExecutor>,
     native: NativeTools,
     settings: RunnerOptions,
     dispatch: Dispatch,
@@ -117,8 +120,8 @@ pub(super) fn this_program() -> anyhow::Result<PathBuf> {
 impl RunnerTaskOptions {
     /// RCRT's clients do not know large results: only what the operator or a request says shortens
     /// one.
-    fn native_tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
-        let mut native = self.native.tools(data, egress)?;
+    fn native_tools(&self, data: &Path, egress: Arc<Egress>, assessor: Assessor) -> anyhow::Result<NativeTools> {
+        let mut native = self.native.tools(data, egress, assessor)?;
         if self.rcrt_compat && self.native.settings(data)?.is_default("results.max_chars") {
             native.large_results.max_result_chars = rcrt_large_results::MAX_RESULT_BYTES;
         }
@@ -161,9 +164,13 @@ impl PreparedRunner {
             ..SandboxOptions::new(worker_command()?)
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
-        match options.native_tools(data, egress.clone()) {
+        let code =
+            Arc::new(SandboxExecutor::new(sandbox.clone(), egress.clone()).with_rcrt_compat(settings.rcrt_compat));
+        let assessor = Assessor::new(ExampleRunner::new(sandbox.clone(), egress.clone()), code.clone());
+        match options.native_tools(data, egress.clone(), assessor) {
             Ok(native) => {
-                Ok(Self { sandbox, egress, egress_log_channel, native, settings, dispatch: options.dispatch })
+                let dispatch = options.dispatch;
+                Ok(Self { sandbox, egress, egress_log_channel, code, native, settings, dispatch })
             }
             Err(error) => {
                 sandbox.close().await;
@@ -186,15 +193,14 @@ impl RunnerTask {
         prepared: PreparedRunner,
         system_author: Option<Uuid>,
     ) -> Self {
-        let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings, dispatch } = prepared;
+        let PreparedRunner { sandbox, egress, egress_log_channel, code, native, mut settings, dispatch } = prepared;
         protection::log(sandbox.report());
         let NativeTools { executor, schedule, clock, large_results, workdir } = native;
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
-        let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
-        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress).with_rcrt_compat(settings.rcrt_compat));
+        let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress));
         let executors = rest::KINDS
             .into_iter()
             .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use rcrt_authoring::Assessor;
 use rcrt_breadcrumb::StoreError;
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::Executor;
@@ -90,7 +91,7 @@ async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<BlockedTool>)
 /// server.
 async fn of_machine(config: &Config, native: &NativeToolOptions) -> anyhow::Result<(usize, Vec<BlockedTool>)> {
     let egress = Arc::new(Egress::new(EgressOptions::default())?);
-    let executor = native.tools(&config.data, egress)?.executor;
+    let executor = native.tools(&config.data, egress, Assessor::without_sandbox())?.executor;
     let (mut offered, mut waiting) = (0, Vec::new());
     for (path, text) in embedded::FILES.iter().filter(|(path, _)| path.starts_with("tools-native/")) {
         let seed = rcrt_validate::seed::read(path, text, None)?;

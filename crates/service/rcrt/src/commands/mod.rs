@@ -18,6 +18,7 @@ pub mod doctor;
 mod doctor_tools;
 pub mod export;
 pub mod import;
+mod junit;
 pub mod keys;
 mod required_secrets;
 pub mod restore;
@@ -32,6 +33,7 @@ mod tool_offered;
 mod tool_report;
 mod tool_same_name;
 mod tool_show;
+mod tool_test;
 mod tool_validate;
 pub mod up;
 

@@ -17,6 +17,7 @@ use super::{
     tool_report::{Report, Reports},
     tool_same_name::Other,
     tool_show,
+    tool_test::Test,
     tool_validate::Validate,
 };
 use crate::config::Config;
@@ -33,6 +34,7 @@ Examples:
   rcrt tool show calculator
   rcrt tool new weather --template http-api --dir my-tools
   rcrt tool validate my-tools/weather.json
+  rcrt tool test my-tools
   rcrt bootstrap my-tools")]
 pub enum Tool {
     List(List),
@@ -41,6 +43,7 @@ pub enum Tool {
         name: String,
     },
     Validate(Validate),
+    Test(Test),
     New(New),
 }
 
@@ -50,6 +53,7 @@ impl Tool {
             Self::List(list) => list.run(config, output).await,
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
+            Self::Test(test) => test.run(config, output).await,
             Self::New(new) => new.run(output),
         }
     }
@@ -276,7 +280,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
 }
 
 /// Reads the tools of the tenant, or those with one name.
-async fn tools(store: &dyn Records, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
+pub(super) async fn tools(store: &dyn Records, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let items = match name {

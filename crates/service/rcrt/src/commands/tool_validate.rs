@@ -76,7 +76,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// The JSON files to check: all in a folder, or the one next to a tool's source.
-fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let name = path.display();
     if path.is_dir() {
         let mut found = Vec::new();
@@ -116,7 +116,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Reads a JSON file and the source next to it.
-fn read(path: &Path, expected: ExpectedRecord, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
+pub(super) fn read(path: &Path, expected: ExpectedRecord, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
     let json = path.with_extension("json");
     let mut files = BTreeMap::new();
     for extension in ["json", "ts", "js"] {

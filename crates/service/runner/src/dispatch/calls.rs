@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use rcrt_breadcrumb::{Breadcrumb, Claim, Lease};
+use rcrt_breadcrumb::{Breadcrumb, Claim, Lease, RequestKind, ToolRequest};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,7 @@ impl Calls {
     async fn go(&self, mut taken: AcceptedCall, asked: Instant) {
         let claim = &taken.claim;
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
-        let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
+        let tool = tool_of(&claim.request);
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
         // So much of the lease may be used up that another runner has the call: let the store
         // decide.
@@ -144,5 +144,6 @@ impl Calls {
 }
 
 fn tool_of(request: &Breadcrumb) -> String {
-    request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned()
+    let kind = RequestKind::of(request.schema_name.as_deref()).unwrap_or_default();
+    ToolRequest::tool_of(kind, &request.context).to_owned()
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::context::FutureExt;
-use rcrt_breadcrumb::{Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, StoreError, ToolFailure, ToolRequest};
+use rcrt_breadcrumb::{
+    Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, RequestKind, StoreError, ToolFailure, ToolRequest,
+};
 use rcrt_executors::{ToolOutput, TriggerChain};
 use rcrt_large_results::{WorkingMemory, shorten};
 use serde_json::{Map, Value, json};
@@ -212,6 +214,8 @@ impl CallRunner {
             failed => failed,
         };
         let result = match result {
+            // The caller reads the fields of a creation's output: it must stay whole. It is bounded.
+            Ok(output) if pending.attempt.request.kind == RequestKind::Creation => Ok(output),
             Ok(output) => {
                 let chain = TriggerChain::of_request(&pending.claim.request.tags);
                 let settings = &self.options.large_results;
@@ -245,6 +249,7 @@ fn unreadable(claim: &Claim) -> ToolRequest {
         model: None,
         max_result_chars: None,
         deadline_ms: None,
+        kind: RequestKind::Call,
         traceparent: None,
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, ToolFailure, ToolRequest, Visibility,
+    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, Profiles, RequestKind, ResponseStatus, ToolFailure, ToolRequest,
+    Visibility,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};
@@ -223,5 +224,8 @@ impl CallRunner {
 }
 
 pub(crate) fn take_input(request: &mut Breadcrumb) -> Value {
+    if RequestKind::of(request.schema_name.as_deref()) == Some(RequestKind::Creation) {
+        return ToolRequest::input_of(request);
+    }
     request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
 }

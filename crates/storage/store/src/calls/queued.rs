@@ -1,7 +1,7 @@
 //! The row of a call in the queue.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Call, CallState, Lease, StoreError, ToolFailure, ToolRequest};
+use rcrt_breadcrumb::{Call, CallState, Lease, RequestKind, StoreError, ToolFailure, ToolRequest};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::database::transaction::TenantTransaction;
 
 macro_rules! call_columns {
     () => {
-        "request, tool, request_id, workspace, agent_id, state, attempt, max_attempts, cancel_requested, response, \
+        "request, creates_tool, tool, request_id, workspace, agent_id, state, attempt, max_attempts, cancel_requested, response, \
          queued_at, (extract(epoch FROM deadline_at - queued_at) * 1000)::bigint AS deadline_ms, \
          (extract(epoch FROM deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms"
     };
@@ -21,6 +21,7 @@ pub(super) use call_columns;
 from_row! {
     pub(super) struct CallRow {
         pub(super) request: Uuid,
+        creates_tool: bool,
         pub(super) tool: String,
         request_id: String,
         workspace: Option<String>,
@@ -68,6 +69,7 @@ impl CallRow {
     pub(super) fn as_request(&self) -> ToolRequest {
         ToolRequest {
             id: self.request,
+            kind: if self.creates_tool { RequestKind::Creation } else { RequestKind::Call },
             request_id: self.request_id.clone(),
             tool: self.tool.clone(),
             input: Value::Object(Map::new()),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rcrt_breadcrumb::schema_names;
+use rcrt_breadcrumb::{RequestKind, schema_names};
 use uuid::Uuid;
 
 use crate::rights::actor::Actor;
@@ -65,7 +65,7 @@ impl SubscriberRights {
         match schema_name {
             _ if visibility.scope == VisibilityScope::OtherTenant => EventAccess::Denied,
             Some(schema_names::TOOL_REQUEST) if visibility.created_by == Some(self.agent) => EventAccess::Allowed,
-            Some(schema_names::TOOL_RESPONSE) => EventAccess::IfRequester,
+            name if RequestKind::is_response(name) => EventAccess::IfRequester,
             _ => EventAccess::Denied,
         }
     }

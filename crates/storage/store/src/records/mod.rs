@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    AnsweredTerms, Breadcrumb, BreadcrumbChanges, ChangeCheck, Claim, ClaimTerms, Created, NewBreadcrumb, StoreError,
-    ToolFailure, TtlType, Violations, Visibility, schema_names,
+    AnsweredTerms, Breadcrumb, BreadcrumbChanges, ChangeCheck, Claim, ClaimTerms, Created, NewBreadcrumb, RequestKind,
+    StoreError, ToolFailure, TtlType, Violations, Visibility, schema_names,
 };
 use uuid::Uuid;
 
@@ -31,7 +31,7 @@ use crate::rows::row::{CountedRow, RecordRow, record_columns};
 use crate::secrets;
 use crate::writing::{CallStart, IdempotencyKey, NewCall, PreparedRecord, WriteOp, WriteOutcome, Writer};
 
-const RESPONSE_TAG: &str = "tool:response";
+const RESPONSE_TAGS: [&str; 2] = ["tool:response", "tool:create:response"];
 
 /// How a new record is written. The last two are for requests.
 pub(crate) enum NewRecord {
@@ -296,7 +296,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
         // A tool of the deleter could then take the name of one that a curator trusts.
         secrets::refuse_change_by_others(&mut tx, id).await?;
     }
-    if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+    if RequestKind::of(record.schema_name.as_deref()).is_some() {
         let reason = ToolFailure::new(rcrt_breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
         calls::abandon(&mut tx, id, reason).await?;
     }
@@ -360,18 +360,18 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
 
 /// A request has exactly one response. It is written when the call finishes, and never changes.
 pub(crate) fn refuse_response(schema_name: Option<&str>) -> Result<(), Violations> {
-    if schema_name == Some(schema_names::TOOL_RESPONSE) {
+    if RequestKind::is_response(schema_name) {
         let message = "can be written only by the runtime; a runner completes a call with its lease";
         return Err(Violations::one("schema_name", message));
     }
     Ok(())
 }
 
-/// Only responses can have the response tag. `before`: the tags that the record already has.
+/// Only responses can have the tags of responses. `before`: the tags that the record already has.
 pub(crate) fn refuse_response_tag(tags: &[String], before: &[String]) -> Result<(), Violations> {
-    let is_new = |tag: &&String| *tag == RESPONSE_TAG && !before.contains(*tag);
-    if tags.iter().any(|tag| is_new(&tag)) {
-        let message = format!("has {RESPONSE_TAG}, which only a {} can have", schema_names::TOOL_RESPONSE);
+    let is_new = |tag: &&String| RESPONSE_TAGS.contains(&tag.as_str()) && !before.contains(*tag);
+    if let Some(tag) = tags.iter().find(is_new) {
+        let message = format!("has {tag}, which only a response can have");
         return Err(Violations::one("tags", message));
     }
     Ok(())
@@ -388,7 +388,7 @@ fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Result<()> {
 
 /// The content of a request cannot change: its call may already be queued, running or finished.
 fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
-    if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
+    if RequestKind::of(old.schema_name.as_deref()).is_none() {
         return Ok(());
     }
     let mut found = Violations::default();
@@ -403,6 +403,10 @@ fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
         "deadline_ms",
         "traceparent",
         "parent",
+        "request_id",
+        "tool_spec",
+        "mode",
+        "if_version",
     ] {
         if old.context.get(field) != new.context.get(field) {
             found.add(format!("context.{field}"), "of a request cannot be changed; create a new request");

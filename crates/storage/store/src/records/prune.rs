@@ -96,11 +96,11 @@ pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> R
 /// end of its call.
 const OLD_CALLS: &str = "
     (SELECT id FROM breadcrumbs
-     WHERE owner_id = current_tenant() AND schema_name = 'tool.response.v1' AND updated_at < $1
+     WHERE owner_id = current_tenant() AND schema_name IN ('tool.response.v1', 'tool.create.response.v1') AND updated_at < $1
      ORDER BY updated_at LIMIT $2)
     UNION ALL
     (SELECT id FROM breadcrumbs b
-     WHERE owner_id = current_tenant() AND schema_name = 'tool.request.v1' AND updated_at < $1
+     WHERE owner_id = current_tenant() AND schema_name IN ('tool.request.v1', 'tool.create.request.v1') AND updated_at < $1
         AND NOT EXISTS (SELECT FROM calls c WHERE c.owner_id = b.owner_id AND c.request = b.id
             AND (c.state <> 'finished' OR c.finished_at >= $1))
      ORDER BY updated_at LIMIT $2)";

@@ -143,8 +143,9 @@ impl Conditions {
         // Last, since it runs for each remaining record. Shared records are never responses.
         if selector.names_request() && !self.is_shared {
             self.and(&format!(
-                "(b.schema_name IS DISTINCT FROM '{}' OR can_get_response(b.id))",
-                schema_names::TOOL_RESPONSE
+                "(coalesce(b.schema_name, '') NOT IN ('{}', '{}') OR can_get_response(b.id))",
+                schema_names::TOOL_RESPONSE,
+                schema_names::TOOL_CREATE_RESPONSE
             ));
         }
     }

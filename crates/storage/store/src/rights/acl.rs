@@ -2,7 +2,7 @@
 //! apply them.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{AclChange, AclEntry, Action, StoreError, Violations, schema_names};
+use rcrt_breadcrumb::{AclChange, AclEntry, Action, RequestKind, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
@@ -144,7 +144,7 @@ async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> R
 /// must not be able to share one: the response to a private request belongs to its requester, and
 /// may carry another agent's request id.
 fn refuse_response(actor: Actor, record: &SharedRecord) -> Result<(), StoreError> {
-    if actor.is_curator || record.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
+    if actor.is_curator || !RequestKind::is_response(record.schema_name.as_deref()) {
         return Ok(());
     }
     let why = format!("only a curator can grant access to a {}", schema_names::TOOL_RESPONSE);

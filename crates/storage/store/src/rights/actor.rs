@@ -1,8 +1,8 @@
 //! The agent that acts, the agent on whose behalf it acts, and what it can do beyond any writer.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations,
-    Visibility, schema_names,
+    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, RequestKind, Role, StoreError,
+    Violations, Visibility, schema_names,
 };
 use uuid::Uuid;
 
@@ -83,7 +83,7 @@ impl Actor {
     /// private records, which only the other agent can see, and of requests and tools, which must
     /// not count as the runner's.
     pub(crate) fn creator_of(self, record: &NewBreadcrumb) -> Uuid {
-        let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
+        let is_request = RequestKind::of(record.schema_name.as_deref()).is_some();
         if is_request || is_tool(record) || record.visibility == Visibility::Private {
             self.on_behalf_of
         } else {

@@ -1,6 +1,8 @@
 //! What the queue of calls stores of a new request, and what a response must be.
 
-use rcrt_breadcrumb::{ClaimTerms, ErrorCode, NewBreadcrumb, Profile, Profiles, Violations, schema_names};
+use rcrt_breadcrumb::{
+    ClaimTerms, ErrorCode, NewBreadcrumb, Profile, Profiles, RequestKind, ToolRequest, Violations, schema_names,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -31,13 +33,11 @@ pub(crate) enum CallStart {
 impl NewCall {
     /// `None` if the record is not a request. `profile`: its writer's.
     pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
-        if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
-            return None;
-        }
+        let kind = RequestKind::of(record.schema_name.as_deref())?;
         let text = |key: &str| record.context.get(key).and_then(Value::as_str);
         Some(Self {
-            tool: text("tool").unwrap_or_default().to_owned(),
-            request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
+            tool: ToolRequest::tool_of(kind, &record.context).to_owned(),
+            request_id: ToolRequest::own_id(kind, &record.context).map_or_else(|| id.to_string(), str::to_owned),
             workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles: Profiles::of_record(profile, &record.tags),
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
@@ -59,7 +59,9 @@ pub(crate) struct ResponseOutcome {
 impl ResponseOutcome {
     pub(crate) fn of(response: &NewBreadcrumb) -> Self {
         let context = &response.context;
-        let has_failed = context.get("status").is_some_and(|status| status == "error");
+        // A creation that failed has another status.
+        let has_failed =
+            context.get("status").is_some_and(|status| status == "error") || context.contains_key("error_code");
         let code = context.get("error_code").and_then(Value::as_str).and_then(|code| code.parse().ok());
         // The stage is precise to the microsecond.
         let run = response.context.get("metadata").and_then(|metadata| metadata.pointer("/stages/run_ms"));
@@ -73,7 +75,7 @@ impl ResponseOutcome {
 
 pub(crate) fn check_response(response: &NewBreadcrumb) -> Result<(), Violations> {
     response.check()?;
-    if response.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
+    if RequestKind::is_response(response.schema_name.as_deref()) {
         Ok(())
     } else {
         Err(Violations::one("schema_name", format!("must be {}", schema_names::TOOL_RESPONSE)))

@@ -71,6 +71,7 @@ fn invocation() -> Invocation {
         limits: Limits { timeout_ms: 120_000, ..Limits::default() },
         isolation: Isolation::Call,
         hrtime: false,
+        seed: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a selector matches an event, and under which condition.
 
-use rcrt_breadcrumb::{Event, Fuel, Matcher, OutOfFuel, schema_names};
+use rcrt_breadcrumb::{Event, Fuel, Matcher, OutOfFuel, RequestKind};
 
 /// Ordered by how much they match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ impl SelectorMatch {
     pub(crate) fn of(selector: &Matcher, event: &Event, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
         Ok(if !selector.matches_event(event, fuel)? {
             Self::Never
-        } else if selector.names_request() && event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
+        } else if selector.names_request() && RequestKind::is_response(event.schema_name.as_deref()) {
             Self::RequesterOnly
         } else {
             Self::Always

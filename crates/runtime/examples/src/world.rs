@@ -1,0 +1,100 @@
+//! What the tool of one example can reach: the example's network, records and secrets.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{BodyStream, Example, FetchRequest, FetchResponse, OpError, ToolDefinition};
+use rcrt_executors::CallHostOps;
+use rcrt_sandbox::{ApiCall, HostOps};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::network::{ExampleNetwork, SentRequest};
+
+pub(crate) struct ExampleWorld {
+    definition: Arc<ToolDefinition>,
+    example: Example,
+    /// `context.api` on the example's records, as in a call.
+    ops: CallHostOps,
+    network: Mutex<ExampleNetwork>,
+    seen: Mutex<Seen>,
+}
+
+/// What the tool did that the result of its call does not show.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub writes: Vec<Value>,
+    /// The first use of something that the example does not describe at all, so that it cannot be
+    /// tried: it was written before examples could.
+    pub not_described: Option<String>,
+}
+
+impl ExampleWorld {
+    pub fn new(definition: Arc<ToolDefinition>, example: Example, ops: CallHostOps, network: ExampleNetwork) -> Self {
+        Self { definition, example, ops, network: Mutex::new(network), seen: Mutex::default() }
+    }
+
+    pub fn take_seen(&self) -> Seen {
+        std::mem::take(&mut self.seen.lock())
+    }
+
+    /// The requests that the example states and the tool did not make.
+    pub fn unused_requests(&self) -> Vec<String> {
+        self.network.lock().unused()
+    }
+
+    fn is_not_described(&self, what: String) {
+        self.seen.lock().not_described.get_or_insert(what);
+    }
+
+    fn secret(&self, name: &str) -> Result<Value, OpError> {
+        let is_its_own = self.definition.required_secrets.iter().any(|one| one == name);
+        match self.example.secrets.get(name) {
+            Some(value) => Ok(value.as_str().into()),
+            None if is_its_own => Ok(example_secret(name).into()),
+            None => {
+                let message = format!("the secret {name:?} is not among the tool's required_secrets");
+                Err(OpError::new("PermissionDenied", message))
+            }
+        }
+    }
+}
+
+/// The value of a secret for which the example states none.
+pub(crate) fn example_secret(name: &str) -> String {
+    format!("example-{name}")
+}
+
+#[async_trait]
+impl HostOps for ExampleWorld {
+    async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        if self.example.http.is_none() {
+            if let Ok(url) = Url::parse(&request.url) {
+                self.network.lock().check(&url)?;
+            }
+            self.is_not_described(format!(
+                "it sends {} {}, and the example has no `http`: add the exchange to run it",
+                request.method, request.url
+            ));
+            return Err(OpError::new("TypeError", "the example has no network"));
+        }
+        let sent = SentRequest::read(request, body).await?;
+        self.network.lock().answer(&sent)
+    }
+
+    async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
+        let write = match &call {
+            ApiCall::GetSecret { id, .. } => return self.secret(id),
+            ApiCall::CreateBreadcrumb { record } => Some(json!({"create": record})),
+            ApiCall::UpdateBreadcrumb { id, version, changes } => {
+                Some(json!({"update": {"id": id, "version": version, "changes": changes}}))
+            }
+            ApiCall::DeleteBreadcrumb { id } => Some(json!({"delete": {"id": id}})),
+            ApiCall::GetBreadcrumb { .. } | ApiCall::SearchBreadcrumbs { .. } | ApiCall::VectorSearch { .. } => None,
+        };
+        let done = self.ops.api(call).await?;
+        self.seen.lock().writes.extend(write);
+        Ok(done)
+    }
+}

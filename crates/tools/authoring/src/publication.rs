@@ -1,0 +1,214 @@
+//! Publishes a tool: from its description by an agent to its record.
+
+use std::collections::BTreeMap;
+
+use chrono::{SecondsFormat, Utc};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, CreationMode, NewBreadcrumb, StoreError, ToolFailure, schema_names,
+};
+use rcrt_examples::ExampleReport;
+use rcrt_executors::ToolCall;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer;
+use crate::assessment::{Assessment, Assessor, ToolFinding};
+use crate::owned_tools::{ToolsOfName, maker_tag};
+
+/// The most characters of console output in a result, for all examples together.
+const MAX_CONSOLE: usize = 20_000;
+const WORKSPACE: &str = "workspace:tools";
+
+/// What an agent asks for.
+pub(crate) struct Publication {
+    /// The context of a `tool.code.v1`.
+    pub spec: Map<String, Value>,
+    pub mode: CreationMode,
+    /// The version of the tool's record that the agent saw.
+    pub if_version: Option<i64>,
+}
+
+/// A record that was written, or would be.
+struct Published {
+    status: &'static str,
+    record: Option<Breadcrumb>,
+}
+
+impl Publication {
+    /// Returns the context of a `tool.create.response.v1`, without the id of its request. Findings
+    /// are part of it; a failure is one of the store.
+    pub async fn run(self, assessor: &Assessor, call: &ToolCall) -> Result<Value, ToolFailure> {
+        let (mut assessment, definition) = assessor.assess(call.owner_id, &self.spec, &CancellationToken::new()).await;
+        let name = self.spec.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let version = definition.map(|definition| definition.version.clone()).unwrap_or_default();
+        let existing = if name.is_empty() {
+            None
+        } else {
+            let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await;
+            let found = found.map_err(answer::store)?;
+            self.check_name(&found, call, &mut assessment);
+            found.own
+        };
+        let published = if !assessment.is_ok() {
+            Published { status: "rejected", record: existing }
+        } else if self.mode == CreationMode::DryRun {
+            Published { status: "dry_run", record: existing }
+        } else {
+            match self.write(call, &name, existing).await {
+                Ok(published) => published,
+                Err(StoreError::VersionConflict { actual, .. }) => {
+                    assessment.errors.push(conflict(actual));
+                    Published { status: "rejected", record: None }
+                }
+                Err(error) => return Err(answer::store(error)),
+            }
+        };
+        Ok(self.result(&name, &version, &assessment, &published))
+    }
+
+    fn check_name(&self, found: &ToolsOfName, call: &ToolCall, assessment: &mut Assessment) {
+        let own = found.own.as_ref();
+        let is_same = own.is_some_and(|own| own.context == self.spec);
+        let finding = match self.mode {
+            CreationMode::Create if own.is_some() && !is_same => Some(ToolFinding::new(
+                "name",
+                "name-exists",
+                "you already have a tool with this name",
+                Some("Use mode update (or update_tool), or choose another name"),
+            )),
+            CreationMode::Update if own.is_none() => Some(ToolFinding::new(
+                "name",
+                "not-found",
+                "you have no tool with this name",
+                Some("Use mode create, or a name that list_my_tools returns"),
+            )),
+            _ if own.is_none() && found.is_taken => Some(ToolFinding::new(
+                "name",
+                "name-taken",
+                "another author's tool has this name",
+                Some("Choose another name"),
+            )),
+            _ => None,
+        };
+        assessment.errors.extend(finding);
+        if let (Some(own), Some(expected)) = (own, self.if_version)
+            && own.version != expected
+            && !is_same
+        {
+            assessment.errors.push(conflict(own.version));
+        }
+        let secrets = self.spec.get("required_secrets").and_then(Value::as_array);
+        if secrets.is_some_and(|names| !names.is_empty()) {
+            let message = "a call is refused until a curator grants the tool each of its secrets";
+            let name = self.spec.get("name").and_then(Value::as_str).unwrap_or_default();
+            let fix = format!("Ask a curator to run: rcrt secret grant <secret> {name}");
+            assessment.warnings.push(ToolFinding::new("required_secrets", "secret-grant", message, Some(&fix)));
+        }
+        if call.request.agent_id.is_none() {
+            assessment.errors.push(ToolFinding::new("", "author", "a tool needs an author: call as an agent", None));
+        }
+    }
+
+    /// A repeated attempt finds what an earlier one wrote.
+    async fn write(&self, call: &ToolCall, name: &str, own: Option<Breadcrumb>) -> Result<Published, StoreError> {
+        let store = &*call.breadcrumbs;
+        let Some(own) = own else {
+            let key = format!("create_tool:{}", call.request.id);
+            let created = store.create(self.record(call, name), Some(&key)).await?;
+            return Ok(Published { status: "created", record: Some(store.get(created.id).await?) });
+        };
+        let status = if self.mode == CreationMode::Create { "created" } else { "updated" };
+        if own.context == self.spec {
+            return Ok(Published { status, record: Some(own) });
+        }
+        let mut tags = own.tags.clone();
+        for tag in call.profiles.tags() {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        call.chain.mark(&mut tags, own.version.saturating_add(1));
+        let changes = BreadcrumbChanges {
+            title: self.title(),
+            description: self.description(),
+            context: Some(self.spec.clone()),
+            tags: Some(tags),
+            ..BreadcrumbChanges::default()
+        };
+        let expected = self.if_version.unwrap_or(own.version);
+        Ok(Published { status, record: Some(store.update(own.id, expected, changes).await?) })
+    }
+
+    fn title(&self) -> Option<String> {
+        let title = self.spec.get("annotations").and_then(|all| all.get("title")).or_else(|| self.spec.get("name"));
+        title.and_then(Value::as_str).map(|title| title.chars().take(200).collect())
+    }
+
+    fn description(&self) -> Option<String> {
+        self.spec.get("description").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn record(&self, call: &ToolCall, name: &str) -> NewBreadcrumb {
+        let own = ["tool".to_owned(), format!("tool:{name}"), WORKSPACE.to_owned()];
+        let maker = call.request.agent_id.map(maker_tag);
+        let mut tags: Vec<String> = own.into_iter().chain(maker).chain(call.profiles.tags()).collect();
+        call.chain.mark(&mut tags, 1);
+        NewBreadcrumb {
+            title: self.title().unwrap_or_default(),
+            description: self.description(),
+            context: self.spec.clone(),
+            tags,
+            schema_name: Some(schema_names::TOOL_CODE.to_owned()),
+            ..NewBreadcrumb::default()
+        }
+    }
+
+    fn result(&self, name: &str, version: &str, assessment: &Assessment, published: &Published) -> Value {
+        let (hash, _) = Breadcrumb::measure(&self.spec);
+        let mut result = json!({
+            "status": published.status,
+            "name": name,
+            "version": version,
+            "definition_hash": format!("sha256:{hash}"),
+            "validation": assessment.validation(),
+            "examples": shown(&assessment.examples),
+            "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
+        });
+        if let (Some(record), Some(result)) = (&published.record, result.as_object_mut()) {
+            result.insert("tool_id".into(), json!(record.id));
+            result.insert("record_version".into(), json!(record.version));
+        }
+        result
+    }
+}
+
+fn conflict(actual: i64) -> ToolFinding {
+    let message = format!("the tool's record is at version {actual}");
+    ToolFinding::new("if_version", "version-conflict", message, Some("Read the tool with describe_tool, and repeat"))
+}
+
+/// The reports, with bounded console output.
+pub(crate) fn shown(reports: &[ExampleReport]) -> Value {
+    let mut left = MAX_CONSOLE;
+    let mut reports = reports.to_vec();
+    for report in &mut reports {
+        report.console.retain(|line| {
+            let fits = line.message.len() <= left;
+            left -= if fits { line.message.len() } else { 0 };
+            fits
+        });
+    }
+    json!(reports)
+}
+
+/// A spec with changed fields. A field that is null is removed.
+pub(crate) fn merged(mut spec: Map<String, Value>, changes: &BTreeMap<String, Value>) -> Map<String, Value> {
+    for (field, value) in changes {
+        if value.is_null() {
+            spec.remove(field);
+        } else {
+            spec.insert(field.clone(), value.clone());
+        }
+    }
+    spec
+}

@@ -1,0 +1,60 @@
+//! `describe_tool`.
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{BreadcrumbQuery, ErrorCode, Selector, ToolFailure, schema_names};
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::answer;
+use crate::owned_tools;
+
+pub(super) struct DescribeTool;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    name: String,
+}
+
+#[async_trait]
+impl NativeTool for DescribeTool {
+    fn name(&self) -> &'static str {
+        "describe_tool"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input { name } = answer::read(call)?;
+        let store = &*call.breadcrumbs;
+        let record = owned_tools::of_name(store, call.request.agent_id, &name).await.map_err(answer::store)?;
+        let Some(record) = record else {
+            return Err(ToolFailure::new(ErrorCode::InvalidArguments, format!("there is no tool {name:?}")));
+        };
+        let errors = reported_errors(call, record.id).await?;
+        Ok(json!({
+            "name": name,
+            "tool_id": record.id,
+            "record_version": record.version,
+            "definition_hash": format!("sha256:{}", record.checksum),
+            "schema_name": record.schema_name,
+            "is_yours": record.created_by.is_some() && record.created_by == call.request.agent_id,
+            "updated_at": record.updated_at,
+            "errors": errors,
+            "definition": record.context,
+        }))
+    }
+}
+
+/// What runners report about the newest version.
+async fn reported_errors(call: &ToolCall, tool: Uuid) -> Result<Value, ToolFailure> {
+    let selector = Selector {
+        schema_name: Some(schema_names::TOOL_ERROR.to_owned()),
+        context_match: vec![owned_tools::equals("$.tool_id", json!(tool)).map_err(answer::store)?],
+        ..Selector::default()
+    };
+    let query = BreadcrumbQuery { selector, limit: 1, include_context: true, ..BreadcrumbQuery::default() };
+    let found = call.breadcrumbs.list(&query).await.map_err(answer::store)?;
+    let report = found.into_iter().next().and_then(|item| item.context);
+    Ok(report.and_then(|mut context| context.remove("errors")).unwrap_or_else(|| json!([])))
+}

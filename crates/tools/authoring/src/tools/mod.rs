@@ -1,0 +1,42 @@
+//! The tools, one in each module.
+
+mod create_tool;
+mod describe_tool;
+mod list_my_tools;
+mod retire_tool;
+mod test_tool;
+mod update_tool;
+
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{Breadcrumb, ErrorCode, ToolFailure};
+use rcrt_executors::{NativeTool, ToolCall};
+
+use crate::answer;
+use crate::assessment::Assessor;
+use crate::owned_tools::ToolsOfName;
+
+/// The tools that make tools. They try them with this assessor.
+pub fn tools(assessor: Arc<Assessor>) -> Vec<Arc<dyn NativeTool>> {
+    vec![
+        Arc::new(create_tool::CreateTool { assessor: assessor.clone() }),
+        Arc::new(update_tool::UpdateTool { assessor: assessor.clone() }),
+        Arc::new(test_tool::TestTool { assessor }),
+        Arc::new(describe_tool::DescribeTool),
+        Arc::new(list_my_tools::ListMyTools),
+        Arc::new(retire_tool::RetireTool),
+    ]
+}
+
+/// The agent's own tool of this name.
+async fn own_tool(call: &ToolCall, name: &str) -> Result<Breadcrumb, ToolFailure> {
+    let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, name).await.map_err(answer::store)?;
+    found.own.ok_or_else(|| {
+        let why = if found.is_taken {
+            format!("the tool {name:?} belongs to another author")
+        } else {
+            format!("you have no tool {name:?}; list_my_tools returns the names of yours")
+        };
+        ToolFailure::new(if found.is_taken { ErrorCode::PermissionDenied } else { ErrorCode::InvalidArguments }, why)
+    })
+}

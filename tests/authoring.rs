@@ -1,0 +1,262 @@
+//! An agent makes tools through the public API, with nothing but the responses.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use rcrt_breadcrumb::{
+    BreadcrumbQuery, CallQueue, CallState, EventStream, Events, NewBreadcrumb, Records, ToolRequest, ToolResponse,
+};
+use rcrt_client::Client;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::failure::runner::Apart;
+use crate::process::{Installation, PATIENCE};
+
+/// The context of the next record with this tag.
+async fn next(events: &mut EventStream, tag: &str) -> Map<String, Value> {
+    let waited = async {
+        loop {
+            let event = events.next().await.unwrap().unwrap();
+            if event.tags.iter().any(|one| one == tag) {
+                return event.context;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.expect("the record appears")
+}
+
+fn request(request_id: &str, spec: &Value, mode: &str) -> NewBreadcrumb {
+    let context = json!({"request_id": request_id, "agent_id": "agent-123", "tool_spec": spec, "mode": mode});
+    NewBreadcrumb {
+        title: "Create a tool".into(),
+        schema_name: Some("tool.create.request.v1".into()),
+        tags: vec!["tool:request".into(), "workspace:tools".into()],
+        context: context.as_object().unwrap().clone(),
+        ..NewBreadcrumb::default()
+    }
+}
+
+/// Asks for a tool and returns the context of the response.
+async fn ask(store: &Client, events: &mut EventStream, spec: &Value, mode: &str) -> Map<String, Value> {
+    let id = Uuid::new_v4().to_string();
+    store.create(request(&id, spec, mode), None).await.unwrap();
+    let response = next(events, &ToolResponse::tag(&id)).await;
+    assert_eq!(response["request_id"], json!(id));
+    response
+}
+
+/// `(rule, field)` of each error.
+fn errors(response: &Map<String, Value>) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let errors = response["validation"]["errors"].as_array().unwrap();
+    errors.iter().map(|error| (text(&error["rule"]), text(&error["field"]))).collect()
+}
+
+async fn call(store: &Client, events: &mut EventStream, tool: &str, input: Value) -> ToolResponse {
+    let id = Uuid::new_v4().to_string();
+    store.create(ToolRequest::record(tool, input, Some(&id), None), None).await.unwrap();
+    ToolResponse::from_context(&next(events, &ToolResponse::tag(&id)).await).unwrap()
+}
+
+fn adder() -> Value {
+    json!({
+        "name": "adder",
+        "description": "Adds two numbers.",
+        "version": "1.0.0",
+        "code": {
+            "language": "typescript",
+            "source": "export async function execute(input: { a: number; b: number }) {\n  return { sum: input.a + input.b };\n}\n"
+        },
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "number", "description": "The first number."},
+                "b": {"type": "number", "description": "The second number."}
+            },
+            "required": ["a", "b"]
+        },
+        "output_schema": {
+            "type": "object",
+            "properties": {"sum": {"type": "number", "description": "The sum."}},
+            "required": ["sum"]
+        },
+        "examples": [{"description": "Small", "input": {"a": 1, "b": 2}, "output": {"sum": 3}}]
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_corrects_a_tool_by_its_responses_until_it_is_published() {
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let store = installation.client().await;
+    installation.ready().await;
+    let mut events = store.events(None).await.unwrap();
+
+    let good = adder();
+    // Each round corrects what the response before it named.
+    let mut spec = json!({"name": "adder", "code": {"language": "typescript", "source": "import x from 'x';\nexport function execute() {}\n"}});
+    let response = ask(&store, &mut events, &spec, "create").await;
+    assert_eq!(response["status"], "rejected");
+    let found = errors(&response);
+    for rule in ["no-import", "execute-async", "description", "input-schema", "example-required"] {
+        assert!(found.iter().any(|(one, _)| one == rule), "{rule}: {found:?}");
+    }
+    let import = response["validation"]["errors"].as_array().unwrap().iter().find(|one| one["rule"] == "no-import");
+    assert_eq!((&import.unwrap()["line"], import.unwrap()["fix"].is_string()), (&json!(1), true));
+
+    spec = good.clone();
+    spec["code"]["source"] = json!("export async function execute(input: any) {\n  return { sum: input.a +; }\n}\n");
+    let response = ask(&store, &mut events, &spec, "create").await;
+    assert_eq!(errors(&response)[0].0, "syntax");
+    assert_eq!(response["validation"]["errors"][0]["line"], 2);
+
+    spec["code"]["source"] =
+        json!("export async function execute(input: any) {\n  return { sum: input.a - input.b };\n}\n");
+    let response = ask(&store, &mut events, &spec, "create").await;
+    assert_eq!(errors(&response), [("example-fails".to_owned(), "examples[0]".to_owned())]);
+    let example = &response["examples"][0];
+    assert_eq!((&example["expected"], &example["actual"]), (&json!({"sum": 3}), &json!({"sum": -1})));
+    assert_eq!(example["differences"][0]["path"], "$.sum");
+
+    let response = ask(&store, &mut events, &good, "dry_run").await;
+    assert_eq!((&response["status"], response.get("tool_id")), (&json!("dry_run"), None));
+    let none = store.list(&BreadcrumbQuery::tagged("tool:adder")).await.unwrap();
+    assert_eq!(none.len(), 0, "nothing is written before");
+
+    let response = ask(&store, &mut events, &good, "create").await;
+    assert_eq!(
+        (&response["status"], &response["name"], &response["version"]),
+        (&json!("created"), &json!("adder"), &json!("1.0.0"))
+    );
+    assert!(response["definition_hash"].as_str().unwrap().starts_with("sha256:"));
+    let first = call(&store, &mut events, "adder", json!({"a": 20, "b": 22})).await;
+    assert_eq!(first.output, Some(json!({"sum": 42})));
+
+    // The name is taken now, for a new tool; a failing version does not replace a working one.
+    let mut other = good.clone();
+    other["description"] = json!("Another one.");
+    assert_eq!(errors(&ask(&store, &mut events, &other, "create").await)[0].0, "name-exists");
+    assert_eq!(ask(&store, &mut events, &spec, "update").await["status"], "rejected");
+    assert_eq!(call(&store, &mut events, "adder", json!({"a": 1, "b": 1})).await.output, Some(json!({"sum": 2})));
+    let updated = ask(&store, &mut events, &other, "update").await;
+    assert_eq!((&updated["status"], &updated["record_version"]), (&json!("updated"), &json!(2)));
+    let mut stale = request("stale", &good, "update");
+    stale.context.insert("if_version".into(), json!(1));
+    store.create(stale, None).await.unwrap();
+    assert_eq!(errors(&next(&mut events, "request:stale").await)[0].0, "version-conflict");
+    // A shipped tool belongs to another author.
+    let mut shipped = good.clone();
+    shipped["name"] = json!("read_file");
+    assert_eq!(errors(&ask(&store, &mut events, &shipped, "create").await)[0].0, "name-taken");
+
+    // The same as tools for models.
+    let listed = call(&store, &mut events, "list_my_tools", json!({})).await.output.unwrap();
+    assert_eq!(listed["tools"][0]["name"], "adder");
+    let tested = call(&store, &mut events, "test_tool", json!({"name": "adder"})).await.output.unwrap();
+    assert_eq!((&tested["passed"], &tested["examples"][0]["status"]), (&json!(true), &json!("passed")));
+    let changes = json!({"name": "adder", "changes": {"version": "1.1.0"}, "if_version": 2});
+    let updated = call(&store, &mut events, "update_tool", changes).await.output.unwrap();
+    assert_eq!((&updated["status"], &updated["version"]), (&json!("updated"), &json!("1.1.0")));
+    let described = call(&store, &mut events, "describe_tool", json!({"name": "adder"})).await.output.unwrap();
+    assert_eq!((&described["is_yours"], &described["definition"]["version"]), (&json!(true), &json!("1.1.0")));
+    let retired = call(&store, &mut events, "retire_tool", json!({"name": "adder"})).await.output.unwrap();
+    assert_eq!(retired["retired"], true);
+    let gone = call(&store, &mut events, "adder", json!({"a": 1, "b": 1})).await;
+    assert_eq!(gone.error_code, Some(rcrt_breadcrumb::ErrorCode::ToolNotFound));
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_and_responses_of_creations_are_guarded_as_those_of_calls() {
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let store = installation.client().await;
+    installation.ready().await;
+    let mut events = store.events(None).await.unwrap();
+    let mut wrong = request("wrong", &adder(), "upsert");
+    wrong.context.remove("tool_spec");
+    let refused = store.create(wrong, None).await.unwrap_err().to_string();
+    assert!(refused.contains("context.tool_spec") && refused.contains("context.mode"), "{refused}");
+    let forged = NewBreadcrumb {
+        title: "Forged".into(),
+        schema_name: Some("tool.create.response.v1".into()),
+        ..NewBreadcrumb::default()
+    };
+    assert!(store.create(forged, None).await.is_err());
+    let tagged =
+        NewBreadcrumb { title: "Forged".into(), tags: vec!["tool:create:response".into()], ..NewBreadcrumb::default() };
+    assert!(store.create(tagged, None).await.is_err());
+    let response = ask(&store, &mut events, &adder(), "create").await;
+    let kept = store.list(&BreadcrumbQuery::of_schema("tool.create.response.v1")).await.unwrap();
+    assert_eq!(kept.len(), 1, "{response:?}");
+    assert!(kept[0].tags.contains(&"tool:create:response".to_owned()));
+    assert!(kept[0].tags.contains(&"workspace:tools".to_owned()));
+    let request = store.list(&BreadcrumbQuery::of_schema("tool.create.request.v1")).await.unwrap()[0].id;
+    assert_eq!(store.call(request).await.unwrap().state, CallState::Finished);
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+/// The record of a shipped native tool.
+fn shipped(name: &str) -> NewBreadcrumb {
+    let file = format!("{}/../../../bootstrap-breadcrumbs/tools-native/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// The runner is killed after the claim, or while an example runs, and the next one finishes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_creation_whose_runner_is_killed_is_answered_once_and_leaves_no_partial_tool() {
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store: Arc<Client> = apart.installation.client().await;
+    let mut events = store.events(None).await.unwrap();
+    store.create(shipped("create_tool"), None).await.unwrap();
+    let mut runner = apart.runner();
+    apart.installation.ready().await;
+    // The example keeps the runner busy until it is killed.
+    let mut spec = adder();
+    spec["code"]["source"] = json!(
+        "export async function execute(input: any) {\n  await new Promise((done) => setTimeout(done, 1000));\n  return { sum: input.a + input.b };\n}\n"
+    );
+    let mut ids = Vec::new();
+    for round in 0..4 {
+        spec["name"] = json!(format!("adder-{round}"));
+        let id = format!("round-{round}");
+        let created = store.create(request(&id, &spec, "create"), None).await.unwrap();
+        let reaches = |wanted: fn(CallState) -> bool| {
+            let store = store.clone();
+            async move {
+                let reached = async {
+                    while !wanted(store.call(created.id).await.unwrap().state) {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                tokio::time::timeout(PATIENCE, reached).await.unwrap();
+            }
+        };
+        match round % 2 {
+            0 => reaches(|state| state == CallState::Running || state == CallState::Finished).await,
+            _ => reaches(|state| state != CallState::Queued).await,
+        }
+        runner.kill().await;
+        runner = apart.runner();
+        ids.push(id);
+    }
+    for (round, id) in ids.iter().enumerate() {
+        let all = async {
+            loop {
+                let query = BreadcrumbQuery { include_context: true, ..BreadcrumbQuery::tagged(ToolResponse::tag(id)) };
+                let found = store.list(&query).await.unwrap();
+                if !found.is_empty() {
+                    return found;
+                }
+                next(&mut events, "tool:create:response").await;
+            }
+        };
+        let responses = tokio::time::timeout(PATIENCE, all).await.unwrap();
+        assert_eq!(responses.len(), 1);
+        let status = responses[0].context.as_ref().unwrap()["status"].clone();
+        let tools = store.list(&BreadcrumbQuery::tagged(format!("tool:adder-{round}"))).await.unwrap();
+        assert_eq!(tools.len(), usize::from(status == "created"), "{status}");
+    }
+}
