@@ -208,7 +208,7 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
             coalesce('private' IN (n.visibility, coalesce(b.visibility, v.visibility, 'private')), false) AS is_private,
             ARRAY(SELECT a FROM unnest($3) a WHERE agent_can_see_version(a, e.breadcrumb_id, e.version)) AS viewers,
-            CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
+            CASE WHEN coalesce(b.schema_name, v.schema_name) IN ('tool.response.v1', 'tool.create.response.v1')
                 THEN ARRAY(SELECT a FROM unnest($3) a WHERE agent_can_get_response(a, e.breadcrumb_id))
                 ELSE '{}' END AS response_viewers
          FROM events e
