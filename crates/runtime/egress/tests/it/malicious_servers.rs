@@ -88,7 +88,7 @@ async fn long_upload_continues_while_it_makes_progress() {
     network.options.head_timeout = Duration::from_secs(2);
     // Pieces arrive much more often than the limit requires, until it has passed.
     let ends = Instant::now() + network.options.head_timeout + Duration::from_millis(500);
-    let body = stream::unfold(tokio::time::interval(Duration::from_millis(20)), async move |mut clock| {
+    let body = stream::unfold(tokio::time::interval(Duration::from_millis(20)), move |mut clock| async move {
         let is_over = clock.tick().await >= ends;
         (!is_over).then(|| (Ok(Bytes::from_static(&[b'x'; 200])), clock))
     });
