@@ -68,7 +68,10 @@ async fn the_tools_wait_and_run_nothing() {
         let definition = rcrt_test_tenant::seeded(tool);
         let waits = executor.missing_requirements(&definition);
         assert_eq!(waits.len(), 1, "{waits:?}");
-        assert!(waits[0].starts_with("programs can run only in a jail, and this machine does not support one: "), "{waits:?}");
+        assert!(
+            waits[0].starts_with("programs can run only in a jail, and this machine does not support one: "),
+            "{waits:?}"
+        );
         assert!(waits[0].contains("namespace"), "{waits:?}");
         let result = executor.execute(tenant.call(definition, input), CancellationToken::new()).await.result;
         let failure = failed(result, ErrorCode::PermissionDenied);
