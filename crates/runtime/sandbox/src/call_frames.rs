@@ -16,7 +16,7 @@ use crate::upload::UploadCapacity;
 const MAX_LATE: usize = 10_000;
 
 /// What the supervisor must do about a frame.
-pub enum CallStep {
+pub enum FrameAction {
     Continue,
     /// The tool's own time begins.
     Started,
@@ -86,7 +86,7 @@ impl<'a> CallFrames<'a> {
     }
 
     /// Handles what was read from the socket.
-    pub fn take(&mut self, read: Option<Result<Frame, FrameError>>) -> Result<CallStep, Failure> {
+    pub fn take(&mut self, read: Option<Result<Frame, FrameError>>) -> Result<FrameAction, Failure> {
         let frame = match read {
             Some(Ok(frame)) => frame,
             Some(Err(FrameError::Io(_))) | None => return Err(Failure::Died),
@@ -101,12 +101,14 @@ impl<'a> CallFrames<'a> {
             return if self.late > MAX_LATE {
                 Err("it keeps sending frames of other calls".into())
             } else {
-                Ok(CallStep::Continue)
+                Ok(FrameAction::Continue)
             };
         }
         match frame.kind {
             Kind::Done => {
-                return decode(&frame.payload).map(CallStep::Done).map_err(|_| "a result that cannot be read".into());
+                return decode(&frame.payload)
+                    .map(FrameAction::Done)
+                    .map_err(|_| "a result that cannot be read".into());
             }
             Kind::Console => {
                 let line: ConsoleLine = decode(&frame.payload).map_err(|_| "a console line that cannot be read")?;
@@ -114,7 +116,7 @@ impl<'a> CallFrames<'a> {
             }
             Kind::Started if !self.is_started => {
                 self.is_started = true;
-                return Ok(CallStep::Started);
+                return Ok(FrameAction::Started);
             }
             // Only the first one, which the worker sends before any of the script's code runs.
             Kind::CodeCache if self.wants_cache => {
@@ -125,6 +127,6 @@ impl<'a> CallFrames<'a> {
             Kind::Progress => self.progress.take(&frame.payload, &*self.watch.host)?,
             _ => self.ops.take(&frame)?,
         }
-        Ok(CallStep::Continue)
+        Ok(FrameAction::Continue)
     }
 }

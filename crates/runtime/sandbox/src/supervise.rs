@@ -13,7 +13,7 @@ use tokio_util::codec::FramedWrite;
 use tokio_util::sync::CancellationToken;
 
 use crate::call_end::CallEnd;
-use crate::call_frames::{CallFrames, CallStep, Failure};
+use crate::call_frames::{CallFrames, Failure, FrameAction};
 use crate::call_limits::{CallLimits, Exceeded};
 use crate::console::Console;
 use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES};
@@ -82,10 +82,10 @@ pub async fn supervise(
     let done = loop {
         tokio::select! {
             read = worker.frames.next() => match frames.take(read) {
-                Ok(CallStep::Continue) => {}
-                Ok(CallStep::Started) if watch.is_counted => {}
-                Ok(CallStep::Started) => limits.start(),
-                Ok(CallStep::Done(done)) => break Ok(done),
+                Ok(FrameAction::Continue) => {}
+                Ok(FrameAction::Started) if watch.is_counted => {}
+                Ok(FrameAction::Started) => limits.start(),
+                Ok(FrameAction::Done(done)) => break Ok(done),
                 Err(failure) => break Err(failure),
             },
             () = frames.ops.progress() => {}

@@ -49,16 +49,16 @@ struct Tenant {
 struct QuotaState {
     own: TenantQuotas,
     /// `None` before the first count, and while the tenant has no quota.
-    counted: Option<LastCount>,
+    counted: Option<CountedUsage>,
     /// When the quotas were read, and how long that and the count took.
     read: Option<(Instant, Duration)>,
     asked: Option<Instant>,
-    /// Written by this process since its first write. [`LastCount::without`] excludes it.
+    /// Written by this process since its first write. [`CountedUsage::without`] excludes it.
     written: Usage,
 }
 
 #[derive(Clone, Copy)]
-struct LastCount {
+struct CountedUsage {
     /// The count, without what this process had written by then.
     without: Usage,
     at: DateTime<Utc>,
@@ -286,7 +286,7 @@ impl Quotas {
         self.note_count(owner_id, counted);
         let mut known = locked(&tenant.known);
         known.own = own;
-        known.counted = counted.map(|Usage { records, bytes }| LastCount {
+        known.counted = counted.map(|Usage { records, bytes }| CountedUsage {
             without: Usage { records: records - before.records, bytes: bytes - before.bytes },
             at: Utc::now(),
         });

@@ -67,19 +67,19 @@ pub(super) struct LocalCall {
 
 enum State {
     HeldBack,
-    Answering(BoxFuture<'static, WriteOutcome>, Box<UncommittedResponse>),
-    Claiming(BoxFuture<'static, WriteOutcome>),
-    Searching(BoxFuture<'static, WriteOutcome>),
+    Answering(BoxFuture<'static, LocalCallOutcome>, Box<UncommittedResponse>),
+    Claiming(BoxFuture<'static, LocalCallOutcome>),
+    Searching(BoxFuture<'static, LocalCallOutcome>),
 }
 
-enum WriteOutcome {
+enum LocalCallOutcome {
     Answered(Result<Created, StoreError>),
     Claimed(Result<(Created, Option<Claim>), StoreError>),
     Found(Option<Breadcrumb>),
 }
 
 impl State {
-    async fn outcome(&mut self) -> WriteOutcome {
+    async fn outcome(&mut self) -> LocalCallOutcome {
         match self {
             Self::HeldBack => std::future::pending().await,
             Self::Answering(work, _) | Self::Claiming(work) | Self::Searching(work) => work.await,
@@ -147,27 +147,27 @@ impl LocalCall {
             tokio::select! {
                 biased;
                 outcome = state.outcome() => match outcome {
-                    WriteOutcome::Answered(Ok(created)) => {
+                    LocalCallOutcome::Answered(Ok(created)) => {
                         match state {
                             State::Answering(_, response) if !created.replayed => response.was_written(),
                             _ => self.discard(),
                         }
                         return self.end(Ok(created));
                     }
-                    WriteOutcome::Answered(Err(error)) if may_concern_response(&error) => state = self.claim(),
-                    WriteOutcome::Claimed(Ok((created, Some(mut claim)))) => {
+                    LocalCallOutcome::Answered(Err(error)) if may_concern_response(&error) => state = self.claim(),
+                    LocalCallOutcome::Claimed(Ok((created, Some(mut claim)))) => {
                         claim.allowed_tools.clone_from(&self.request.rights.allowed);
                         // Before the reply, so that a cancellation finds its call here.
                         let held = calls.keep(claim.lease, self.asked);
                         self.reply(Ok(created));
                         return Some((claim, held));
                     }
-                    WriteOutcome::Claimed(Err(error @ StoreError::Unavailable(_))) => {
+                    LocalCallOutcome::Claimed(Err(error @ StoreError::Unavailable(_))) => {
                         self.reply(Err(error));
                         self.give_up_slot();
                         state = self.search();
                     }
-                    WriteOutcome::Found(Some(request)) => {
+                    LocalCallOutcome::Found(Some(request)) => {
                         let time_left = self.deadline_ms.map(|ms| ms.saturating_sub(elapsed_ms(self.asked)));
                         let ToolRights { profiles, allowed } = self.request.rights.clone();
                         let mut claim = Claim::at_write(request, profiles, time_left);
@@ -175,15 +175,15 @@ impl LocalCall {
                         let held = calls.keep(claim.lease, self.asked);
                         return Some((claim, held));
                     }
-                    WriteOutcome::Claimed(Ok((created, None))) => {
+                    LocalCallOutcome::Claimed(Ok((created, None))) => {
                         self.discard();
                         return self.end(Ok(created));
                     }
-                    WriteOutcome::Answered(Err(error)) | WriteOutcome::Claimed(Err(error)) => {
+                    LocalCallOutcome::Answered(Err(error)) | LocalCallOutcome::Claimed(Err(error)) => {
                         self.discard();
                         return self.end(Err(error));
                     }
-                    WriteOutcome::Found(None) => {
+                    LocalCallOutcome::Found(None) => {
                         self.discard();
                         return None;
                     }
@@ -240,7 +240,8 @@ impl LocalCall {
         // The record may be needed again, if the response is refused.
         let NewRequest { store, record, key, .. } = &self.request;
         let (store, record, key) = (store.clone(), record.clone(), key.clone());
-        let write = async move { WriteOutcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
+        let write =
+            async move { LocalCallOutcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
         State::Answering(Box::pin(write), Box::new(response))
     }
 
@@ -252,7 +253,7 @@ impl LocalCall {
         let terms = ClaimTerms { id, runner_id: options.runner_id, lease_ms: options.lease_ms(), max_attempts };
         let NewRequest { store, record, key, .. } = &mut self.request;
         let (store, record, key) = (store.clone(), std::mem::take(record), key.take());
-        let write = async move { WriteOutcome::Claimed(store.create_claimed(record, key.as_deref(), terms).await) };
+        let write = async move { LocalCallOutcome::Claimed(store.create_claimed(record, key.as_deref(), terms).await) };
         State::Claiming(Box::pin(write))
     }
 
@@ -264,10 +265,10 @@ impl LocalCall {
         State::Searching(Box::pin(async move {
             while Instant::now() < until && stop.run_until_cancelled(sleep(POLL_INTERVAL)).await.is_some() {
                 if let Ok(request) = store.get(id).await {
-                    return WriteOutcome::Found(Some(request));
+                    return LocalCallOutcome::Found(Some(request));
                 }
             }
-            WriteOutcome::Found(None)
+            LocalCallOutcome::Found(None)
         }))
     }
 
