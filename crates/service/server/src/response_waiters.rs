@@ -14,7 +14,7 @@ use std::{
 
 use futures::StreamExt;
 use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{Breadcrumbs, Created, Event, EventKind, EventStream, StoreError, schema_names};
+use rcrt_breadcrumb::{CallQueue, Created, Event, EventKind, EventStream, Events, StoreError, schema_names};
 use serde_json::{Map, Value};
 use tokio::{
     sync::{Notify, watch},
@@ -72,7 +72,11 @@ impl ResponseWaiters {
     }
 
     /// Every response in the tenant that is written after this returns will be received.
-    pub async fn listen(&self, owner_id: Uuid, store: &Arc<dyn Breadcrumbs>) -> Result<Listener, StoreError> {
+    pub async fn listen(
+        &self,
+        owner_id: Uuid,
+        store: &Arc<impl Events + ?Sized>,
+    ) -> Result<Listener, StoreError> {
         let listener = self.join(owner_id, store);
         let mut stream_state = listener.tenant.stream_state.subscribe();
         // The sender lives as long as the tenant, which `listener` holds.
@@ -86,7 +90,7 @@ impl ResponseWaiters {
         Ok(listener)
     }
 
-    fn join(&self, owner_id: Uuid, store: &Arc<dyn Breadcrumbs>) -> Listener {
+    fn join(&self, owner_id: Uuid, store: &Arc<impl Events + ?Sized>) -> Listener {
         let mut tenants = locked(&self.tenants);
         let tenant = tenants.entry(owner_id).or_insert_with(|| {
             let tenant =
@@ -107,7 +111,7 @@ impl ResponseWaiters {
         &self,
         mut listener: Listener,
         owner_id: Uuid,
-        store: &Arc<dyn Breadcrumbs>,
+        store: &Arc<impl Events + CallQueue + ?Sized>,
         created: &Created,
         request_id: &str,
     ) -> Result<Map<String, Value>, StoreError> {
@@ -230,8 +234,8 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(self, store: Arc<dyn Breadcrumbs>) {
-        let ended = match self.open(&store).await {
+    async fn run(self, store: Arc<impl Events + ?Sized>) {
+        let ended = match self.open(&*store).await {
             Ok(events) => {
                 self.tenant.stream_state.send_replace(StreamState::Open);
                 self.follow(events).await
@@ -244,7 +248,7 @@ impl Follower {
         self.tenant.stream_state.send_replace(StreamState::Ended(ended));
     }
 
-    async fn open(&self, store: &Arc<dyn Breadcrumbs>) -> Result<EventStream, StoreError> {
+    async fn open(&self, store: &(impl Events + ?Sized)) -> Result<EventStream, StoreError> {
         tokio::select! {
             () = self.stop.cancelled() => Err(closing()),
             events = store.events(None) => events,

@@ -324,6 +324,14 @@ impl Records for TenantStore {
 
 #[async_trait]
 impl Rights for TenantStore {
+    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
+        // Only an agent that writes nothing but requests has a list.
+        if self.actor.on_behalf_of == self.actor.agent && !self.actor.writes_only_requests {
+            return Ok(None);
+        }
+        Ok(self.rights_of_agent().await?.allowed_tools)
+    }
+
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         Ok(acl::list(&mut self.begin_for(RequiredPermission::View).await?, self.actor, record).await?)
     }
@@ -406,14 +414,6 @@ impl CallQueue for TenantStore {
     ) -> Result<Created, StoreError> {
         writing::check_response(&terms.response)?;
         Ok(self.create_as(request, idempotency_key, NewRecord::Answered(Box::new(terms))).await?.0)
-    }
-
-    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
-        // Only an agent that writes nothing but requests has a list.
-        if self.actor.on_behalf_of == self.actor.agent && !self.actor.writes_only_requests {
-            return Ok(None);
-        }
-        Ok(self.rights_of_agent().await?.allowed_tools)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

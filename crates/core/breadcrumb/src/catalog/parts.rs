@@ -141,7 +141,7 @@ enum Entry {
     Waiting(Waiting),
 }
 
-pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreError> {
+pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
     let mut query = BreadcrumbQuery {
         selector: Selector {
             all_tags: vec![Catalog::TAG.into()],

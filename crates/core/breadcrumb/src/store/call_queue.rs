@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    AllowedTools, AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb,
+    AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb,
     Records, Release, StoreError,
 };
 
@@ -49,13 +49,6 @@ pub trait CallQueue: Records {
         _terms: AnsweredTerms,
     ) -> Result<Created, StoreError> {
         Err(StoreError::Internal("this store cannot write a request with its response".into()))
-    }
-
-    /// The allow list of the agent for which this store acts, for a dispatcher that starts a call
-    /// before its request is written. `None` if the agent can call every tool. A claim has the list
-    /// already.
-    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
-        Ok(None)
     }
 
     /// Claims up to `limit` queued calls for a runner, oldest first.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use rcrt_breadcrumb::{Breadcrumbs, HostEntry, MAX_SECRET_HOSTS, Role, SecretChanges, SecretInfo, StoreError};
+use rcrt_breadcrumb::{HostEntry, MAX_SECRET_HOSTS, Records, Role, SecretChanges, SecretInfo, Secrets, StoreError};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -34,14 +34,14 @@ impl ConfigSecrets {
     }
 
     /// The record is already written, so a failure is only logged.
-    pub async fn grant(self, store: &dyn Breadcrumbs) {
+    pub async fn grant(self, store: &(impl Records + Secrets + ?Sized)) {
         if let Err(problem) = self.try_grant(store).await {
             let (tool, why) = (&self.tool, problem.detail());
             tracing::warn!(tool, why, "the secrets in a tool's configuration could not be granted to it");
         }
     }
 
-    async fn try_grant(&self, store: &dyn Breadcrumbs) -> Result<(), Problem> {
+    async fn try_grant(&self, store: &(impl Records + Secrets + ?Sized)) -> Result<(), Problem> {
         let mut chosen = store.secrets().await?;
         chosen.retain(|secret| self.ids.contains(&secret.id));
         if chosen.is_empty() {
@@ -63,7 +63,7 @@ impl ConfigSecrets {
     }
 }
 
-async fn bind(store: &dyn Breadcrumbs, secret: &SecretInfo, tool_id: Uuid) -> Result<(), StoreError> {
+async fn bind(store: &(impl Records + Secrets + ?Sized), secret: &SecretInfo, tool_id: Uuid) -> Result<(), StoreError> {
     if !secret.hosts.is_empty() || secret.readable {
         return Ok(());
     }
