@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{Event, StoreError};
+use rcrt_breadcrumb::StoreError;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::page::{self, SizedEvent};
+use super::page;
+use super::sized_event::{SizedEvent, WrittenEvent};
 use crate::database::commit::{Commit, CommitListener};
 use crate::events::EventStreams;
 use crate::events::following::Watches;
@@ -33,14 +34,6 @@ const GAP_IS_FINAL_AFTER: TimeDelta = TimeDelta::hours(1);
 /// instead.
 const QUEUE_EVENTS: usize = 256;
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-
-/// The event of a new record that this process wrote.
-pub(crate) struct WrittenEvent {
-    pub(crate) event: Event,
-    /// Bytes of the context.
-    pub(crate) size_bytes: i64,
-    pub(crate) created_by: Option<Uuid>,
-}
 
 /// The feeds of all tenants that have live subscribers.
 #[derive(Default)]

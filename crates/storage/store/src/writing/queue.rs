@@ -1,18 +1,13 @@
 //! The queued writes, and which batch goes next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::StoreError;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::batch_writer;
-use super::write::{PendingWrite, WriteOp, WriteOutcome};
-use crate::database::failure::Result;
-use crate::writing::Writer;
+use super::write::PendingWrite;
 
 /// The most batches of one tenant in progress. The second one is used only if the first is slow:
 /// one shared batch costs less than two parallel ones, and its events need no reading, because
@@ -59,7 +54,7 @@ impl WriteQueue {
 
     /// Queues the write. Returns whether another writer must be started. Fails if the tenant's
     /// queue is full.
-    fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
+    pub(super) fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
         let mut state = self.locked();
         if !state.tenants.entry(owner_id).or_default().push(write) {
             return Err(StoreError::Unavailable("the write queue of this tenant is full; try again later".into()));
@@ -175,31 +170,15 @@ impl Tenant {
     }
 }
 
-impl Writer {
-    pub(super) fn max_writers(&self) -> usize {
-        (self.database.max_connections() as usize / 4).max(1)
-    }
-
-    /// Writes durably, alone or together with other writes of the tenant. Once begun, the write
-    /// happens even if the caller stops waiting.
-    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: WriteOp) -> Result<WriteOutcome> {
-        let (reply, outcome) = oneshot::channel();
-        if self.write_queue.put(owner_id, PendingWrite { work, reply }, self.max_writers())? {
-            batch_writer::start(self);
-        }
-        outcome.await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable("the store dropped the write; try again later".into()).into())
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use rcrt_breadcrumb::{Lease, NewBreadcrumb};
+    use tokio::sync::oneshot;
 
     use super::super::prepared::{IdempotencyKey, PreparedRecord};
+    use super::super::write::WriteOp;
     use super::*;
 
     fn write(work: WriteOp) -> PendingWrite {
