@@ -8,11 +8,16 @@
 //! and idempotency keys.
 //!
 //! Begin with `runner.rs` (the parts and their order), `claim_loop.rs` and `call.rs` (one call from
-//! its tool to its response). `registry.rs` and `tool_loader.rs` have the tools.
+//! its tool to its response). The folders, each of which imports only itself and those before it:
+//! `registry` (the tools), `coordination` (leases, slots, other runners), `publishing` (the
+//! catalog), `execution` (one call), `dispatch` (which calls are taken, and when).
 
 mod backoff;
+mod coordination;
 mod dispatch;
+mod event_follower;
 mod execution;
+mod on_behalf_of;
 mod options;
 mod publishing;
 mod registry;

@@ -11,7 +11,7 @@
 //! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part
 //! is a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
 //! `records`, `search`, `webhooks`, `transfer`. A folder imports only itself and those before it in
-//! this list, which `tests/it/groups.rs` checks.
+//! this list, which `rcrt/tests/it/pages/modules.rs` checks.
 //!
 //! # Example
 //! ```no_run

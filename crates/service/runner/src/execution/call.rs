@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::context::FutureExt;
-use rcrt_breadcrumb::{Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, StoreError, ToolFailure, ToolRequest};
+use rcrt_breadcrumb::{
+    Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, StoreError, ToolFailure, ToolRequest,
+};
 use rcrt_executors::{ToolOutput, TriggerChain};
 use rcrt_large_results::{WorkingMemory, shorten};
 use serde_json::{Map, Value, json};
@@ -12,10 +14,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
-use crate::dispatch::leases::{LeaseGuard, Leases};
-use crate::dispatch::slots::Slot;
+use crate::coordination::leases::{LeaseGuard, Leases};
+use crate::coordination::slots::Slot;
 use crate::execution::deadline::Deadline;
-use crate::execution::preparation::take_input;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::schema_check::checked_output;
@@ -24,7 +25,7 @@ use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::options::RunnerOptions;
 use crate::registry::tool::Tool;
-use crate::registry::tool_access::{Refusal, ToolAccess};
+use crate::execution::tool_access::{Refusal, ToolAccess};
 
 /// How long a claimed call can compute before it is started. Most calls finish within this time. It
 /// is short, so that a call that kills its runner repeatedly is soon counted as an attempt.
@@ -230,6 +231,10 @@ impl CallRunner {
         };
         self.responses.finish(&pending, &tool, result, elapsed, metadata).await;
     }
+}
+
+pub(crate) fn take_input(request: &mut Breadcrumb) -> Value {
+    request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 fn unreadable(claim: &Claim) -> ToolRequest {

@@ -9,12 +9,12 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::execution::call::{AcceptedCall, CallRunner};
+use crate::execution::call::{AcceptedCall, CallRunner, take_input};
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::in_name_of;
+use crate::on_behalf_of::in_name_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
@@ -24,7 +24,7 @@ use crate::execution::speculative_run::Prepared;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
 use crate::registry::tool::Tool;
-use crate::registry::tool_access::Refusal;
+use crate::execution::tool_access::Refusal;
 use crate::registry::tool_rights::ToolRights;
 
 /// A validated input, and what else the call needs.
@@ -220,8 +220,4 @@ impl CallRunner {
         };
         Ok((call, progress_writer))
     }
-}
-
-pub(crate) fn take_input(request: &mut Breadcrumb) -> Value {
-    request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
 }

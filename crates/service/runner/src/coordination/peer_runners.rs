@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::dispatch::queue_hints::QueueHints;
+use crate::coordination::queue_hints::QueueHints;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 

@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::dispatch::slot_pool::{ClaimSpec, SlotPool};
+use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
 use crate::registry::Registry;
 
 /// The maximum number of tools that a claim excludes.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::dispatch::peer_runners::PeerRunners;
+use crate::coordination::peer_runners::PeerRunners;
 use crate::options::RunnerOptions;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool_loader::ToolLoader;
