@@ -72,11 +72,7 @@ impl ResponseWaiters {
     }
 
     /// Every response in the tenant that is written after this returns will be received.
-    pub async fn listen(
-        &self,
-        owner_id: Uuid,
-        store: &Arc<impl Events + ?Sized>,
-    ) -> Result<Listener, StoreError> {
+    pub async fn listen(&self, owner_id: Uuid, store: &Arc<impl Events + ?Sized>) -> Result<Listener, StoreError> {
         let listener = self.join(owner_id, store);
         let mut stream_state = listener.tenant.stream_state.subscribe();
         // The sender lives as long as the tenant, which `listener` holds.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use parking_lot::{Mutex, RwLock};
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Events, Identity, MAX_PAGE, NewBreadcrumb, Profile,
-    Records, Role, Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Events, Identity, MAX_PAGE, NewBreadcrumb, Profile, Records,
+    Role, Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
 };
 use rcrt_json_schema::Budget;
 use tokio::sync::OnceCell;

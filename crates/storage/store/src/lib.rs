@@ -8,10 +8,10 @@
 //! This crate deliberately does not know HTTP, tools' definitions, or what runs tools. It does not
 //! check roles: the server decides who can call what. The caller provides the Postgres.
 //!
-//! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part
+//! Begin with `tenant_store` (each operation of an agent) and `store.rs` (the parts). Each part
 //! is a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
-//! `records`, `search`, `webhooks`, `transfer`. A folder imports only itself and those before it in
-//! this list, which `rcrt/tests/it/pages/modules.rs` checks.
+//! `records`, `search`, `webhooks`, `transfer`, `tenant_store`. A folder imports only itself and
+//! those before it in this list, which `rcrt/tests/it/pages/modules.rs` checks.
 //!
 //! # Example
 //! ```no_run

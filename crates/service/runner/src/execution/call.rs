@@ -23,9 +23,9 @@ use crate::execution::schema_check::checked_output;
 use crate::execution::speculative_run::Prepared;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
+use crate::execution::tool_access::{Refusal, ToolAccess};
 use crate::options::RunnerOptions;
 use crate::registry::tool::Tool;
-use crate::execution::tool_access::{Refusal, ToolAccess};
 
 /// How long a claimed call can compute before it is started. Most calls finish within this time. It
 /// is short, so that a call that kills its runner repeatedly is soon counted as an attempt.

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use crate::execution::call::{AcceptedCall, CallRunner, take_input};
 use crate::execution::deadline::Deadline;
-use crate::on_behalf_of::in_name_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
@@ -23,8 +22,9 @@ use crate::execution::secrets;
 use crate::execution::speculative_run::Prepared;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
-use crate::registry::tool::Tool;
 use crate::execution::tool_access::Refusal;
+use crate::on_behalf_of::in_name_of;
+use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 
 /// A validated input, and what else the call needs.

@@ -18,9 +18,9 @@ use crate::backoff::{doubled, jittered, with_retries};
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::queue_hints::QueueHints;
 use crate::execution::deadline::Deadline;
-use crate::on_behalf_of::in_name_of;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
+use crate::on_behalf_of::in_name_of;
 use crate::registry::tool::{Candidate, Tool};
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::load_queue::{Depth, LoadQueue, Urgency};
+use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::registry::tool_errors::ToolErrors;

@@ -42,8 +42,7 @@ impl Database {
         let pool = pool(app, max_connections).await?;
         check_role(&pool, is_login_checked).await?;
         let stop = CancellationToken::new();
-        let idle_connections =
-            Arc::new(IdleConnections::new(pool.options().get_max_connections(), stop.clone()));
+        let idle_connections = Arc::new(IdleConnections::new(pool.options().get_max_connections(), stop.clone()));
         Ok(Arc::new(Self { pool, idle_connections, commit_listeners, tasks: TaskTracker::new(), stop }))
     }
 

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
-use rcrt_breadcrumb::{
-    EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Violations,
-};
+use rcrt_breadcrumb::{EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Violations};
 use uuid::Uuid;
 
 use super::feed::{FeedReceiver, Feeds};

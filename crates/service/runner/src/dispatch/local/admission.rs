@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use crate::dispatch::calls::{Calls, WaitingForSlot};
 use crate::coordination::slots::Slot;
+use crate::dispatch::calls::{Calls, WaitingForSlot};
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 

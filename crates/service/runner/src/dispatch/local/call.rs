@@ -16,14 +16,14 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
 use super::admission::{Admitted, Backlog, LocalAdmission};
-use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::slots::Slot;
+use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::execution::call::{AcceptedCall, StartState};
 use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
 use crate::execution::speculative_run::Prepared;
-use crate::registry::tool::Tool;
 use crate::execution::tool_access::Refusal;
+use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 
 /// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
