@@ -26,5 +26,5 @@ mod subscriptions;
 
 pub use dispatch::local::{LocalDispatch, LocalRegistration};
 pub use options::RunnerOptions;
-pub use registry::tool_validation::validate_tool;
+pub use registry::tool_preparation::validate_tool;
 pub use runner::{Runner, RunnerError};

@@ -29,7 +29,6 @@ mod definition;
 mod definition_cache;
 pub mod hints;
 mod layer;
-mod tenancy;
 
 use std::sync::Arc;
 use std::time::Duration;

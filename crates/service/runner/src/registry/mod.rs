@@ -13,7 +13,6 @@ pub(crate) mod tool_loader;
 pub(crate) mod tool_preparation;
 pub(crate) mod tool_records;
 pub(crate) mod tool_rights;
-pub(crate) mod tool_validation;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
