@@ -45,7 +45,7 @@ impl SandboxExecutor {
         let Implementation::Code(code) = &definition.implementation else {
             return Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code for the sandbox to run"));
         };
-        if let Some(script) = self.scripts().get(version) {
+        if let Some(script) = self.scripts.lock().get(version) {
             return Ok((script, code.clone()));
         }
         let (name, source) = (definition.name.clone(), code.clone());
@@ -54,12 +54,8 @@ impl SandboxExecutor {
             .await
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, format!("the compiler failed: {error}")))??;
         let script = Arc::new(script);
-        self.scripts().put(version, script.clone());
+        self.scripts.lock().put(version, script.clone());
         Ok((script, code.clone()))
-    }
-
-    fn scripts(&self) -> parking_lot::MutexGuard<'_, Scripts> {
-        self.scripts.lock()
     }
 }
 
@@ -118,7 +114,7 @@ impl Executor for SandboxExecutor {
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
-        self.scripts().kept.remove(&(tool_id, tool_version));
+        self.scripts.lock().kept.remove(&(tool_id, tool_version));
     }
 }
 
