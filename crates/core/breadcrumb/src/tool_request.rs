@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{Breadcrumb, NewBreadcrumb, Violations, intended_field, schema_names::TOOL_REQUEST};
 
 /// A request as a runner reads it from its record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRequest {
     /// The id of the request's record.
     pub id: Uuid,

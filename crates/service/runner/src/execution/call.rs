@@ -245,12 +245,7 @@ fn unreadable(claim: &Claim) -> ToolRequest {
         input: Value::Null,
         workspace: claim.request.workspace().map(str::to_owned),
         agent_id: claim.request.created_by,
-        trigger_event: None,
-        session: None,
-        model: None,
-        max_result_chars: None,
-        deadline_ms: None,
-        traceparent: None,
+        ..ToolRequest::default()
     }
 }
 

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::failure::Result;
 
 #[derive(Default)]
@@ -23,8 +24,7 @@ impl Shares {
 
     /// Refreshes the cache.
     pub(crate) async fn refresh(&self, database: &Database) -> Result<()> {
-        let mut tx = database.begin("BEGIN").await?;
-        let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
+        let tenants = tenants(database, "SELECT tenants_with_shares()").await?;
         *self.tenants.lock() = tenants.into_iter().collect();
         Ok(())
     }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::commit::{Commit, CommitListener};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
@@ -305,9 +306,7 @@ impl Quotas {
         if self.counts.lock().is_empty() {
             return Ok(());
         }
-        let mut tx = database.begin("BEGIN").await?;
-        let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
-        let there: HashSet<Uuid> = there.into_iter().collect();
+        let there: HashSet<Uuid> = tenants(database, "SELECT id FROM all_tenants()").await?.into_iter().collect();
         self.forget_deleted(|tenant| there.contains(&tenant));
         Ok(())
     }
