@@ -102,7 +102,8 @@ CREATE TABLE agents (
     id uuid PRIMARY KEY,
     owner_id uuid NOT NULL REFERENCES tenants,
     name text NOT NULL,
-    roles text[] NOT NULL,
+    roles text[] NOT NULL
+        CHECK (cardinality(roles) > 0 AND roles <@ '{curator,emitter,subscriber,runner,caller}'),
     -- An unknown profile would allow what another version denies.
     profile text NOT NULL DEFAULT 'main'
         CHECK (profile IN ('main', 'subagent', 'scheduled', 'a2asynthesis')),

@@ -70,7 +70,8 @@ CREATE TABLE shared_events (
     number bigint NOT NULL,
     -- The record's tenant.
     owner_id uuid NOT NULL,
-    kind text NOT NULL,
+    kind text NOT NULL
+        CHECK (kind IN ('breadcrumb.created', 'breadcrumb.updated', 'breadcrumb.deleted')),
     breadcrumb_id uuid NOT NULL,
     version bigint NOT NULL,
     at timestamptz NOT NULL,

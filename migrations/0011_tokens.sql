@@ -8,8 +8,8 @@ CREATE TABLE tokens (
     number bigint GENERATED ALWAYS AS IDENTITY,
     -- No foreign key: a server with open auth gives tokens to agents that are in no table.
     agent_id uuid NOT NULL,
-    roles text[] NOT NULL,
-    profile text NOT NULL,
+    roles text[] NOT NULL CHECK (roles <@ '{curator,emitter,subscriber,runner,caller}'),
+    profile text NOT NULL CHECK (profile IN ('main', 'subagent', 'scheduled', 'a2asynthesis')),
     issued_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     -- A server writes it at most once a minute for each token.
@@ -24,6 +24,7 @@ CREATE POLICY tenant ON tokens
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON tokens TO rcrt_app;
 
+-- `jti` can be NULL, so the two unique indexes are the key.
 CREATE TABLE revoked_tokens (
     owner_id uuid NOT NULL,
     -- No foreign key: a server with open auth gives tokens to agents that are in no table.

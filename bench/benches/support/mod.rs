@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     AuditLog, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
     CallHistory, CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Lease, LeaseState,
@@ -31,15 +31,11 @@ struct State {
 }
 
 impl MemoryStore {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Queues a request and waits for its response.
     pub async fn call(&self, request: NewBreadcrumb) -> Result<NewBreadcrumb, StoreError> {
         let (record, (answer, answered)) = (stored(&request), oneshot::channel());
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.answers.insert(record.id, answer);
             state.queue.push_back(record);
         }
@@ -78,13 +74,13 @@ impl Records for MemoryStore {
         let id = record.id;
         // Requests that come by HTTP are dropped, or a long bench would fill the memory.
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
-            self.state().records.insert(id, record);
+            self.state.lock().records.insert(id, record);
         }
         Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
-        self.state().records.get(&id).cloned().ok_or(StoreError::NotFound { what: "breadcrumb", id })
+        self.state.lock().records.get(&id).cloned().ok_or(StoreError::NotFound { what: "breadcrumb", id })
     }
 
     async fn history(&self, _: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
@@ -100,7 +96,7 @@ impl Records for MemoryStore {
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        let state = self.state();
+        let state = self.state.lock();
         let wanted = |record: &&Breadcrumb| {
             query.selector.schema_name.is_none() || query.selector.schema_name == record.schema_name
         };
@@ -163,7 +159,7 @@ impl CallQueue for MemoryStore {
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let tool = |record: &Breadcrumb| record.context.get("tool").and_then(Value::as_str).unwrap_or("").to_owned();
         let mut claims = Vec::new();
         while claims.len() < claim.limit as usize {
@@ -193,7 +189,7 @@ impl CallQueue for MemoryStore {
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         response.check()?;
-        if let Some(answer) = self.state().answers.remove(&lease.request) {
+        if let Some(answer) = self.state.lock().answers.remove(&lease.request) {
             // The caller can be gone already.
             let _ = answer.send(response);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{EventKind, EventStream, Events, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
 use rcrt_load::Target;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -61,7 +61,7 @@ impl Answers {
     async fn ask(&self, tool: &str, input: Value, chars: Option<u64>) -> Result<Map<String, Value>, String> {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
-        held(&self.waiting).insert(ToolResponse::tag(&id), sender);
+        self.waiting.lock().insert(ToolResponse::tag(&id), sender);
         let mut record = ToolRequest::record(tool, input, Some(&id), None);
         if let Some(chars) = chars {
             record.context.insert("max_result_chars".into(), chars.into());
@@ -97,22 +97,18 @@ impl Drop for Answers {
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 async fn hand_out(mut events: EventStream, waiting: Waiting) {
     while let Some(Ok(event)) = events.next().await {
         if event.kind != EventKind::Created || event.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
             continue;
         }
-        let answer = event.tags.iter().find_map(|tag| held(&waiting).remove(tag));
+        let answer = event.tags.iter().find_map(|tag| waiting.lock().remove(tag));
         if let Some(answer) = answer {
             let _ = answer.send(event.context);
         }
     }
     // Waiting callers get an error.
-    held(&waiting).clear();
+    waiting.lock().clear();
 }
 
 /// Calls one tool again and again. `input` makes the input from the call's number. A response with

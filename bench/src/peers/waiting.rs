@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
@@ -41,14 +41,14 @@ impl Waiting {
     pub fn begin(self: &Arc<Self>) -> Call {
         let number = self.numbered.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.calls().insert(number, sender);
+        self.calls.lock().insert(number, sender);
         Call { number, answer, waiting: self.clone() }
     }
 
     /// Delivers `{"call": …, "sum": …}` or `{"call": …, "failed": …}`. Other lines are ignored.
     pub fn on_line(&self, text: &str) {
         let Ok(said) = serde_json::from_str::<Said>(text) else { return };
-        if let Some(sender) = self.calls().remove(&said.call) {
+        if let Some(sender) = self.calls.lock().remove(&said.call) {
             let answer = said.sum.ok_or_else(|| said.failed.unwrap_or_else(|| "no sum".into()));
             // The caller can have given up.
             let _ = sender.send(answer);
@@ -57,11 +57,7 @@ impl Waiting {
 
     /// No more results will come.
     pub fn close(&self) {
-        self.calls().clear();
-    }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result>>> {
-        self.calls.lock()
+        self.calls.lock().clear();
     }
 }
 
@@ -77,7 +73,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.waiting.calls().remove(&self.number);
+        self.waiting.calls.lock().remove(&self.number);
     }
 }
 
@@ -95,7 +91,7 @@ mod tests {
         waiting.on_line(&format!(r#"{{"call":{a},"sum":3}}"#));
         assert_eq!(first.answer().await, Ok(3.0));
         assert_eq!(second.answer().await, Err("no".into()));
-        assert!(waiting.calls().is_empty());
+        assert!(waiting.calls.lock().is_empty());
     }
 
     #[tokio::test]

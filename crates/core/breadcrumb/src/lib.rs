@@ -7,6 +7,26 @@
 //!
 //! Begin with `breadcrumb.rs` (the record), `store/mod.rs` (the trait [`Breadcrumbs`]) and
 //! `call.rs` (calls and leases).
+//!
+//! # Example
+//! A record is written and read through the traits of a store, whichever store it is:
+//! ```
+//! use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, Records, StoreError};
+//! use serde_json::json;
+//!
+//! async fn request(store: &dyn Records) -> Result<Breadcrumb, StoreError> {
+//!     let request: NewBreadcrumb = serde_json::from_value(json!({
+//!         "title": "Six times seven",
+//!         "schema_name": "tool.request.v1",
+//!         "tags": ["workspace:demo"],
+//!         "context": {"tool": "calculator", "input": {"expression": "6 * 7"}},
+//!     }))
+//!     .map_err(|error| StoreError::Internal(error.to_string()))?;
+//!     request.check()?; // A store checks this too. The error has every violation.
+//!     let created = store.create(request, Some("request-1")).await?;
+//!     store.get(created.id).await
+//! }
+//! ```
 
 mod acl;
 mod allowed_tools;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A request as a runner reads it from its record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolRequest {
     /// The id of the request's record.
     pub id: Uuid,

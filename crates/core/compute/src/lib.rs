@@ -3,6 +3,23 @@
 //!
 //! It knows nothing about the work. Running work cannot be stopped, so the caller must bound its
 //! cost. All of it is in this file; begin with [`Pool`].
+//!
+//! # Example
+//! ```
+//! use rcrt_compute::Pool;
+//! use uuid::Uuid;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let pool = Pool::new(4);
+//! assert_eq!(pool.share(), 3); // One tenant cannot use all threads.
+//!
+//! let tenant = Uuid::new_v4();
+//! let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+//! let sum = pool.run_until(tenant, deadline, || (1..=1_000_u64).sum::<u64>()).await;
+//! assert_eq!(sum, Ok(500_500));
+//! # });
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

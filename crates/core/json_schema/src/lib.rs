@@ -4,6 +4,23 @@
 //! This crate knows no tools, stores or networks. References to other documents are never fetched.
 //!
 //! Begin with `schema.rs`, then `cost.rs` and `budget.rs` (the bounds).
+//!
+//! # Example
+//! ```
+//! use rcrt_json_schema::Schema;
+//! use serde_json::json;
+//!
+//! let schema = Schema::compile(&json!({
+//!     "type": "object",
+//!     "properties": {"city": {"type": "string"}, "days": {"type": "integer", "maximum": 14}},
+//!     "required": ["city"],
+//! }))?;
+//! assert!(schema.check(&json!({"city": "Oslo", "days": 3})).is_empty());
+//!
+//! let violations = schema.check_as("input", &json!({"city": "Oslo", "days": 30}));
+//! assert_eq!(violations[0].field, "input.days");
+//! # Ok::<(), rcrt_breadcrumb::Violations>(())
+//! ```
 
 mod alternatives;
 mod budget;

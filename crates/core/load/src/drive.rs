@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -103,17 +103,13 @@ impl Run {
     }
 
     pub fn with_record(&self, write: impl FnOnce(&mut Record)) {
-        if let Some(record) = self.record().as_mut() {
+        if let Some(record) = self.record.lock().as_mut() {
             write(record);
         }
     }
 
-    fn record(&self) -> MutexGuard<'_, Option<Record>> {
-        self.record.lock()
-    }
-
     fn close(&self) -> Measured {
         let now = self.now();
-        self.record().take().map_or_else(Measured::default, |record| record.close(now))
+        self.record.lock().take().map_or_else(Measured::default, |record| record.close(now))
     }
 }

@@ -5,6 +5,18 @@
 //! results in errors and never in a crash.
 //!
 //! Begin with `compile.rs` and `inspect.rs`.
+//!
+//! # Example
+//! ```
+//! use rcrt_typescript::{Dialect, Rule, compile, inspect};
+//!
+//! let source = "export async function execute(input: {n: number}) { return eval(`${input.n} + 1`); }";
+//! let compiled = compile(source, "tool.ts", Dialect::TypeScript).unwrap();
+//! assert!(compiled.javascript.contains("execute(input)")); // Without its type.
+//!
+//! let findings = inspect(source, Dialect::TypeScript).unwrap();
+//! assert_eq!(findings[0].rule, Rule::NoEval);
+//! ```
 
 mod compile;
 mod entry;

@@ -5,6 +5,25 @@
 //! fetched.
 //!
 //! Begin with `tool.rs` (all validators of one definition) and `code.rs`.
+//!
+//! # Example
+//! ```
+//! use rcrt_breadcrumb::ToolDefinition;
+//! use serde_json::json;
+//!
+//! let context = json!({
+//!     "name": "greet",
+//!     "description": "Greets a person by name.",
+//!     "input_schema": {"type": "object", "properties": {"name": {"type": "string", "description": "Who."}}},
+//!     "code": {"language": "typescript", "source": "export async function execute(input) { return eval(input.name); }"},
+//! });
+//! let definition = ToolDefinition::read("tool.code.v1", context.as_object().unwrap(), None, None)?;
+//! let report = rcrt_validate::tool(&definition);
+//! assert!(!report.is_ok());
+//! assert_eq!(report.errors[0].rule, "no-eval");
+//! assert_eq!(report.errors[0].field, "code.source");
+//! # Ok::<(), rcrt_breadcrumb::Violations>(())
+//! ```
 
 mod builtin;
 mod code;

@@ -7,6 +7,30 @@
 //! tenant in an [`EgressContext`].
 //!
 //! Begin with `fetch.rs` (one fetch) and `vault/mod.rs`.
+//!
+//! # Example
+//! A tool reaches only the hosts that its permission names, on public addresses:
+//! ```no_run
+//! use rcrt_breadcrumb::{FetchRequest, NetPermission, Redirect};
+//! use rcrt_egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, Vault};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let egress = Egress::new(EgressOptions::default())?;
+//! let rules = NetRules::read(&NetPermission::Listed(vec!["api.example.com".into()]))?;
+//! let (vault, connections) = (Vault::default(), Connections::default());
+//! let context =
+//!     EgressContext { tool: "weather", rules: &rules, vault: &vault, connections: &connections, origin: None };
+//! let request = FetchRequest {
+//!     method: "GET".into(),
+//!     url: "https://api.example.com/today".into(),
+//!     headers: Vec::new(),
+//!     redirect: Redirect::Follow,
+//! };
+//! let response = egress.fetch(context, request, None).await?;
+//! # let _ = response.status;
+//! # Ok(())
+//! # }
+//! ```
 
 mod address_check;
 mod body;

@@ -6,6 +6,32 @@
 //! the responses.
 //!
 //! Begin with `executor.rs` (the trait) and `host_ops.rs` (what tool code can ask for).
+//!
+//! # Example
+//! A native tool, and the executor that runs it:
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::ToolFailure;
+//! use rcrt_executors::{BuiltinExecutor, NativeTool, ToolCall};
+//! use serde_json::{Map, Value, json};
+//!
+//! struct Echo;
+//!
+//! #[async_trait::async_trait]
+//! impl NativeTool for Echo {
+//!     fn name(&self) -> &'static str {
+//!         "echo"
+//!     }
+//!
+//!     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+//!         Ok(json!({"echo": call.input}))
+//!     }
+//! }
+//!
+//! let executor = BuiltinExecutor::new().with([Arc::new(Echo) as Arc<dyn NativeTool>]);
+//! # let _ = executor;
+//! ```
 
 pub mod builtin;
 mod call_quota;

@@ -45,16 +45,12 @@ impl SandboxExecutor {
         let Implementation::Code(code) = &definition.implementation else {
             return Err(no_code());
         };
-        if let Some(script) = self.scripts().get(version) {
+        if let Some(script) = self.scripts.lock().get(version) {
             return Ok((script, code.clone()));
         }
         let script = compile_code(definition.name.clone(), code.clone()).await?;
         self.scripts().put(version, script.clone());
         Ok((script, code.clone()))
-    }
-
-    fn scripts(&self) -> parking_lot::MutexGuard<'_, Scripts> {
-        self.scripts.lock()
     }
 }
 
@@ -114,7 +110,7 @@ impl Executor for SandboxExecutor {
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
-        self.scripts().kept.remove(&(tool_id, tool_version));
+        self.scripts.lock().kept.remove(&(tool_id, tool_version));
     }
 }
 

@@ -8,6 +8,25 @@
 //! groups entries and does not restrict access.
 //!
 //! Begin with `shorten.rs`, `parts.rs` (how a result is split) and `working_memory.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::{Profiles, Records};
+//! use rcrt_executors::TriggerChain;
+//! use rcrt_large_results::{EntryKey, Namespace, NewEntry, Selection, WorkingMemory};
+//!
+//! async fn remember(store: Arc<dyn Records>) -> Result<(), Box<dyn std::error::Error>> {
+//!     let memory = WorkingMemory::new(store, TriggerChain::default(), Profiles::default());
+//!     let session = Namespace::session("chat-1");
+//!     let key = EntryKey::read("city", &session)?;
+//!     memory.save(&NewEntry::new(key, "Oslo".into())).await?;
+//!     let page = memory.page(&Selection::of(session), 0).await?;
+//!     assert_eq!(page.entries[0].value, "Oslo");
+//!     Ok(())
+//! }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -5,7 +5,7 @@
 //! one tenant.
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::protocol::{MAX_CODE_CACHE_BYTES, MIN_CACHED_SCRIPT_BYTES};
 
@@ -22,22 +22,18 @@ enum State {
 }
 
 impl CodeCache {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
-    }
-
     /// Whether a cache is available for the next isolate.
     pub fn is_there(&self) -> bool {
-        matches!(*self.state(), State::Made(_))
+        matches!(*self.0.lock(), State::Made(_))
     }
 
     /// Whether a cache should be made for a script of this size.
     pub(crate) fn is_wanted(&self, script_bytes: usize) -> bool {
-        script_bytes >= MIN_CACHED_SCRIPT_BYTES && matches!(*self.state(), State::Unknown)
+        script_bytes >= MIN_CACHED_SCRIPT_BYTES && matches!(*self.0.lock(), State::Unknown)
     }
 
     pub(crate) fn get(&self) -> Option<Bytes> {
-        match &*self.state() {
+        match &*self.0.lock() {
             State::Made(bytes) => Some(bytes.clone()),
             _ => None,
         }
@@ -45,7 +41,7 @@ impl CodeCache {
 
     /// Stores the first cache; empty bytes mean that the engine made none.
     pub(crate) fn put(&self, bytes: Bytes) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if matches!(*state, State::Unknown) {
             let is_usable = !bytes.is_empty() && bytes.len() <= MAX_CODE_CACHE_BYTES;
             *state = if is_usable { State::Made(bytes) } else { State::Without };
@@ -53,7 +49,7 @@ impl CodeCache {
     }
 
     pub(crate) fn refuse(&self) {
-        *self.state() = State::Without;
+        *self.0.lock() = State::Without;
     }
 }
 

@@ -7,6 +7,28 @@
 //!
 //! Begin with `sandbox.rs` (the entry), `pool.rs` (the workers) and `supervise.rs` (one call in a
 //! worker). `protocol` has the messages.
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_sandbox::{HostOps, Invocation, Sandbox, SandboxError, SandboxOptions, WorkerCommand};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// `host` performs what the code asks for, within its permissions.
+//! async fn run(invocation: Invocation, host: Arc<dyn HostOps>) -> Result<(), SandboxError> {
+//!     let worker = WorkerCommand { program: "/usr/bin/rcrt".into(), args: vec!["sandbox-worker".into()] };
+//!     // Fails unless every required protection is in force.
+//!     let sandbox = Sandbox::start(SandboxOptions::new(worker)).await?;
+//!     let outcome = sandbox.run(invocation, host, CancellationToken::new()).await;
+//!     match outcome.result {
+//!         Ok(output) => tracing::info!(%output, "the tool finished"),
+//!         Err(failure) => tracing::warn!(%failure, "the tool failed"),
+//!     }
+//!     sandbox.close().await;
+//!     Ok(())
+//! }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

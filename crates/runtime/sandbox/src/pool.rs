@@ -4,7 +4,7 @@
 use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{Isolation, Limits};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -135,10 +135,6 @@ impl Pool {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Starts a worker and waits until it is ready and has the protections that the level requires:
     /// the kernel may refuse to one process what it granted to another. Returns the worker's
     /// handshake with all protections, including the parent's.
@@ -177,7 +173,7 @@ impl Pool {
     }
 
     pub fn add_spare(&self, worker: Worker) {
-        self.state().spares.push(worker);
+        self.state.lock().spares.push(worker);
     }
 
     /// Waits for a permit, then returns the best worker: the one that kept the script, another one
@@ -195,7 +191,7 @@ impl Pool {
     }
 
     fn take(&self, wanted: &WorkerRequest<'_>) -> Option<(Worker, bool)> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let own = |idle: &Idle| idle.owner == wanted.owner;
         let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, wanted.script));
         if wanted.isolation == Isolation::Tool
@@ -247,7 +243,7 @@ impl Pool {
         let cpu_time = pooled.worker.bounds.cpu_time();
         let idle = Idle { worker: pooled.worker, owner: pooled.owner, kept, since: Instant::now(), cpu_time };
         let is_spent = idle.kept.is_none() && idle.worker.has_child;
-        self.state().idle.push(idle);
+        self.state.lock().idle.push(idle);
         if is_spent {
             self.spent.notify_one();
         }
@@ -263,7 +259,7 @@ impl Pool {
                 () = self.spent.notified() => self.open_forked().await,
                 _ = rounds.tick() => self.retire(),
             }
-            while self.state().spares.len() < self.options.spares {
+            while self.state.lock().spares.len() < self.options.spares {
                 let started = tokio::select! {
                     () = self.closed.cancelled() => return,
                     started = self.start_worker() => started,
@@ -288,7 +284,7 @@ impl Pool {
             () = self.closed.cancelled() => return,
             () = tokio::time::sleep(NEXT_CHILD) => {}
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut is_awaited = false;
         for idle in state.idle.iter_mut().filter(|idle| idle.kept.is_none()) {
             is_awaited |= !idle.worker.is_ready();
@@ -300,7 +296,7 @@ impl Pool {
     }
 
     fn retire(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let idle = self.options.idle;
         state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.is_reusable());
         state.spares.retain_mut(Worker::is_alive);
@@ -313,7 +309,7 @@ impl Pool {
     pub async fn close(&self) {
         self.closed.cancel();
         self.permits.close();
-        let state = std::mem::take(&mut *self.state());
+        let state = std::mem::take(&mut *self.state.lock());
         let workers = state.spares.into_iter().chain(state.idle.into_iter().map(|idle| idle.worker));
         futures::future::join_all(workers.map(Worker::kill)).await;
     }

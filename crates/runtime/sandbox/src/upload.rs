@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::protocol::{Frame, MAX_CHUNK_BYTES, UPLOAD_WINDOW_BYTES};
@@ -55,12 +55,6 @@ struct State {
     is_over: bool,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-}
-
 impl Upload {
     /// Creates the two ends. The worker gets credit for the bytes that were sent on.
     pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, permit: UploadPermit) -> (Self, BodyStream) {
@@ -86,7 +80,7 @@ impl Upload {
         if Arc::strong_count(&self.0) == 1 {
             return Ok(());
         }
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         if state.waiting.len() + bytes > UPLOAD_WINDOW_BYTES {
             return Err("more of a body than was granted".into());
         }
@@ -98,13 +92,13 @@ impl Upload {
 
     /// Ends the body with an error after the bytes that have arrived.
     pub fn fail(self, error: OpError) {
-        self.0.state().error = Some(error);
+        self.0.state.lock().error = Some(error);
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.0.state().is_over = true;
+        self.0.state.lock().is_over = true;
         self.0.more.notify_one();
     }
 }
@@ -113,7 +107,7 @@ impl Drop for Upload {
 async fn next(shared: &Shared) -> Option<Result<Bytes, OpError>> {
     loop {
         {
-            let mut state = shared.state();
+            let mut state = shared.state.lock();
             if !state.waiting.is_empty() {
                 return Some(Ok(state.waiting.split().freeze()));
             }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names};
+use rcrt_breadcrumb::{
+    CallQueue, EventKind, EventNumber, Events, NewBreadcrumb, Records, StoreError, ToolResponse, schema_names,
+};
 use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
@@ -29,7 +31,11 @@ pub struct CallResponse {
 
 /// Writes the request. The position in the event stream is read before, so the event of the
 /// response cannot be missed.
-pub async fn send(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> Result<PendingCall, StoreError> {
+pub async fn send(
+    store: &(impl Events + Records + ?Sized),
+    record: NewBreadcrumb,
+    key: &str,
+) -> Result<PendingCall, StoreError> {
     let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
     let after = store.latest_event().await?;
     let request = store.create(record, Some(key)).await?.id;
@@ -54,7 +60,7 @@ impl CallObserver for NoObserver {}
 /// Waits for the response without a limit; drop the future to stop. Retries while the store cannot
 /// be reached.
 pub async fn response(
-    store: &dyn Breadcrumbs,
+    store: &(impl Events + CallQueue + ?Sized),
     asked: &PendingCall,
     watching: &dyn CallObserver,
 ) -> Result<CallResponse, StoreError> {
@@ -79,7 +85,7 @@ pub async fn response(
 /// Reads events until the one of the response. Its event has the response itself, so no further
 /// request is needed: a server that is stopping accepts none.
 async fn follow(
-    store: &dyn Breadcrumbs,
+    store: &(impl Events + CallQueue + ?Sized),
     asked: &PendingCall,
     after: &mut EventNumber,
     watching: &dyn CallObserver,

@@ -8,12 +8,16 @@
 //! leases and idempotency keys.
 //!
 //! Begin with `runner.rs` (the parts and their order), `dispatch/claim_loop.rs` and
-//! `execution/call.rs` (one call from its tool to its response). `registry/mod.rs` and
-//! `registry/tool_loader.rs` have the tools.
+//! `execution/call.rs` (one call from its tool to its response). The folders, each of which imports only itself and those before it:
+//! `registry` (the tools), `coordination` (leases, slots, other runners), `publishing` (the
+//! catalog), `execution` (one call), `dispatch` (which calls are taken, and when).
 
 mod backoff;
+mod coordination;
 mod dispatch;
+mod event_follower;
 mod execution;
+mod on_behalf_of;
 mod options;
 mod publishing;
 mod registry;
@@ -22,5 +26,5 @@ mod subscriptions;
 
 pub use dispatch::local::{LocalDispatch, LocalRegistration};
 pub use options::RunnerOptions;
-pub use registry::tool_validation::validate_tool;
+pub use registry::tool_preparation::validate_tool;
 pub use runner::{Runner, RunnerError};

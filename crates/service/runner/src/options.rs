@@ -7,7 +7,9 @@ use rcrt_breadcrumb::ToolRequest;
 use rcrt_egress::PrivateHost;
 use uuid::Uuid;
 
-use crate::execution::speculative_run::SMALL_RESULT;
+/// A result up to this size is never too long for the caller, unless the caller or the operator
+/// said so.
+pub(crate) const SMALL_RESULT: usize = 2048;
 
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
-use crate::execution::on_behalf_of::on_behalf_of;
+use crate::on_behalf_of::on_behalf_of;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 use crate::registry::tool_loader::ToolLoader;

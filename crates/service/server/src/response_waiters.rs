@@ -13,8 +13,8 @@ use std::{
 };
 
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{Breadcrumbs, Created, Event, EventKind, EventStream, StoreError, schema_names};
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{CallQueue, Created, Event, EventKind, EventStream, Events, StoreError, schema_names};
 use serde_json::{Map, Value};
 use tokio::{
     sync::{Notify, watch},
@@ -72,7 +72,7 @@ impl ResponseWaiters {
     }
 
     /// Every response in the tenant that is written after this returns will be received.
-    pub async fn listen(&self, owner_id: Uuid, store: &Arc<dyn Breadcrumbs>) -> Result<Listener, StoreError> {
+    pub async fn listen(&self, owner_id: Uuid, store: &Arc<impl Events + ?Sized>) -> Result<Listener, StoreError> {
         let listener = self.join(owner_id, store);
         let mut stream_state = listener.tenant.stream_state.subscribe();
         // The sender lives as long as the tenant, which `listener` holds.
@@ -86,8 +86,8 @@ impl ResponseWaiters {
         Ok(listener)
     }
 
-    fn join(&self, owner_id: Uuid, store: &Arc<dyn Breadcrumbs>) -> Listener {
-        let mut tenants = locked(&self.tenants);
+    fn join(&self, owner_id: Uuid, store: &Arc<impl Events + ?Sized>) -> Listener {
+        let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(owner_id).or_insert_with(|| {
             let tenant =
                 Arc::new(Tenant { stream_state: watch::channel(StreamState::Opening).0, registry: Mutex::default() });
@@ -96,7 +96,7 @@ impl ResponseWaiters {
             self.tasks.spawn(follower.run(store.clone()));
             tenant
         });
-        let mut registry = locked(&tenant.registry);
+        let mut registry = tenant.registry.lock();
         registry.listeners += 1;
         Listener { tenant: tenant.clone(), since: registry.received }
     }
@@ -107,7 +107,7 @@ impl ResponseWaiters {
         &self,
         mut listener: Listener,
         owner_id: Uuid,
-        store: &Arc<dyn Breadcrumbs>,
+        store: &Arc<impl Events + CallQueue + ?Sized>,
         created: &Created,
         request_id: &str,
     ) -> Result<Map<String, Value>, StoreError> {
@@ -145,7 +145,7 @@ impl Listener {
     /// have come before.
     fn register(&self, request: Uuid, request_id: &str) -> (WaiterGuard, bool) {
         let waiter = Arc::new(Waiter { request, wakeup: Mutex::default(), notify: Notify::new() });
-        let mut registry = locked(&self.tenant.registry);
+        let mut registry = self.tenant.registry.lock();
         registry.waiters.entry(request_id.to_owned()).or_default().push(waiter.clone());
         let missed = usize::try_from(registry.received - self.since).unwrap_or(usize::MAX);
         let may_be_answered = missed > registry.answered.len()
@@ -158,7 +158,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        locked(&self.tenant.registry).listeners -= 1;
+        self.tenant.registry.lock().listeners -= 1;
     }
 }
 
@@ -179,7 +179,7 @@ enum Wakeup {
 
 impl Waiter {
     fn wake(&self, wakeup: Wakeup) {
-        *locked(&self.wakeup) = Some(wakeup);
+        *self.wakeup.lock() = Some(wakeup);
         self.notify.notify_one();
     }
 }
@@ -196,13 +196,13 @@ impl WaiterGuard {
     /// `None` if the stream closed and will not wake it.
     async fn next_wakeup(&mut self) -> Option<Wakeup> {
         loop {
-            if let Some(wakeup) = locked(&self.waiter.wakeup).take() {
+            if let Some(wakeup) = self.waiter.wakeup.lock().take() {
                 return Some(wakeup);
             }
             tokio::select! {
                 () = self.waiter.notify.notified() => {}
                 _ = self.stream_state.wait_for(|stream_state| matches!(stream_state, StreamState::Ended(_))) => {
-                    return locked(&self.waiter.wakeup).take();
+                    return self.waiter.wakeup.lock().take();
                 }
             }
         }
@@ -211,7 +211,7 @@ impl WaiterGuard {
 
 impl Drop for WaiterGuard {
     fn drop(&mut self) {
-        let mut registry = locked(&self.tenant.registry);
+        let mut registry = self.tenant.registry.lock();
         if let Some(waiters) = registry.waiters.get_mut(&self.request_id) {
             waiters.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
             if waiters.is_empty() {
@@ -230,8 +230,8 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(self, store: Arc<dyn Breadcrumbs>) {
-        let ended = match self.open(&store).await {
+    async fn run(self, store: Arc<impl Events + ?Sized>) {
+        let ended = match self.open(&*store).await {
             Ok(events) => {
                 self.tenant.stream_state.send_replace(StreamState::Open);
                 self.follow(events).await
@@ -240,11 +240,11 @@ impl Follower {
         };
         // Removed from the table first, so that a caller that learns that the stream closed opens a
         // new one.
-        self.leave(&mut locked(&self.tenants));
+        self.leave(&mut self.tenants.lock());
         self.tenant.stream_state.send_replace(StreamState::Ended(ended));
     }
 
-    async fn open(&self, store: &Arc<dyn Breadcrumbs>) -> Result<EventStream, StoreError> {
+    async fn open(&self, store: &(impl Events + ?Sized)) -> Result<EventStream, StoreError> {
         tokio::select! {
             () = self.stop.cancelled() => Err(closing()),
             events = store.events(None) => events,
@@ -265,8 +265,8 @@ impl Follower {
                 },
                 _ = looks.tick() => {
                     // No caller can join while the table is locked.
-                    let mut tenants = locked(&self.tenants);
-                    if locked(&self.tenant.registry).listeners == 0 {
+                    let mut tenants = self.tenants.lock();
+                    if self.tenant.registry.lock().listeners == 0 {
                         self.leave(&mut tenants);
                         return StoreError::Unavailable("no caller is listening".into());
                     }
@@ -288,7 +288,7 @@ impl Follower {
         }
         let context = event.context;
         let Some(request_id) = context.get("request_id").and_then(Value::as_str).map(str::to_owned) else { return };
-        let mut registry = locked(&self.tenant.registry);
+        let mut registry = self.tenant.registry.lock();
         let waiters = registry.waiters.get(&request_id).cloned().unwrap_or_default();
         registry.received += 1;
         registry.answered.push_back(request_id);
@@ -317,9 +317,4 @@ impl Follower {
 
 fn closing() -> StoreError {
     StoreError::Unavailable("the server is shutting down".into())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock()
 }

@@ -7,6 +7,21 @@
 //! sent to which embedder.
 //!
 //! Begin with `endpoint.rs` and `local/mod.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_breadcrumb::{EmbedError, EmbedPriority, Embedder};
+//! use rcrt_embedding::Local;
+//!
+//! async fn similarity(cache: std::path::PathBuf) -> Result<f32, EmbedError> {
+//!     let embedder = Local::new(cache);
+//!     let model = embedder.prepare().await?; // Downloads the model once.
+//!     let texts = vec!["a cat".to_owned(), "a kitten".to_owned()];
+//!     let vectors = embedder.embed(texts, EmbedPriority::Records).await?;
+//!     assert_eq!(vectors[0].len(), model.dimensions);
+//!     Ok(vectors[0].iter().zip(&vectors[1]).map(|(a, b)| a * b).sum())
+//! }
+//! ```
 
 mod endpoint;
 mod local;

@@ -1,6 +1,6 @@
 //! Writes that are checked against the definitions.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, Role, Sensitivity, StoreError, Violation,
     Violations, schema_names,
@@ -86,24 +86,24 @@ impl Layer {
             let (stopped, warnings) = (Mutex::new(None), Mutex::new(Vec::new()));
             let checked = |old: &Breadcrumb, next: NewBreadcrumb| {
                 if old.owner_id != owner_id {
-                    *locked(&stopped) = Some(Stopped::Home(old.owner_id));
+                    *stopped.lock() = Some(Stopped::Home(old.owner_id));
                     return Err(retry_marker());
                 }
                 let mut next = check(old, next)?;
                 let now = self.checked_now(&known, old, &mut next, names_ttl, judged.as_ref())?;
                 let Some(found) = now else {
-                    *locked(&stopped) = Some(Stopped::Check(Box::new(next)));
+                    *stopped.lock() = Some(Stopped::Check(Box::new(next)));
                     return Err(retry_marker());
                 };
                 // If there are several attempts, the last one counts.
-                *locked(&warnings) = found;
+                *warnings.lock() = found;
                 Ok(next)
             };
             let updated = self.inner.update_checked(id, version, changes.clone(), &checked).await;
-            let stopped = locked(&stopped).take();
+            let stopped = stopped.lock().take();
             match (updated, stopped) {
                 (Ok(mut updated), _) => {
-                    updated.warnings = std::mem::take(&mut *locked(&warnings));
+                    updated.warnings = std::mem::take(&mut *warnings.lock());
                     if updated.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
                         self.definitions.refresh(owner_id).await;
                     }
@@ -266,10 +266,6 @@ impl CheckedChange {
 /// Rolls the transaction back. The error is never returned to the caller.
 fn retry_marker() -> StoreError {
     StoreError::Internal("a change begins again".into())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 /// A definition applies to everyone who writes its records, so everyone must be able to read it.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use parking_lot::{Mutex, RwLock};
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, MAX_PAGE, NewBreadcrumb, Profile, Role, Selector,
-    StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Events, Identity, MAX_PAGE, NewBreadcrumb, Profile, Records,
+    Role, Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
 };
 use rcrt_json_schema::Budget;
 use tokio::sync::OnceCell;
@@ -173,7 +173,7 @@ impl Tenant {
     }
 
     /// Follows the tenant's events until the tenant is no longer used.
-    async fn follow(&self, reader: &dyn Breadcrumbs, mut after: EventNumber) {
+    async fn follow(&self, reader: &(impl Records + Events + ?Sized), mut after: EventNumber) {
         loop {
             let options = SubscribeOptions { after: Some(after), filters: vec![definitions()], by_selectors: false };
             match reader.subscribe(options).await {
@@ -197,7 +197,7 @@ impl Tenant {
 
     async fn apply_events(
         &self,
-        reader: &dyn Breadcrumbs,
+        reader: &(impl Records + ?Sized),
         mut events: SubscriptionStream,
         after: &mut EventNumber,
     ) -> std::ops::ControlFlow<()> {
@@ -228,7 +228,7 @@ impl Tenant {
     }
 
     /// Reads the definitions that are not in the cache yet.
-    async fn read(&self, reader: &dyn Breadcrumbs) -> Result<(), StoreError> {
+    async fn read(&self, reader: &(impl Records + ?Sized)) -> Result<(), StoreError> {
         let begin = self.begins.fetch_add(1, Ordering::Relaxed);
         let before = self.known();
         let query = BreadcrumbQuery { selector: definitions(), limit: MAX_PAGE, ..BreadcrumbQuery::default() };

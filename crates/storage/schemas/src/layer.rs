@@ -1,16 +1,29 @@
-//! The layer as one agent's store: what definitions change in it.
+//! The layer as a [`Tenancy`], and as one agent's store: what definitions change in it.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AnsweredTerms, Breadcrumb, BreadcrumbChanges, BreadcrumbView, Breadcrumbs, BreadcrumbsDecorator, ChangeCheck,
-    Claim, ClaimTerms, Created, Identity, Lease, NewBreadcrumb, Role, StoreError, schema_names,
+    Claim, ClaimTerms, Created, Identity, Lease, NewBreadcrumb, Role, StoreError, Tenancy, TenancyDecorator,
+    schema_names,
 };
 use uuid::Uuid;
 
+use crate::Schemas;
 use crate::definition_cache::DefinitionCache;
 use crate::hints::Hints;
+
+impl TenancyDecorator for Schemas {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.inner
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        let inner = self.inner.acting_as(identity.clone());
+        Arc::new(Layer { inner, identity, definitions: self.definitions.clone() })
+    }
+}
 
 pub(crate) struct Layer {
     pub(crate) inner: Arc<dyn Breadcrumbs>,

@@ -7,13 +7,28 @@
 //! were written before a definition.
 //!
 //! Begin with `definition.rs`, `layer.rs` and `checked_writes.rs`.
+//!
+//! # Example
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::{Created, Identity, NewBreadcrumb, StoreError, Tenancy};
+//! use rcrt_schemas::Schemas;
+//!
+//! /// Writes a record. [`StoreError::Invalid`] if it does not fit the definition of its schema name.
+//! async fn create(store: Arc<dyn Tenancy>, agent: Identity, record: NewBreadcrumb) -> Result<Created, StoreError> {
+//!     let schemas = Schemas::over(store);
+//!     let created = schemas.acting_as(agent).create(record, None).await;
+//!     schemas.close().await;
+//!     created
+//! }
+//! ```
 
 mod checked_writes;
 mod definition;
 mod definition_cache;
 pub mod hints;
 mod layer;
-mod tenancy;
 
 use std::sync::Arc;
 use std::time::Duration;

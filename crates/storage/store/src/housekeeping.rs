@@ -8,10 +8,10 @@ use std::time::Duration;
 use chrono::Utc;
 use rcrt_breadcrumb::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use uuid::Uuid;
 
 use crate::calls::{self, egress_log, stats};
 use crate::database::Database;
+use crate::database::batches::{repeat, tenants, tenants_before};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::records::{expiry, prune, purge};
@@ -119,12 +119,7 @@ async fn maintain(store: &Inner, sweeps: bool) {
 async fn rescue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(database, "SELECT tenants_with_expired_leases()").await? {
-        loop {
-            match calls::rescue(TenantTransaction::begin(database, tenant).await?).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        count += repeat(database, tenant, Duration::MAX, calls::rescue).await?;
     }
     Ok(count)
 }
@@ -132,12 +127,7 @@ async fn rescue(database: &Arc<Database>) -> Result<usize> {
 async fn time_out_overdue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(database, "SELECT tenants_with_passed_deadlines()").await? {
-        loop {
-            match calls::time_out_overdue(TenantTransaction::begin(database, tenant).await?).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        count += repeat(database, tenant, Duration::MAX, calls::time_out_overdue).await?;
     }
     Ok(count)
 }
@@ -169,38 +159,20 @@ async fn prune(store: &Inner) -> Result<usize> {
     let Retention { calls, versions, events, egress } = store.retention;
     let before = Utc::now() - events;
     for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
-        loop {
-            match prune::events(TenantTransaction::begin(database, tenant).await?, before).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        count += repeat(database, tenant, Duration::MAX, |tx| prune::events(tx, before)).await?;
     }
-    // Each batch is a short transaction of its own, and a tenant with many old calls leaves time
-    // for the others and for the other work of this loop.
+    // A tenant with many old calls leaves time for the others and for the other work of this loop.
     if let Some(calls) = calls {
         let before = Utc::now() - calls;
         for tenant in tenants_before(database, "SELECT tenants_with_old_calls($1)", before).await? {
-            let begun = Instant::now();
-            while begun.elapsed() < PRUNING {
-                match prune::calls(TenantTransaction::begin(database, tenant).await?, before).await? {
-                    0 => break,
-                    some => count += some,
-                }
-            }
+            count += repeat(database, tenant, PRUNING, |tx| prune::calls(tx, before)).await?;
         }
     }
     if let Some(versions) = versions {
         // An event shows the version that it reports.
         let before = Utc::now() - versions.max(events);
         for tenant in tenants_before(database, "SELECT tenants_with_old_versions($1)", before).await? {
-            let begun = Instant::now();
-            while begun.elapsed() < PRUNING {
-                match prune::versions(TenantTransaction::begin(database, tenant).await?, before).await? {
-                    0 => break,
-                    some => count += some,
-                }
-            }
+            count += repeat(database, tenant, PRUNING, |tx| prune::versions(tx, before)).await?;
         }
     }
     for tenant in tenants(database, "SELECT tenants_with_expired_tokens()").await? {
@@ -210,26 +182,7 @@ async fn prune(store: &Inner) -> Result<usize> {
     count += stats::prune(database).await?;
     let before = Utc::now() - prune::KEY_RETENTION;
     for tenant in tenants_before(database, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
-        loop {
-            match prune::keys(TenantTransaction::begin(database, tenant).await?, before).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        count += repeat(database, tenant, Duration::MAX, |tx| prune::keys(tx, before)).await?;
     }
     Ok(count)
-}
-
-async fn tenants(database: &Arc<Database>, sql: &'static str) -> Result<Vec<Uuid>> {
-    let mut tx = database.begin("BEGIN").await?;
-    Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
-}
-
-async fn tenants_before(
-    database: &Arc<Database>,
-    sql: &'static str,
-    before: chrono::DateTime<Utc>,
-) -> Result<Vec<Uuid>> {
-    let mut tx = database.begin("BEGIN").await?;
-    Ok(sqlx::query_scalar(sql).bind(before).fetch_all(&mut *tx).await?)
 }

@@ -8,10 +8,34 @@
 //! This crate deliberately does not know HTTP, tools' definitions, or what runs tools. It does not
 //! check roles: the server decides who can call what. The caller provides the Postgres.
 //!
-//! Begin with `tenant_store.rs` (each operation of an agent) and `store.rs` (the parts). Each part
+//! Begin with `tenant_store` (each operation of an agent) and `store.rs` (the parts). Each part
 //! is a folder: `database`, `rights`, `secrets`, `rows`, `events`, `writing`, `calls` (the queue),
-//! `records`, `search`, `webhooks`, `transfer`. A folder imports only itself and those before it in
-//! this list, which `tests/it/groups.rs` checks.
+//! `records`, `search`, `webhooks`, `transfer`, `tenant_store`. A folder imports only itself and
+//! those before it in this list, which `rcrt/tests/it/pages/modules.rs` checks.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_breadcrumb::{Identity, NewBreadcrumb, Profile, Records, Role, Tenancy};
+//! use rcrt_store::{SecretsKey, Store, StoreOptions};
+//! use uuid::Uuid;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let keys = SecretsKey::from_bytes([7; 32]); // From a file, in a program.
+//! let options = StoreOptions::new("postgres://localhost/rcrt", keys);
+//! let store = Store::open(options, &|step| tracing::info!("{step}")).await?;
+//! let tenant = store.ensure_tenant("default").await?;
+//!
+//! // One tenant's records, as one agent sees them.
+//! let roles = vec![Role::Curator];
+//! let agent = Identity { owner_id: tenant.id, agent_id: Uuid::new_v4(), roles, profile: Profile::default() };
+//! let records = store.acting_as(agent);
+//! let note = NewBreadcrumb { title: "A note".into(), ..NewBreadcrumb::default() };
+//! let created = records.create(note, None).await?;
+//! assert_eq!(records.get(created.id).await?.title, "A note");
+//! store.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod calls;
 mod database;

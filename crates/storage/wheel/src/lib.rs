@@ -10,6 +10,25 @@
 //!
 //! This crate deliberately does not know what is in a wheel, and runs nothing of it. Begin with
 //! `install.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_wheel::{Wheel, default_cache_dir};
+//!
+//! const WHEEL: Wheel = Wheel {
+//!     package: "some-package",
+//!     version: "1.0.0",
+//!     sha256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+//!     room: "some-package",
+//!     what: "a package (3 MB)",
+//! };
+//!
+//! # async fn example() -> Result<(), String> {
+//! let folder = WHEEL.install(&default_cache_dir(), &|step| eprintln!("{step}"), |_| Ok(())).await?;
+//! assert!(folder.join("some_package").is_dir());
+//! # Ok(())
+//! # }
+//! ```
 
 mod cache;
 mod install;

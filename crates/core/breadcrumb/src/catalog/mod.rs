@@ -125,7 +125,7 @@ impl Catalog {
 
     /// Reads the catalog; `None` if no runner has written one yet. While a runner writes, a reader
     /// sees each tool in its old or its new state.
-    pub async fn read(store: &dyn Records) -> Result<Option<Self>, StoreError> {
+    pub async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Self>, StoreError> {
         parts::read(store).await
     }
 

@@ -135,7 +135,13 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
-pub(super) async fn read(store: &dyn Records) -> Result<Option<Catalog>, StoreError> {
+/// An entry of a part.
+enum Entry {
+    Offered(Registration),
+    Waiting(Waiting),
+}
+
+pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
     let mut query = BreadcrumbQuery {
         selector: Selector {
             all_tags: vec![Catalog::TAG.into()],

@@ -1,11 +1,11 @@
-//! The trait [`CallQueue`].
+//! The traits [`CallQueue`] and [`Runners`].
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    AllowedTools, AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb,
-    Records, Release, StoreError,
+    AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb, Records, Release,
+    ReportReply, RunnerReport, StoreError,
 };
 
 /// The queue of calls.
@@ -51,13 +51,6 @@ pub trait CallQueue: Records {
         Err(StoreError::Internal("this store cannot write a request with its response".into()))
     }
 
-    /// The allow list of the agent for which this store acts, for a dispatcher that starts a call
-    /// before its request is written. `None` if the agent can call every tool. A claim has the list
-    /// already.
-    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
-        Ok(None)
-    }
-
     /// Claims up to `limit` queued calls for a runner, oldest first.
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
@@ -83,4 +76,18 @@ pub trait CallQueue: Records {
     /// claimed or running, its runner is notified through the request's record, where
     /// `context.cancel_requested` becomes true. Cancelling a finished call changes nothing.
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError>;
+}
+
+/// The live runners of the tenant. A write of a tool waits for them, so that the next call uses the
+/// new version.
+#[async_trait]
+pub trait Runners: Send + Sync + 'static {
+    /// Reports that a runner is live. For runners.
+    async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError>;
+
+    /// The live runners that do not yet use the newest version of this tool. A store whose writes
+    /// are waited for elsewhere returns none.
+    async fn runners_behind(&self, _tool: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        Ok(Vec::new())
+    }
 }

@@ -85,6 +85,7 @@ decorator! {
     }
 
     Rights {
+        async fn allowed_tools() -> Result<Option<AllowedTools>>;
         async fn grants(record: Option<Uuid>) -> Result<Vec<AclEntry>>;
         async fn grant(change: &AclChange) -> Result<Uuid>;
         async fn revoke(change: &AclChange) -> Result<u64>;
@@ -111,7 +112,6 @@ decorator! {
         async fn create_answered(
             request: NewBreadcrumb, idempotency_key: Option<&str>, terms: AnsweredTerms
         ) -> Result<Created>;
-        async fn allowed_tools() -> Result<Option<AllowedTools>>;
         async fn claim(claim: &ClaimRequest) -> Result<Vec<Claim>>;
         async fn start(lease: Lease, max_attempts: u32) -> Result<()>;
         async fn heartbeat(leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>>;

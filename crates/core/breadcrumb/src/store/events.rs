@@ -1,8 +1,11 @@
-//! The trait [`Events`].
+//! The traits [`Events`] and [`Selectors`].
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
-use crate::{EventNumber, EventStream, StoreError, SubscribeOptions, SubscriptionStream};
+use crate::{
+    EventNumber, EventStream, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream,
+};
 
 /// The events of a tenant.
 #[async_trait]
@@ -27,4 +30,23 @@ pub trait Events: Send + Sync + 'static {
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
         Ok(crate::event::events_of(self.subscribe(SubscribeOptions::all(after)).await?))
     }
+}
+
+/// The selectors of an agent's event streams.
+#[async_trait]
+pub trait Selectors: Send + Sync + 'static {
+    /// Adds a selector. From now on the agent's streams carry only events that match one of its
+    /// selectors. [`StoreError::Invalid`] if the agent already has
+    /// [`MAX_SELECTORS`](crate::MAX_SELECTORS).
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+
+    /// Lists the agent's selectors, oldest first.
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError>;
+
+    /// Replaces a selector. This applies to open streams too.
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+
+    /// Deletes a selector. After the last one is deleted, the agent's streams carry all events
+    /// again.
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError>;
 }

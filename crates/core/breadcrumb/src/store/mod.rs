@@ -1,35 +1,29 @@
 //! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own,
 //! so that code names the parts that it uses.
 
-mod audit_log;
 mod call_history;
 mod call_queue;
 mod decorator;
-mod egress_log;
 mod error;
 mod events;
+mod logs;
 mod records;
 mod rights;
-mod runners;
 mod secrets;
-mod selectors;
 
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use audit_log::AuditLog;
 pub use call_history::CallHistory;
-pub use call_queue::CallQueue;
+pub use call_queue::{CallQueue, Runners};
 pub use decorator::{BreadcrumbsDecorator, TenancyDecorator};
-pub use egress_log::EgressLog;
 pub use error::StoreError;
-pub use events::Events;
+pub use events::{Events, Selectors};
+pub use logs::{AuditLog, EgressLog};
 pub use records::{ChangeCheck, Records};
 pub use rights::Rights;
-pub use runners::Runners;
 pub use secrets::Secrets;
-pub use selectors::Selectors;
 
 /// One tenant's store as one agent sees it: records, calls, events and secrets, and records of
 /// other tenants that are shared with the agent.

@@ -3,11 +3,18 @@
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{AclChange, AclEntry, StoreError};
+use crate::{AclChange, AclEntry, AllowedTools, StoreError};
 
-/// Grants that open records to other agents and tenants.
+/// What agents can call, and grants that open records to other agents and tenants.
 #[async_trait]
 pub trait Rights: Send + Sync + 'static {
+    /// The allow list of the agent for which this store acts, for a dispatcher that starts a call
+    /// before its request is written. `None` if the agent can call every tool. A claim has the list
+    /// already.
+    async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
+        Ok(None)
+    }
+
     /// Lists the grants on one record or on all records, newest first. A curator sees all grants of
     /// the tenant. Other agents see the grants on records that they created.
     async fn grants(&self, _record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

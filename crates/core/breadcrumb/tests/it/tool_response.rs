@@ -12,14 +12,7 @@ pub fn request() -> ToolRequest {
         tool: "echo".into(),
         input: json!({}),
         workspace: Some("workspace:w".into()),
-        agent_id: None,
-        trigger_event: None,
-        session: None,
-        model: None,
-        max_result_chars: None,
-        deadline_ms: None,
-        kind: RequestKind::Call,
-        traceparent: None,
+        ..ToolRequest::default()
     }
 }
 

@@ -268,15 +268,7 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
         request_id: "r1".into(),
         tool: "echo".into(),
         input: json!({}),
-        workspace: None,
-        agent_id: None,
-        trigger_event: None,
-        session: None,
-        model: None,
-        max_result_chars: None,
-        deadline_ms: None,
-        kind: RequestKind::Call,
-        traceparent: None,
+        ..ToolRequest::default()
     };
     let mut results = vec![Ok(json!({ "echo": 1 })), Ok(Value::Null)];
     results.extend(ErrorCode::ALL.map(|code| Err(ToolFailure::new(code, "why").with_details(json!([1])))));

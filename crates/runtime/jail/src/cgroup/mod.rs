@@ -11,12 +11,13 @@ mod owner;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use find::Controller;
 pub use group::Group;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use hierarchy::Hierarchy;
@@ -53,13 +54,13 @@ impl Leaving {
         if let Err(error) = std::fs::remove_dir(&folder)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
+            self.0.lock().push(folder);
         }
     }
 
     /// Tries again to remove the groups; true when none is left.
     fn retry(&self) -> bool {
-        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folders = self.0.lock();
         folders.retain(|folder| std::fs::remove_dir(folder).is_err() && folder.exists());
         folders.is_empty()
     }

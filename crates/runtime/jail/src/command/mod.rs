@@ -10,7 +10,6 @@
 
 mod captured;
 mod command_spec;
-mod error;
 mod filesystem_view;
 mod helper_message;
 #[cfg(target_os = "linux")]
@@ -18,13 +17,29 @@ mod inside;
 mod jail;
 mod running;
 
+use std::io;
+
 pub use captured::Captured;
 pub use command_spec::{CommandLimits, CommandSpec};
-pub use error::JailError;
 pub use filesystem_view::{Bind, FilesystemView};
 pub use helper_message::ExitReason;
 pub use jail::{Helper, Jail};
 pub use running::Finished;
+
+/// Why a program did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// A required protection is not available on this machine. Nothing was run.
+    #[error("{0}")]
+    Refused(String),
+    /// The protections are in force, but the program cannot be started.
+    #[error("{0}")]
+    Program(String),
+    #[error("the jail's helper cannot be started: {0}")]
+    Start(io::Error),
+    #[error("the jail's helper exited unexpectedly: {0}")]
+    Broken(String),
+}
 
 /// The search path for programs in a jail.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

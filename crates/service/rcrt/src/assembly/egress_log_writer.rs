@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumbs, EgressRecord, MAX_EGRESS_ENTRIES};
+use rcrt_breadcrumb::{EgressRecord, MAX_EGRESS_ENTRIES};
 use rcrt_egress::{EgressRecorder, Logged};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
@@ -42,7 +42,7 @@ impl EgressLogWriter {
     /// `store_of` returns a tenant's store, with the rights of a runner.
     pub fn start(
         records: EgressLogChannel,
-        store_of: impl Fn(Uuid) -> Arc<dyn Breadcrumbs> + Send + Sync + 'static,
+        store_of: impl Fn(Uuid) -> Arc<dyn rcrt_breadcrumb::EgressLog> + Send + Sync + 'static,
     ) -> Self {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -63,7 +63,7 @@ impl EgressLogWriter {
 
 async fn run(
     mut records: EgressLogChannel,
-    store_of: impl Fn(Uuid) -> Arc<dyn Breadcrumbs> + Send + Sync,
+    store_of: impl Fn(Uuid) -> Arc<dyn rcrt_breadcrumb::EgressLog> + Send + Sync,
     stop: CancellationToken,
 ) {
     loop {
@@ -112,7 +112,7 @@ async fn run(
 }
 
 /// Writes the entries, and retries until the store accepts them or returns a permanent error.
-async fn write(store: &dyn Breadcrumbs, records: Vec<EgressRecord>) {
+async fn write(store: &dyn rcrt_breadcrumb::EgressLog, records: Vec<EgressRecord>) {
     let mut is_failing = false;
     while let Err(error) = store.log_egress(records.clone()).await {
         if !error.is_retryable() {

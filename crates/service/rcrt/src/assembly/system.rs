@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_breadcrumb::{EgressLog, Identity, Profile, Role, Tenancy};
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
 use rcrt_server::TokenKey;
@@ -82,7 +82,7 @@ impl System {
     pub fn start_webhook_delivery(&mut self, options: &WebhookOptions, hosts: WebhookHosts) -> anyhow::Result<()> {
         let store = self.store()?.clone();
         let deliveries = store.deliveries();
-        let store_of = move |owner_id| {
+        let store_of = move |owner_id| -> Arc<dyn EgressLog> {
             // No agent: the server itself makes the deliveries.
             let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
             store.acting_as(Identity { owner_id, agent_id, roles, profile })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumbs, Deliveries};
+use rcrt_breadcrumb::{Deliveries, EgressLog};
 use rcrt_egress::{DeniedHost, Egress, EgressOptions, PrivateHost};
 use rcrt_webhooks::{Deliverer, DeliveryOptions};
 use tokio::task::JoinHandle;
@@ -92,7 +92,7 @@ impl WebhookDelivery {
         queue: Arc<dyn Deliveries>,
         options: &WebhookOptions,
         hosts: WebhookHosts,
-        store_of: impl Fn(Uuid) -> Arc<dyn Breadcrumbs> + Send + Sync + 'static,
+        store_of: impl Fn(Uuid) -> Arc<dyn EgressLog> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let options = options.delivery();
         let records = EgressLogChannel::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     ErrorCode, Event, EventKind, EventStream, Events, Records, ResponseStatus, StoreError, ToolRequest, ToolResponse,
     schema_names,
@@ -136,19 +136,15 @@ struct WaiterGuard<'w> {
 
 impl<'w> WaiterGuard<'w> {
     fn take(waiting: &'w Waiters, tag: String, sender: oneshot::Sender<Event>) -> Self {
-        locked(waiting).insert(tag.clone(), sender);
+        waiting.lock().insert(tag.clone(), sender);
         Self { waiting, tag }
     }
 }
 
 impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
-        locked(self.waiting).remove(&self.tag);
+        self.waiting.lock().remove(&self.tag);
     }
-}
-
-fn locked(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
-    waiting.lock()
 }
 
 /// Hands each response to its waiter. When the stream ends permanently, all waiters get an error.
@@ -166,13 +162,13 @@ async fn deliver_responses(mut events: EventStream, waiting: Waiters) {
         if !is_response {
             continue;
         }
-        let caller = event.tags.iter().find_map(|tag| locked(&waiting).remove(tag));
+        let caller = event.tags.iter().find_map(|tag| waiting.lock().remove(tag));
         if let Some(caller) = caller {
             // The caller may have been cancelled meanwhile.
             let _ = caller.send(event);
         }
     }
-    locked(&waiting).clear();
+    waiting.lock().clear();
 }
 
 fn no_response() -> StoreError {

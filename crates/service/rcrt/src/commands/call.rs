@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{
-    Breadcrumbs, CallState, ErrorCode, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
+    CallQueue, CallState, ErrorCode, Events, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
     ToolRequest, ToolResponse, model_text,
 };
 use serde_json::{Map, Value};
@@ -182,7 +182,7 @@ fn report_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
 
 /// Prints a hint if no runner has started the call for some time. Never returns.
 #[allow(clippy::print_stderr)]
-async fn hint(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Infallible {
+async fn hint(store: &dyn CallQueue, asked: &pending_call::PendingCall) -> Infallible {
     tokio::time::sleep(HINT_AFTER).await;
     if let Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
         eprintln!("rcrt: the call is still waiting for a runner; is one running? (Ctrl-C cancels it)");
@@ -198,7 +198,7 @@ fn workspace_tag(name: &str) -> String {
 /// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
 /// the response, or `None` if the call did not stop in time.
 async fn cancel(
-    store: &dyn Breadcrumbs,
+    store: &(impl Events + CallQueue + ?Sized),
     asked: &pending_call::PendingCall,
 ) -> Result<Option<CallResponse>, StoreError> {
     let silent = || StoreError::Unavailable("it does not respond".into());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, StoreError, schema_names};
+use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, Events, Records, StoreError, schema_names};
 
 use crate::seed::SeedSet;
 
@@ -12,14 +12,14 @@ use crate::seed::SeedSet;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns whether no runner has written a catalog yet.
-pub async fn is_missing(store: &dyn Breadcrumbs) -> Result<bool, StoreError> {
+pub async fn is_missing(store: &dyn Records) -> Result<bool, StoreError> {
     let query =
         BreadcrumbQuery { limit: 1, include_context: false, ..BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG) };
     Ok(store.list(&query).await?.is_empty())
 }
 
 /// Returns when the catalog lists every tool of the set, or after a timeout.
-pub async fn until_written(store: &dyn Breadcrumbs, names: &[String]) -> Result<(), StoreError> {
+pub async fn until_written(store: &(impl Events + Records + ?Sized), names: &[String]) -> Result<(), StoreError> {
     let written = async {
         let mut events = store.events(None).await?;
         loop {

@@ -29,7 +29,6 @@ pub mod server;
 pub mod token;
 pub mod tool;
 mod tool_new;
-mod tool_offered;
 mod tool_report;
 mod tool_same_name;
 mod tool_show;

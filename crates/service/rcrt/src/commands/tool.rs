@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
-    Breadcrumb, Catalog, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
+    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource,
+    schema_names,
 };
 use rcrt_client::Client;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use uuid::Uuid;
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
     tool_new::New,
-    tool_offered,
     tool_report::{Report, Reports},
     tool_same_name::Other,
     tool_show,
@@ -206,7 +206,7 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
     let reading = (tools(client, None), client.tools(), Reports::read(client), KnownSecrets::read(client));
     let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
     if tools.is_empty() {
-        return tool_offered::list(output, &catalog.for_profile(profile));
+        return list_offered(&catalog.for_profile(profile), output);
     }
     let mut rows: Vec<Row> = tools
         .iter()
@@ -233,6 +233,24 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
         })
         .collect();
     output.table(&["NAME", "VERSION", "SOURCE", "FROM", "DESCRIPTION"], &table)
+}
+
+/// Tools as the catalog has them, for an agent that cannot read their records: a caller.
+fn list_offered(catalog: &Catalog, output: Output) -> anyhow::Result<()> {
+    if output.is_json() {
+        let waiting = catalog.waiting.iter().cloned().map(CatalogEntry::Waiting);
+        let entries: Vec<CatalogEntry> =
+            catalog.tools.iter().cloned().map(CatalogEntry::Offered).chain(waiting).collect();
+        return output.json(&entries);
+    }
+    let offered =
+        catalog.tools.iter().map(|tool| (&tool.name, tool.source.to_string(), one_line(&tool.description, 70)));
+    let waiting = catalog.waiting.iter().map(|tool| {
+        (&tool.name, tool.source.to_string(), one_line(&format!("WAITS: {}", tool.missing_requirements.join(" ")), 70))
+    });
+    let rows: Vec<Vec<String>> =
+        offered.chain(waiting).map(|(name, source, about)| vec![one_line(name, 40), source, about]).collect();
+    output.table(&["NAME", "SOURCE", "DESCRIPTION"], &rows)
 }
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {

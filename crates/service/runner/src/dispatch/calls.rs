@@ -12,10 +12,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::dispatch::leases::LeaseGuard;
-use crate::dispatch::local::WaitingForSlot;
-use crate::dispatch::queue_hints::QueueHints;
-use crate::dispatch::slots::Slots;
+use crate::coordination::leases::LeaseGuard;
+use crate::coordination::queue_hints::QueueHints;
+use crate::coordination::slots::Slots;
 use crate::execution::call::{AcceptedCall, CallRunner, StartState};
 use crate::execution::stages::Stages;
 
@@ -29,12 +28,17 @@ pub(crate) struct Calls {
     /// The maximum number of calls that have finished and whose responses are still being written.
     pub max_response_writes: usize,
     pub tasks: TaskTracker,
-    /// One clone for each call that was accepted without a slot and still has none.
+    /// One clone for each [`WaitingForSlot`].
     pub waiting: Arc<()>,
     /// Notified when a call has finished and its response is written.
     pub ended: Notify,
     /// Cancelled when the calls have no owner any more: they stop immediately, as in a crash.
     pub dropped: CancellationToken,
+}
+
+/// A call that was accepted without a slot, until it has one.
+pub(crate) struct WaitingForSlot {
+    _counted: Arc<()>,
 }
 
 impl Calls {
@@ -45,6 +49,10 @@ impl Calls {
 
     pub fn waiting(&self) -> usize {
         Arc::strong_count(&self.waiting) - 1
+    }
+
+    pub fn wait_if_fewer_than(&self, most: usize) -> Option<WaitingForSlot> {
+        (self.waiting() < most).then(|| WaitingForSlot { _counted: self.waiting.clone() })
     }
 
     /// Takes a call that was claimed.

@@ -1,12 +1,6 @@
-//! Which calls this runner takes, and when: claims, leases, slots.
+//! Which calls this runner takes, and when: from the queue, or while their requests are written.
 
 pub(crate) mod calls;
 pub(crate) mod claim_loop;
 pub(crate) mod claim_pacing;
-pub(crate) mod leases;
 pub(crate) mod local;
-pub(crate) mod peer_runners;
-pub(crate) mod queue_hints;
-pub(crate) mod reporter;
-pub(crate) mod slot_pool;
-pub(crate) mod slots;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use opentelemetry::context::FutureExt;
 use rcrt_breadcrumb::{
-    Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, RequestKind, StoreError, ToolFailure, ToolRequest,
+    Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, RequestKind, StoreError, ToolFailure, ToolRequest,
 };
 use rcrt_executors::{ToolOutput, TriggerChain};
 use rcrt_large_results::{WorkingMemory, shorten};
@@ -14,19 +14,18 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
-use crate::dispatch::leases::{LeaseGuard, Leases};
-use crate::dispatch::slots::Slot;
+use crate::coordination::leases::{LeaseGuard, Leases};
+use crate::coordination::slots::Slot;
 use crate::execution::deadline::Deadline;
-use crate::execution::preparation::take_input;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::schema_check::checked_output;
 use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
+use crate::execution::tool_access::{Refusal, ToolAccess};
 use crate::options::RunnerOptions;
 use crate::registry::tool::Tool;
-use crate::registry::tool_access::{Refusal, ToolAccess};
 
 /// How long a claimed call can compute before it is started. Most calls finish within this time. It
 /// is short, so that a call that kills its runner repeatedly is soon counted as an attempt.
@@ -236,6 +235,13 @@ impl CallRunner {
     }
 }
 
+pub(crate) fn take_input(request: &mut Breadcrumb) -> Value {
+    if RequestKind::of(request.schema_name.as_deref()) == Some(RequestKind::Creation) {
+        return ToolRequest::input_of(request);
+    }
+    request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
+}
+
 fn unreadable(claim: &Claim) -> ToolRequest {
     ToolRequest {
         id: claim.request.id,
@@ -244,13 +250,7 @@ fn unreadable(claim: &Claim) -> ToolRequest {
         input: Value::Null,
         workspace: claim.request.workspace().map(str::to_owned),
         agent_id: claim.request.created_by,
-        trigger_event: None,
-        session: None,
-        model: None,
-        max_result_chars: None,
-        deadline_ms: None,
-        kind: RequestKind::Call,
-        traceparent: None,
+        ..ToolRequest::default()
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod call;
 pub(crate) mod deadline;
-pub(crate) mod on_behalf_of;
 pub(crate) mod preparation;
 pub(crate) mod progress_writer;
 pub(crate) mod request_event;
@@ -13,3 +12,4 @@ pub(crate) mod secrets;
 pub(crate) mod speculative_run;
 pub(crate) mod stages;
 pub(crate) mod telemetry;
+pub(crate) mod tool_access;

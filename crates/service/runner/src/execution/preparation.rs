@@ -10,12 +10,11 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::execution::call::{AcceptedCall, CallRunner};
+use crate::execution::call::{AcceptedCall, CallRunner, take_input};
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::on_behalf_of;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
@@ -24,8 +23,9 @@ use crate::execution::secrets;
 use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
+use crate::execution::tool_access::Refusal;
+use crate::on_behalf_of::on_behalf_of;
 use crate::registry::tool::Tool;
-use crate::registry::tool_access::Refusal;
 use crate::registry::tool_rights::ToolRights;
 
 /// A validated input, and what else the call needs.
@@ -221,11 +221,4 @@ impl CallRunner {
         };
         Ok((call, progress_writer))
     }
-}
-
-pub(crate) fn take_input(request: &mut Breadcrumb) -> Value {
-    if RequestKind::of(request.schema_name.as_deref()) == Some(RequestKind::Creation) {
-        return ToolRequest::input_of(request);
-    }
-    request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
 }

@@ -15,12 +15,12 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::backoff::{doubled, jittered, with_retries};
-use crate::dispatch::leases::LeaseGuard;
-use crate::dispatch::queue_hints::QueueHints;
+use crate::coordination::leases::LeaseGuard;
+use crate::coordination::queue_hints::QueueHints;
 use crate::execution::deadline::Deadline;
-use crate::execution::on_behalf_of::on_behalf_of;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
+use crate::on_behalf_of::on_behalf_of;
 use crate::registry::tool::{Candidate, Tool};
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::dispatch::leases::LeaseGuard;
+use crate::coordination::leases::LeaseGuard;
 use crate::execution::deadline::Deadline;
 use crate::execution::progress_writer::ProgressWriter;
 use crate::registry::tool::Tool;

@@ -14,13 +14,11 @@ use serde_json::Value;
 use crate::execution::deadline::Deadline;
 use crate::execution::progress_writer::ProgressWriter;
 use crate::execution::running::Run;
+use crate::options::SMALL_RESULT;
 use crate::registry::tool::Tool;
 
 /// The maximum input that is kept for a run that starts again; calls with more wait for the store.
 const MOST_INPUT: usize = 64 * 1024;
-/// A result up to this size is never too long for the caller, unless the caller or the operator
-/// said so.
-pub(crate) const SMALL_RESULT: usize = 2048;
 
 /// A call that is ready to be run, or runs.
 pub(crate) struct PreparedRun {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
-use crate::dispatch::peer_runners::PeerRunners;
+use crate::coordination::peer_runners::PeerRunners;
 use crate::publishing::catalog_part::{PublishedPart, create, delete, update};
 use crate::publishing::rcrt_catalog;
 use crate::registry::Registry;

@@ -2,5 +2,4 @@
 
 pub(crate) mod catalog_part;
 pub(crate) mod catalog_publisher;
-pub(crate) mod previous_catalog;
 pub(crate) mod rcrt_catalog;

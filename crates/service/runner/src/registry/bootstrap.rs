@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::{doubled, with_retries};
-use crate::execution::on_behalf_of::on_behalf_of;
+use crate::on_behalf_of::on_behalf_of;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 

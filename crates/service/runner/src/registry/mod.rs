@@ -2,19 +2,17 @@
 //! waiting.
 
 pub(crate) mod bootstrap;
-pub(crate) mod event_follower;
 pub(crate) mod load_queue;
 pub(crate) mod missing_requirements;
+pub(crate) mod previous_catalog;
 pub(crate) mod readiness;
 pub(crate) mod reconciling;
 pub(crate) mod tool;
-pub(crate) mod tool_access;
 pub(crate) mod tool_errors;
 pub(crate) mod tool_loader;
 pub(crate) mod tool_preparation;
 pub(crate) mod tool_records;
 pub(crate) mod tool_rights;
-pub(crate) mod tool_validation;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbQuery, BreadcrumbVersion, ContextMatch, ContextPath, MatchOp, Records, Selector, StoreError,
     schema_names,
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::publishing::previous_catalog::PreviousCatalog;
 use crate::registry::load_queue::{Depth, LoadQueue, Urgency};
+use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::registry::tool_errors::ToolErrors;
@@ -82,12 +82,8 @@ impl ToolLoader {
         })
     }
 
-    fn queue(&self) -> MutexGuard<'_, LoadQueue> {
-        self.queue.lock()
-    }
-
     pub fn enqueue(&self, id: Uuid, urgency: Urgency, depth: Depth) {
-        self.queue().add(id, urgency, depth);
+        self.queue.lock().add(id, urgency, depth);
         self.more.notify_one();
     }
 
@@ -98,7 +94,7 @@ impl ToolLoader {
 
     /// Whether every known change is read. Background validation does not count.
     pub fn is_caught_up(&self) -> bool {
-        self.queue().is_caught_up()
+        self.queue.lock().is_caught_up()
     }
 
     /// Returns when every known change is read.
@@ -108,7 +104,7 @@ impl ToolLoader {
 
     /// Returns when every change of a tool that is known now is read.
     pub async fn changes_read(&self) {
-        let changed = self.queue().changed();
+        let changed = self.queue.lock().changed();
         if !changed.is_empty() {
             self.until(|queue| changed.iter().all(|id| queue.is_done(*id))).await;
         }
@@ -125,7 +121,7 @@ impl ToolLoader {
             let done = self.done.notified();
             tokio::pin!(done);
             done.as_mut().enable();
-            if holds(&self.queue()) {
+            if holds(&self.queue.lock()) {
                 return;
             }
             done.await;
@@ -188,7 +184,7 @@ impl ToolLoader {
                         }
                     };
                     if let Some(id) = ids.remove(&task) {
-                        self.queue().done(id);
+                        self.queue.lock().done(id);
                     }
                     self.done.notify_waiters();
                 }
@@ -198,7 +194,7 @@ impl ToolLoader {
     }
 
     fn next(&self) -> Option<(Uuid, Depth)> {
-        self.queue().take(self.max_loads)
+        self.queue.lock().take(self.max_loads)
     }
 
     /// Validates this record before others, and returns when that is done.

@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, Matcher, Profiles, ToolDefinition, ToolFailure, Violations, schema_names,
+    Breadcrumb, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition, ToolFailure,
+    Violations, schema_names,
 };
 use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
-use rcrt_validate::{Author, Budget, Schema};
+use rcrt_validate::{Author, Budget, Finding, Report, Schema};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
-use crate::registry::tool_validation::validate_tool;
 
 /// How long an executor may take to prepare one version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -146,4 +146,21 @@ fn of_failure(failure: ToolFailure) -> Problem {
         Some(errors) if !errors.is_empty() => Problem { errors: errors.clone() },
         _ => Problem::new("", failure.message),
     }
+}
+
+/// Validates a tool as a runner with these `--allow-private-host` does: a finding about a host that
+/// the operator allowed is dropped. The validators do not know this setting. The egress gate checks
+/// host and port again at each request of the tool.
+pub fn validate_tool(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
+    let mut report = rcrt_validate::tool_as(definition, author);
+    report.errors.retain(|finding| !is_allowed(finding, definition, allowed));
+    report
+}
+
+fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[PrivateHost]) -> bool {
+    let NetPermission::Listed(hosts) = &definition.permissions.net else { return false };
+    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'));
+    let host = index.and_then(|index| hosts.get(index.parse::<usize>().ok()?));
+    let Some(asked) = host.and_then(|host| HostEntry::parse(host).ok()) else { return false };
+    finding.rule == "net-host" && allowed.iter().any(|host| host.allows_entry(&definition.name, &asked))
 }

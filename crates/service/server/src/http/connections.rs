@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::rate_limit::network;
@@ -65,7 +65,7 @@ impl Connections {
     /// permit.
     pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Full> {
         let address = network(address);
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         let of_address = state.addresses.get(&address);
         if of_address.is_some_and(|of_address| of_address.open >= self.most_per_address) {
             let oldest = of_address.and_then(|of_address| of_address.waiting.values().next().copied());
@@ -82,11 +82,6 @@ impl Connections {
         state.wait(id, false);
         drop(state);
         Ok(ConnectionPermit { connections: self.clone(), id, evicted, has_received_request: AtomicBool::new(false) })
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock.
-        self.state.lock()
     }
 }
 
@@ -150,7 +145,7 @@ impl ConnectionPermit {
 
     /// A request has a valid token. The connection cannot be evicted until the result is dropped.
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
-        self.connections.locked().begin_request(self.id);
+        self.connections.state.lock().begin_request(self.id);
         ActiveRequest(self.clone())
     }
 
@@ -166,7 +161,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.connections.locked().leave(self.id);
+        self.connections.state.lock().leave(self.id);
     }
 }
 
@@ -175,7 +170,7 @@ pub struct ActiveRequest(Arc<ConnectionPermit>);
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.connections.locked().wait(self.0.id, true);
+        self.0.connections.state.lock().wait(self.0.id, true);
     }
 }
 
@@ -243,7 +238,7 @@ mod tests {
                     (3, Some(_)) => drop(permits.swap_remove(which)),
                     _ => {}
                 }
-                let state = connections.locked();
+                let state = connections.state.lock();
                 prop_assert!(state.open.len() <= 5);
                 prop_assert_eq!(state.open.len(), permits.len());
                 prop_assert!(state.addresses.values().all(|of_address| (1..=3).contains(&of_address.open)));
@@ -251,7 +246,7 @@ mod tests {
                 prop_assert_eq!(state.waiting.len(), permits.len() - at_work);
             }
             drop(permits);
-            let state = connections.locked();
+            let state = connections.state.lock();
             prop_assert!(state.open.is_empty() && state.waiting.is_empty() && state.addresses.is_empty());
         }
     }

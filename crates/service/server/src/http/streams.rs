@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::http::metrics::OpenStream;
@@ -45,7 +45,7 @@ impl Streams {
         owner_id: Uuid,
         agent_id: Uuid,
     ) -> Result<StreamPermit, Problem> {
-        let mut open = self.locked();
+        let mut open = self.open.lock();
         let agents = open.entry(owner_id).or_default();
         let (of_agent, of_tenant) =
             (agents.get(&agent_id).copied().unwrap_or_default(), agents.values().sum::<usize>());
@@ -59,11 +59,6 @@ impl Streams {
         drop(open);
         Ok(StreamPermit { streams: self.clone(), owner_id, agent_id, _open: OpenStream::new() })
     }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, HashMap<Uuid, usize>>> {
-        // No code panics while it holds the lock, and every intermediate state is valid.
-        self.open.lock()
-    }
 }
 
 /// The permit of one open stream.
@@ -76,7 +71,7 @@ pub struct StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.locked();
+        let mut open = self.streams.open.lock();
         let Some(agents) = open.get_mut(&self.owner_id) else { return };
         if let Some(count) = agents.get_mut(&self.agent_id) {
             *count -= 1;

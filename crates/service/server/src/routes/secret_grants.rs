@@ -83,7 +83,7 @@ fn read(field: &str, text: &str) -> Result<Uuid, Problem> {
 
 /// The only record with this name. If there are several, the caller must choose: one can be from an
 /// attacker.
-pub async fn named(store: &dyn Records, name: &str) -> Result<Uuid, Problem> {
+pub async fn named(store: &(impl Records + ?Sized), name: &str) -> Result<Uuid, Problem> {
     let mut found: Vec<BreadcrumbListItem> = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let path = ContextPath::try_from("$.name".to_owned()).map_err(StoreError::Internal)?;

@@ -10,6 +10,7 @@ use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::repeat;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
@@ -150,12 +151,7 @@ pub(crate) async fn prune(database: &Arc<Database>, before: DateTime<Utc>, most:
         .await?;
     drop(tx);
     for tenant in tenants {
-        loop {
-            match forget(TenantTransaction::begin(database, tenant).await?, before, most).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        count += repeat(database, tenant, Duration::MAX, |tx| forget(tx, before, most)).await?;
     }
     Ok(count)
 }

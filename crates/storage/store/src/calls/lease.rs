@@ -1,10 +1,10 @@
-//! What the holder of a lease can do except respond: start, extend, release.
+//! What the holder of a lease can do: start, extend, respond, release.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    CallState, ErrorCode, Lease, LeaseState, LeaseStatus, Release, StoreError, ToolFailure, Violations,
+    CallState, ErrorCode, Lease, LeaseState, LeaseStatus, NewBreadcrumb, Release, StoreError, ToolFailure, Violations,
 };
 use uuid::Uuid;
 
@@ -13,7 +13,8 @@ use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::writing::{WriteOp, WriteOutcome, Writer};
+use crate::rights::actor::Actor;
+use crate::writing::{PreparedRecord, WriteOp, WriteOutcome, Writer};
 
 /// The longest delay of a retry: one day.
 const MAX_RETRY_MS: u64 = 86_400_000;
@@ -62,6 +63,24 @@ pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease
             },
         })
         .collect())
+}
+
+/// The caller has validated the response. Without a valid lease nothing is written.
+pub(crate) async fn complete(
+    writer: &Arc<Writer>,
+    owner_id: Uuid,
+    actor: Actor,
+    lease: Lease,
+    response: NewBreadcrumb,
+) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    let creator = actor.creator_of(&response);
+    let is_attempt = !response.context.contains_key("error_code");
+    let response = PreparedRecord::new(id, response, Some(creator));
+    match writer.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
+        WriteOutcome::Written(_) => Ok(id),
+        WriteOutcome::Refused => Err(lost(lease).into()),
+    }
 }
 
 pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Release) -> Result<()> {

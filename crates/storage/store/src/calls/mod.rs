@@ -9,7 +9,6 @@ pub(crate) mod stats;
 
 mod cancel;
 mod claim;
-mod complete;
 mod deadlines;
 mod lease;
 mod queued;
@@ -18,9 +17,8 @@ mod store_response;
 
 pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
-pub(crate) use self::complete::complete;
 pub(crate) use self::deadlines::time_out_overdue;
-pub(crate) use self::lease::{heartbeat, release, start};
+pub(crate) use self::lease::{complete, heartbeat, release, start};
 pub(crate) use self::queued::find;
 pub(crate) use self::rescue::rescue;
 pub(crate) use self::store_response::abandon;

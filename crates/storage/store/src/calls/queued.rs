@@ -75,12 +75,7 @@ impl CallRow {
             input: Value::Object(Map::new()),
             workspace: self.workspace.clone(),
             agent_id: self.agent_id,
-            trigger_event: None,
-            session: None,
-            model: None,
-            max_result_chars: None,
-            deadline_ms: None,
-            traceparent: None,
+            ..ToolRequest::default()
         }
     }
 }

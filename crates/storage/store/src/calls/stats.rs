@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use rcrt_breadcrumb::{CallInterval, CallStats, CallStatsQuery, Percentiles, ToolStats, UnfinishedCalls};
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::{repeat, tenants};
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
@@ -204,7 +206,7 @@ pub(crate) async fn count(mut tx: TenantTransaction) -> Result<usize> {
 /// Counts the outcomes of all tenants.
 pub(crate) async fn count_all(database: &Arc<Database>) -> Result<()> {
     for tenant in tenants(database, "SELECT tenants_with_call_outcomes()").await? {
-        while count(TenantTransaction::begin(database, tenant).await?).await? > 0 {}
+        repeat(database, tenant, Duration::MAX, count).await?;
     }
     Ok(())
 }
@@ -252,11 +254,6 @@ pub(crate) async fn unfinished(database: &Arc<Database>) -> Result<Vec<Unfinishe
         oldest_ms: row.oldest_ms,
     });
     Ok(calls.collect())
-}
-
-async fn tenants(database: &Arc<Database>, sql: &'static str) -> Result<Vec<Uuid>> {
-    let mut tx = database.begin("BEGIN").await?;
-    Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
 }
 
 #[cfg(test)]

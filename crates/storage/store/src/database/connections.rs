@@ -7,26 +7,36 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
+use tokio_util::sync::CancellationToken;
 
-use super::pool::Database;
 use crate::database::failure::{Result, is_unreachable};
 
 /// A connection that was unused for this long goes back to the pool.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-#[derive(Default)]
 pub(super) struct IdleConnections {
     free: Mutex<Vec<(Instant, PoolConnection<Postgres>)>>,
+    most: usize,
+    /// The database is closing.
+    stop: CancellationToken,
 }
 
 impl IdleConnections {
+    /// Keeps at most half of the connections, so that other work has the rest.
+    pub(super) fn new(max_connections: u32, stop: CancellationToken) -> Self {
+        Self { free: Mutex::default(), most: (max_connections as usize / 2).max(1), stop }
+    }
+
     pub(super) fn take(&self) -> Option<PoolConnection<Postgres>> {
         self.free.lock().pop().map(|(_, connection)| connection)
     }
 
-    fn put(&self, connection: PoolConnection<Postgres>, most: usize) {
+    fn put(&self, connection: PoolConnection<Postgres>) {
+        if self.stop.is_cancelled() {
+            return;
+        }
         let mut free = self.free.lock();
-        if free.len() < most {
+        if free.len() < self.most {
             free.push((Instant::now(), connection));
         }
     }
@@ -45,7 +55,7 @@ impl IdleConnections {
 /// tests it.
 pub(crate) struct Connection {
     pub(super) connection: PoolConnection<Postgres>,
-    pub(super) database: Arc<Database>,
+    pub(super) idle_connections: Arc<IdleConnections>,
 }
 
 impl Connection {
@@ -53,18 +63,12 @@ impl Connection {
         &mut self.connection
     }
 
-    fn return_to_pool(self) {
-        if !self.database.stop.is_cancelled() {
-            self.database.idle_connections.put(self.connection, self.database.max_idle_connections());
-        }
-    }
-
     /// Call this after a statement that may have lost the connection.
     pub(crate) fn return_after<T>(mut self, result: &Result<T, sqlx::Error>) {
         if result.as_ref().is_err_and(is_unreachable) {
             self.connection.close_on_drop();
         } else {
-            self.return_to_pool();
+            self.idle_connections.put(self.connection);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The database: its connections, a tenant's transactions, and the errors of both.
 
+pub(crate) mod batches;
 pub(crate) mod cluster;
 pub(crate) mod commit;
 pub(crate) mod connections;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgPool, Postgres, Transaction};
 use tokio::time::timeout;
@@ -23,7 +24,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 
 pub(crate) struct Database {
     pool: PgPool,
-    pub(super) idle_connections: IdleConnections,
+    idle_connections: Arc<IdleConnections>,
     pub(super) commit_listeners: Vec<Arc<dyn CommitListener>>,
     /// All tasks of the store. They end when [`Self::stop`] is cancelled.
     pub(crate) tasks: TaskTracker,
@@ -40,13 +41,9 @@ impl Database {
     ) -> Result<Arc<Self>, OpenError> {
         let pool = pool(app, max_connections).await?;
         check_role(&pool, is_login_checked).await?;
-        Ok(Arc::new(Self {
-            pool,
-            idle_connections: IdleConnections::default(),
-            commit_listeners,
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        }))
+        let stop = CancellationToken::new();
+        let idle_connections = Arc::new(IdleConnections::new(pool.options().get_max_connections(), stop.clone()));
+        Ok(Arc::new(Self { pool, idle_connections, commit_listeners, tasks: TaskTracker::new(), stop }))
     }
 
     /// Begins a transaction with this statement. Connections are not tested before use, because
@@ -72,21 +69,20 @@ impl Database {
         self.pool.options().get_max_connections()
     }
 
-    /// At most half of the connections, so that other work has the rest.
-    pub(super) fn max_idle_connections(&self) -> usize {
-        (self.max_connections() as usize / 2).max(1)
-    }
-
     /// Returns a connection that may be dead.
-    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Connection> {
+    pub(crate) async fn acquire(&self) -> Result<Connection> {
         match self.idle_connections.take() {
-            Some(connection) => Ok(Connection { connection, database: self.clone() }),
+            Some(connection) => Ok(self.connection(connection)),
             None => self.acquire_tested().await,
         }
     }
 
+    fn connection(&self, connection: PoolConnection<Postgres>) -> Connection {
+        Connection { connection, idle_connections: self.idle_connections.clone() }
+    }
+
     /// Returns a connection that has just responded and is in no transaction.
-    pub(crate) async fn acquire_tested(self: &Arc<Self>) -> Result<Connection> {
+    pub(crate) async fn acquire_tested(&self) -> Result<Connection> {
         let mut dead = 0;
         loop {
             let mut connection = Box::pin(self.pool.acquire()).await?;
@@ -95,7 +91,7 @@ impl Database {
             // connection rely on autocommit, which has no effect in an open transaction.
             let ended = async { sqlx::Connection::begin(&mut *connection).await?.rollback().await }.await;
             match ended {
-                Ok(()) => return Ok(Connection { connection, database: self.clone() }),
+                Ok(()) => return Ok(self.connection(connection)),
                 Err(error) if is_unreachable(&error) && dead < self.max_connections() => {
                     connection.close_on_drop();
                     dead += 1;

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use parking_lot::{Mutex, MutexGuard};
-use rcrt_breadcrumb::{Event, StoreError};
+use parking_lot::Mutex;
+use rcrt_breadcrumb::StoreError;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::page::{self, SizedEvent};
+use super::page;
+use super::sized_event::{SizedEvent, WrittenEvent};
 use crate::database::commit::{Commit, CommitListener};
 use crate::events::EventStreams;
 use crate::events::following::Watches;
@@ -33,14 +34,6 @@ const GAP_IS_FINAL_AFTER: TimeDelta = TimeDelta::hours(1);
 /// instead.
 const QUEUE_EVENTS: usize = 256;
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-
-/// The event of a new record that this process wrote.
-pub(crate) struct WrittenEvent {
-    pub(crate) event: Event,
-    /// Bytes of the context.
-    pub(crate) size_bytes: i64,
-    pub(crate) created_by: Option<Uuid>,
-}
 
 /// The feeds of all tenants that have live subscribers.
 #[derive(Default)]
@@ -104,14 +97,14 @@ impl Feeds {
     /// This tenant may have new events.
     pub(crate) fn wake(&self, owner_id: Uuid) {
         self.watches.notify(owner_id);
-        if let Some(feed) = locked(&self.tenants).get(&owner_id) {
+        if let Some(feed) = self.tenants.lock().get(&owner_id) {
             feed.wake.notify_one();
         }
     }
 
     /// A transaction that changed no record has ended. Events may have waited for it.
     pub(crate) fn wake_waiting(&self, owner_id: Uuid) {
-        if let Some(feed) = locked(&self.tenants).get(&owner_id)
+        if let Some(feed) = self.tenants.lock().get(&owner_id)
             && feed.is_waiting.load(Ordering::Relaxed)
         {
             feed.wake.notify_one();
@@ -119,7 +112,7 @@ impl Feeds {
     }
 
     pub(crate) fn is_followed(&self, owner_id: Uuid) -> bool {
-        locked(&self.tenants).contains_key(&owner_id)
+        self.tenants.lock().contains_key(&owner_id)
     }
 
     /// Hands out new events of this tenant, in the order of their numbers. `before`: the tenant's
@@ -127,8 +120,8 @@ impl Feeds {
     /// event gets these at once, without a read.
     pub(crate) fn publish(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
         self.watches.notify(owner_id);
-        if let Some(feed) = locked(&self.tenants).get(&owner_id) {
-            let mut state = locked(&feed.state);
+        if let Some(feed) = self.tenants.lock().get(&owner_id) {
+            let mut state = feed.state.lock();
             let events = match before {
                 Some(before) if before <= state.cursor => state.hand_out(events),
                 _ => Some(events),
@@ -142,7 +135,7 @@ impl Feeds {
 
     pub(super) fn wake_all(&self) {
         self.watches.ring();
-        for feed in locked(&self.tenants).values() {
+        for feed in self.tenants.lock().values() {
             feed.wake.notify_one();
         }
     }
@@ -152,9 +145,9 @@ impl Feeds {
         let (queue, receiver) = mpsc::channel(QUEUE_EVENTS);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let subscriber = Subscriber { queue, waiting_bytes: waiting_bytes.clone() };
-        let mut tenants = locked(&streams.feeds.tenants);
+        let mut tenants = streams.feeds.tenants.lock();
         let from = if let Some(feed) = tenants.get(&owner_id) {
-            let mut state = locked(&feed.state);
+            let mut state = feed.state.lock();
             state.subscribers.push(subscriber);
             state.cursor
         } else {
@@ -171,8 +164,8 @@ impl Feeds {
     /// Removes the feed if it has no subscribers. Joining takes the same lock, so a subscriber
     /// cannot join a removed feed.
     fn retire(&self, owner_id: Uuid, feed: &Feed) -> bool {
-        let mut tenants = locked(&self.tenants);
-        let mut state = locked(&feed.state);
+        let mut tenants = self.tenants.lock();
+        let mut state = feed.state.lock();
         state.subscribers.retain(|subscriber| !subscriber.queue.is_closed());
         let is_deserted = state.subscribers.is_empty();
         if is_deserted {
@@ -235,7 +228,7 @@ async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
     let mut read_at: DateTime<Utc> = Utc::now();
     while !streams.feeds.retire(owner_id, &feed) {
         let (cursor, fresh) = {
-            let state = locked(&feed.state);
+            let state = feed.state.lock();
             (state.cursor, state.fresh.values().take(page::PAGE_EVENTS as usize).cloned().collect::<Vec<_>>())
         };
         let page = tokio::select! {
@@ -246,11 +239,11 @@ async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
             Ok(page) => {
                 is_failing = false;
                 if Utc::now() - read_at > GAP_IS_FINAL_AFTER {
-                    locked(&feed.state).subscribers.clear();
+                    feed.state.lock().subscribers.clear();
                 }
                 read_at = Utc::now();
                 if let Some(last) = page.events.last() {
-                    let mut state = locked(&feed.state);
+                    let mut state = feed.state.lock();
                     // Some may have been handed out during the read.
                     let news = page.events.partition_point(|event| event.event.number.0 <= state.cursor);
                     state.subscribers.retain(|subscriber| subscriber.take(&page.events[news..]));
@@ -284,9 +277,4 @@ async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
             () = tokio::time::sleep(pause) => {}
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock()
 }

@@ -3,44 +3,16 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Event, Fuel, Matcher, OutOfFuel, SubscribeOptions, SubscriptionStream, Violations};
+use rcrt_breadcrumb::{Event, Fuel, Matcher, OutOfFuel, SubscribeOptions, Violations};
 use uuid::Uuid;
 
-use super::page::SizedEvent;
-use super::subscription;
-use super::visibility::SubscriberRights;
+use super::sized_event::SizedEvent;
 use crate::database::failure::Result;
 use crate::events::EventStreams;
 use crate::events::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
 
 /// The most selectors of one stream.
 const MAX_FILTERS: usize = 20;
-
-/// Begins a subscription. Events that do not match are reported as skipped, so that the
-/// subscriber's cursor advances.
-pub(crate) async fn subscribe(
-    streams: &Arc<EventStreams>,
-    rights: SubscriberRights,
-    agent: Uuid,
-    options: SubscribeOptions,
-) -> Result<SubscriptionStream> {
-    if options.filters.len() > MAX_FILTERS {
-        let message = format!("has {} selectors; at most {MAX_FILTERS} are allowed", options.filters.len());
-        return Err(Violations::one("filters", message).into());
-    }
-    for (index, filter) in options.filters.iter().enumerate() {
-        filter.check().map_err(|mut found| {
-            for violation in &mut found.0 {
-                violation.field = format!("filters[{index}].{}", violation.field);
-            }
-            found
-        })?;
-    }
-    let own = if options.by_selectors { Some(OpenSelectors::of(streams, rights.tenant, agent).await?) } else { None };
-    let filters: Arc<[Matcher]> = options.filters.iter().map(Matcher::from).collect();
-    let event_filter = (!filters.is_empty() || own.is_some()).then_some(EventFilter { filters, own });
-    subscription::subscribe(streams.clone(), rights, options.after, event_filter).await
-}
 
 /// Evaluated before an event is copied for its subscriber.
 pub(super) struct EventFilter {
@@ -49,6 +21,30 @@ pub(super) struct EventFilter {
 }
 
 impl EventFilter {
+    /// `None` if the subscription receives every event.
+    pub(super) async fn of(
+        streams: &Arc<EventStreams>,
+        tenant: Uuid,
+        agent: Uuid,
+        options: &SubscribeOptions,
+    ) -> Result<Option<Self>> {
+        if options.filters.len() > MAX_FILTERS {
+            let message = format!("has {} selectors; at most {MAX_FILTERS} are allowed", options.filters.len());
+            return Err(Violations::one("filters", message).into());
+        }
+        for (index, filter) in options.filters.iter().enumerate() {
+            filter.check().map_err(|mut found| {
+                for violation in &mut found.0 {
+                    violation.field = format!("filters[{index}].{}", violation.field);
+                }
+                found
+            })?;
+        }
+        let own = if options.by_selectors { Some(OpenSelectors::of(streams, tenant, agent).await?) } else { None };
+        let filters: Arc<[Matcher]> = options.filters.iter().map(Matcher::from).collect();
+        Ok((!filters.is_empty() || own.is_some()).then_some(Self { filters, own }))
+    }
+
     /// An event matches if it matches every filter, and one of the agent's own selectors if it has
     /// any. A match that takes long runs outside of the async runtime. If it exceeds the limit
     /// there too, the event is not delivered.

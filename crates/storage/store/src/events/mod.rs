@@ -13,6 +13,7 @@ mod announce;
 mod feed;
 mod filter;
 mod page;
+mod sized_event;
 mod snapshot;
 mod subscription;
 mod visibility;
@@ -20,10 +21,11 @@ mod visibility;
 use std::sync::Arc;
 
 pub(crate) use self::announce::{Announcer, announce, listen};
-pub(crate) use self::feed::{Feeds, WrittenEvent};
-pub(crate) use self::filter::subscribe;
+pub(crate) use self::feed::Feeds;
 pub(crate) use self::page::latest;
 use self::selectors::OpenSelectors;
+pub(crate) use self::sized_event::WrittenEvent;
+pub(crate) use self::subscription::subscribe;
 pub(crate) use self::visibility::SubscriberRights;
 use crate::database::Database;
 

@@ -9,7 +9,7 @@ use rcrt_breadcrumb::{Event, EventKind, EventNumber};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::feed::WrittenEvent;
+use super::sized_event::SizedEvent;
 use super::snapshot::Snapshot;
 use super::visibility::{EventVisibility, SubscriberRights, VisibilityScope};
 use crate::database::Database;
@@ -22,14 +22,6 @@ use crate::rows::row::Context;
 /// still returned).
 pub(super) const PAGE_EVENTS: i64 = 256;
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
-
-/// An event, and roughly how much memory it takes.
-#[derive(Debug)]
-pub(super) struct SizedEvent {
-    pub(super) event: Event,
-    pub(super) visibility: EventVisibility,
-    pub(super) bytes: usize,
-}
 
 pub(super) struct Page {
     pub(super) events: Vec<Arc<SizedEvent>>,
@@ -228,24 +220,6 @@ impl EventRow {
         let readers = self.readers.unwrap_or_default();
         let visibility = EventVisibility { scope, created_by: self.created_by, readers, read_at: Instant::now() };
         Ok(SizedEvent::new(event, visibility, self.size_bytes))
-    }
-}
-
-impl SizedEvent {
-    /// `size_bytes`: of the context's text.
-    fn new(event: Event, visibility: EventVisibility, size_bytes: i64) -> Self {
-        Self { event, visibility, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
-    }
-
-    /// The record was just created, so it has no grants yet.
-    pub(super) fn fresh(written: WrittenEvent) -> Self {
-        let WrittenEvent { event, size_bytes, created_by } = written;
-        let scope = if event.private { VisibilityScope::Private } else { VisibilityScope::Team };
-        Self::new(
-            event,
-            EventVisibility { scope, created_by, readers: Vec::new(), read_at: Instant::now() },
-            size_bytes,
-        )
     }
 }
 

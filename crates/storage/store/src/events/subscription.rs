@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
-use rcrt_breadcrumb::{EventNumber, StoreError, SubscriptionItem, SubscriptionStream, Violations};
+use rcrt_breadcrumb::{EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Violations};
+use uuid::Uuid;
 
 use super::feed::{FeedReceiver, Feeds};
 use super::filter::EventFilter;
-use super::page::{self, Page, SizedEvent};
+use super::page::{self, Page};
+use super::sized_event::SizedEvent;
 use super::snapshot::Snapshot;
 use super::visibility::{EventAccess, SubscriberRights};
 use crate::database::failure::Result;
@@ -22,14 +24,16 @@ use crate::events::selectors::SelectorMatch;
 /// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A subscription without a start number begins with what commits after this call. Events that do
-/// not match are reported as skipped.
+/// Begins a subscription. Without a start number it begins with what commits after this call.
+/// Events that do not match are reported as skipped, so that the subscriber's cursor advances.
 pub(crate) async fn subscribe(
-    streams: Arc<EventStreams>,
+    streams: &Arc<EventStreams>,
     rights: SubscriberRights,
-    after: Option<EventNumber>,
-    event_filter: Option<EventFilter>,
+    agent: Uuid,
+    options: SubscribeOptions,
 ) -> Result<SubscriptionStream> {
+    let event_filter = EventFilter::of(streams, rights.tenant, agent, &options).await?;
+    let (streams, after) = (streams.clone(), options.after);
     let mut tx = TenantTransaction::begin(&streams.database, rights.tenant).await?;
     let snapshot = page::current_snapshot(&mut tx).await?;
     if let Some(number) = after

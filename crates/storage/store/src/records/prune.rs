@@ -106,31 +106,32 @@ const OLD_CALLS: &str = "
      ORDER BY updated_at LIMIT $2)";
 
 /// Deletes versions of existing records that were replaced before this time. Returns how many.
-pub(crate) async fn versions(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
-    let forgotten = sqlx::query(
+pub(crate) async fn versions(tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    delete(
+        tx,
+        before,
         "DELETE FROM breadcrumb_versions WHERE ctid = ANY (ARRAY(
             SELECT v.ctid FROM breadcrumb_versions v
             WHERE v.replaced_at < $1 AND EXISTS (
                 SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
             LIMIT $2))",
     )
-    .bind(before)
-    .bind(BATCH)
-    .execute(tx.connection())
-    .await?;
-    tx.commit().await?;
-    Ok(forgotten.rows_affected() as usize)
+    .await
 }
 
-pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
-    let forgotten = sqlx::query(
+pub(crate) async fn keys(tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+    delete(
+        tx,
+        before,
         "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM idempotency_keys WHERE created_at < $1 LIMIT $2))",
     )
-    .bind(before)
-    .bind(BATCH)
-    .execute(tx.connection())
-    .await?;
+    .await
+}
+
+/// Deletes one batch.
+async fn delete(mut tx: TenantTransaction, before: DateTime<Utc>, sql: &'static str) -> Result<usize> {
+    let deleted = sqlx::query(sql).bind(before).bind(BATCH).execute(tx.connection()).await?;
     tx.commit().await?;
-    Ok(forgotten.rows_affected() as usize)
+    Ok(deleted.rows_affected() as usize)
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::StoreError;
 use tokio::time::{MissedTickBehavior, interval};
-use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::failure::Result;
 
 /// The longest time from a tenant's deletion to the start of its purge.
@@ -42,12 +42,8 @@ pub(crate) async fn run(database: Arc<Database>) {
 
 /// Returns how many rows there were.
 pub(crate) async fn purge(database: &Arc<Database>) -> Result<u64> {
-    let deleted: Vec<Uuid> = {
-        let mut tx = database.begin("BEGIN").await?;
-        sqlx::query_scalar("SELECT deleted_tenants()").fetch_all(&mut *tx).await?
-    };
     let mut rows = 0;
-    for tenant in deleted {
+    for tenant in tenants(database, "SELECT deleted_tenants()").await? {
         loop {
             // After a crash the lost part is deleted again.
             let mut tx = database.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;

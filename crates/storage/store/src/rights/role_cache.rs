@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::AllowedTools;
 use uuid::Uuid;
 
@@ -29,17 +29,13 @@ pub(crate) struct RoleCache {
 }
 
 impl RoleCache {
-    fn locked(&self) -> MutexGuard<'_, HashMap<Key, (Instant, AgentRights)>> {
-        self.known.lock()
-    }
-
     pub(crate) fn get(&self, key: Key) -> Option<AgentRights> {
-        self.locked().get(&key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, rights)| rights.clone())
+        self.known.lock().get(&key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, rights)| rights.clone())
     }
 
     /// `asked`: when the query for it began.
     pub(crate) fn insert(&self, key: Key, asked: Instant, rights: AgentRights) {
-        let mut known = self.locked();
+        let mut known = self.known.lock();
         if known.len() >= MOST {
             known.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
@@ -50,6 +46,6 @@ impl RoleCache {
 
     /// The agent was changed by this process.
     pub(crate) fn forget(&self, key: Key) {
-        self.locked().remove(&key);
+        self.known.lock().remove(&key);
     }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::HashSet;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::failure::Result;
 
 #[derive(Default)]
@@ -15,21 +16,16 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    fn locked(&self) -> MutexGuard<'_, HashSet<Uuid>> {
-        self.tenants.lock()
-    }
-
     /// Whether other tenants may have shared records with this tenant. A grant of another server is
     /// seen a second later.
     pub(crate) fn reach(&self, tenant: Uuid) -> bool {
-        self.locked().contains(&tenant)
+        self.tenants.lock().contains(&tenant)
     }
 
     /// Refreshes the cache.
     pub(crate) async fn refresh(&self, database: &Database) -> Result<()> {
-        let mut tx = database.begin("BEGIN").await?;
-        let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
-        *self.locked() = tenants.into_iter().collect();
+        let tenants = tenants(database, "SELECT tenants_with_shares()").await?;
+        *self.tenants.lock() = tenants.into_iter().collect();
         Ok(())
     }
 }

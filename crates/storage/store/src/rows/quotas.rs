@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use metrics::counter;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, StoreError, TenantCount, TenantQuotas, TenantUsage};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::commit::{Commit, CommitListener};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
@@ -86,7 +87,7 @@ impl QuotaReservation {
 impl Drop for QuotaReservation {
     fn drop(&mut self) {
         if let Some(tenant) = &self.tenant {
-            locked(&tenant.known).written.add(-self.amount.records, -self.amount.bytes);
+            tenant.known.lock().written.add(-self.amount.records, -self.amount.bytes);
         }
     }
 }
@@ -104,37 +105,37 @@ impl Quotas {
     }
 
     fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
-        locked(&self.tenants).entry(owner_id).or_default().clone()
+        self.tenants.lock().entry(owner_id).or_default().clone()
     }
 
     /// Counts what the runtime itself wrote or deleted. It is never refused.
     pub(crate) fn add_usage(&self, owner_id: Uuid, records: i64, bytes: i64) {
-        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        let tenant = self.tenants.lock().get(&owner_id).cloned();
         if let Some(tenant) = tenant {
-            locked(&tenant.known).written.add(records, bytes);
+            tenant.known.lock().written.add(records, bytes);
         }
     }
 
     /// [`Self::add_usage`] for a write that may still fail.
     pub(crate) fn reserve_unchecked(&self, owner_id: Uuid, records: i64, bytes: i64) -> QuotaReservation {
-        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        let tenant = self.tenants.lock().get(&owner_id).cloned();
         if let Some(tenant) = &tenant {
-            locked(&tenant.known).written.add(records, bytes);
+            tenant.known.lock().written.add(records, bytes);
         }
         QuotaReservation { tenant, amount: Usage { records, bytes } }
     }
 
     /// Whether the tenant is known to have a quota.
     fn has_bound(&self, owner_id: Uuid) -> bool {
-        let tenant = locked(&self.tenants).get(&owner_id).cloned();
-        tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
+        let tenant = self.tenants.lock().get(&owner_id).cloned();
+        tenant.is_some_and(|tenant| tenant.known.lock().counted.is_some())
     }
 
     /// Reserves this much, or returns the error. If the tenant's count is not known yet (see
     /// [`Self::load`]), the reservation succeeds.
     pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
         let tenant = self.tenant(owner_id);
-        let mut known = locked(&tenant.known);
+        let mut known = tenant.known.lock();
         if let Some(counted) = known.counted {
             let in_force = known.own.or(self.defaults);
             let used = |without: i64, written: i64| (without + written).max(0).unsigned_abs();
@@ -173,11 +174,11 @@ impl Quotas {
 
     /// Call this when the tenant's own quotas have changed.
     pub(crate) fn forget(&self, owner_id: Uuid) {
-        locked(&self.tenants).remove(&owner_id);
+        self.tenants.lock().remove(&owner_id);
     }
 
     pub(crate) fn counted(&self) -> Vec<TenantCount> {
-        let counts = locked(&self.counts);
+        let counts = self.counts.lock();
         let count = |(id, amount): (&Uuid, &Usage)| {
             let (records, bytes) = (amount.records.max(0).unsigned_abs(), amount.bytes.max(0).unsigned_abs());
             TenantCount { id: *id, records, bytes }
@@ -186,7 +187,7 @@ impl Quotas {
     }
 
     fn note_count(&self, owner_id: Uuid, counted: Option<Usage>) {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         match counted {
             Some(amount) => counts.insert(owner_id, amount),
             None => counts.remove(&owner_id),
@@ -195,7 +196,7 @@ impl Quotas {
 
     /// Drops the counts of tenants that no longer exist.
     pub(crate) fn forget_deleted(&self, is_there: impl Fn(Uuid) -> bool) {
-        locked(&self.counts).retain(|tenant, _| is_there(*tenant));
+        self.counts.lock().retain(|tenant, _| is_there(*tenant));
     }
 }
 
@@ -203,7 +204,7 @@ impl Tenant {
     /// Whether the quotas must be read and the tenant counted before the next write (`Now`) or
     /// beside it (`Soon`). The caller that gets `Soon` does it.
     fn need(&self) -> Need {
-        let mut known = locked(&self.known);
+        let mut known = self.known.lock();
         known.asked = Some(Instant::now());
         match known.read {
             None => Need::Now,
@@ -233,11 +234,7 @@ impl Quotas {
             Need::Now => {
                 let _turn = tenant.counting.lock().await;
                 // Another write may have loaded them meanwhile.
-                if locked(&tenant.known).read.is_some() {
-                    Ok(())
-                } else {
-                    self.renew(database, owner_id, &tenant).await
-                }
+                if tenant.known.lock().read.is_some() { Ok(()) } else { self.renew(database, owner_id, &tenant).await }
             }
             Need::Soon => {
                 let (quotas, counted) = (self.clone(), database.clone());
@@ -257,7 +254,7 @@ impl Quotas {
         self.load(database, owner_id).await?;
         let tenant = self.tenant(owner_id);
         let (own, counted, written) = {
-            let known = locked(&tenant.known);
+            let known = tenant.known.lock();
             (known.own, known.counted, known.written)
         };
         let in_force = own.or(self.defaults);
@@ -281,10 +278,10 @@ impl Quotas {
         let began = Instant::now();
         let own = read(database, owner_id).await?;
         let in_force = own.or(self.defaults);
-        let before = locked(&tenant.known).written;
+        let before = tenant.known.lock().written;
         let counted = if in_force == TenantQuotas::default() { None } else { Some(count(database, owner_id).await?) };
         self.note_count(owner_id, counted);
-        let mut known = locked(&tenant.known);
+        let mut known = tenant.known.lock();
         known.own = own;
         known.counted = counted.map(|Usage { records, bytes }| CountedUsage {
             without: Usage { records: records - before.records, bytes: bytes - before.bytes },
@@ -298,20 +295,18 @@ impl Quotas {
 
     /// Drops tenants without a write for a while, except those in use now.
     fn evict_idle(&self) {
-        locked(&self.tenants).retain(|_, tenant| {
-            Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
+        self.tenants.lock().retain(|_, tenant| {
+            Arc::strong_count(tenant) > 1 || tenant.known.lock().asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
         });
     }
 
     /// Drops the counts of tenants that another process deleted, or that were deleted during the
     /// count.
     pub(crate) async fn forget_deleted_elsewhere(&self, database: &Arc<Database>) -> Result<()> {
-        if locked(&self.counts).is_empty() {
+        if self.counts.lock().is_empty() {
             return Ok(());
         }
-        let mut tx = database.begin("BEGIN").await?;
-        let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
-        let there: HashSet<Uuid> = there.into_iter().collect();
+        let there: HashSet<Uuid> = tenants(database, "SELECT id FROM all_tenants()").await?.into_iter().collect();
         self.forget_deleted(|tenant| there.contains(&tenant));
         Ok(())
     }
@@ -372,9 +367,4 @@ async fn count(database: &Arc<Database>, owner_id: Uuid) -> Result<Usage> {
     .fetch_one(tx.connection())
     .await?;
     Ok(Usage { records, bytes })
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock()
 }

@@ -5,7 +5,6 @@
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
 use rcrt_breadcrumb::StoreError;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{SecretsKey, SecretsKeys};
@@ -66,12 +65,6 @@ impl EnvelopeCipher {
         let data_key = open(&key.0, &secret_ref.associated_data(b"key"), &sealed.wrapped_key).ok_or_else(broken)?;
         open(&data_key, &secret_ref.associated_data(b"value"), &sealed.value).ok_or_else(broken)
     }
-}
-
-/// Identifies a key without revealing it.
-pub(crate) fn key_id(key: &SecretsKey) -> String {
-    let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
-    rcrt_breadcrumb::hex(&digest[..8])
 }
 
 /// Wraps the data key of a value under another key. `None` if `from` does not decrypt it.

@@ -1,4 +1,4 @@
-//! Writes batches to the database, one after the other, and reports the outcome to each write.
+//! Queues writes, and writes them in batches to the database, one after the other, and reports the outcome to each write.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use serde_json::Map;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::batch::{self, WriteReceipts};
-use super::new_call::{CallStart, NewCall};
-use super::prepared::PreparedRecord;
+use super::prepared::{CallStart, NewCall, PreparedRecord};
 use super::queue::SLOW;
 use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::database::connections::Connection;
@@ -22,7 +22,25 @@ use crate::writing::Writer;
 /// The most attempts of a write, after conflicts with others and lost connections.
 const ATTEMPTS: usize = 6;
 
-pub(super) fn start(writer: &Arc<Writer>) {
+impl Writer {
+    fn max_writers(&self) -> usize {
+        (self.database.max_connections() as usize / 4).max(1)
+    }
+
+    /// Writes durably, alone or together with other writes of the tenant. Once begun, the write
+    /// happens even if the caller stops waiting.
+    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: WriteOp) -> Result<WriteOutcome> {
+        let (reply, outcome) = oneshot::channel();
+        if self.write_queue.put(owner_id, PendingWrite { work, reply }, self.max_writers())? {
+            start(self);
+        }
+        outcome.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("the store dropped the write; try again later".into()).into())
+        })
+    }
+}
+
+fn start(writer: &Arc<Writer>) {
     writer.database.tasks.spawn(run(writer.clone()));
 }
 

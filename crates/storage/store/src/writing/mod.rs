@@ -10,7 +10,7 @@
 
 mod batch;
 mod batch_writer;
-mod new_call;
+mod outcome;
 mod prepared;
 mod queue;
 mod queue_notifier;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 use rcrt_breadcrumb::NewBreadcrumb;
 use uuid::Uuid;
 
-pub(crate) use self::new_call::{CallStart, NewCall, check_response};
-pub(crate) use self::prepared::{IdempotencyKey, PreparedRecord};
+pub(crate) use self::outcome::check_response;
+pub(crate) use self::prepared::{CallStart, IdempotencyKey, NewCall, PreparedRecord};
 use self::queue::WriteQueue;
 pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};

@@ -1,10 +1,11 @@
-//! A record before its write, with everything that can be computed without the database.
+//! A record before its write, with everything that can be computed without the database, and the
+//! call of a request.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Breadcrumb, ClaimTerms, NewBreadcrumb};
+use rcrt_breadcrumb::{Breadcrumb, ClaimTerms, NewBreadcrumb, Profile, Profiles, RequestKind, ToolRequest};
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::new_call::{CallStart, NewCall};
 use crate::rows::search_text;
 
 /// A validated record. The caller's task prepares it, so that the batch writers only send it.
@@ -30,6 +31,46 @@ pub(crate) struct PreparedRecord {
 pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     pub(crate) fingerprint: String,
+}
+
+/// The queue's row for a new request. It has enough to respond to the request after its record is
+/// deleted.
+pub(crate) struct NewCall {
+    pub(crate) tool: String,
+    pub(crate) request_id: String,
+    pub(crate) workspace: Option<String>,
+    /// The writer's profile, and those in the record's tags.
+    pub(crate) profiles: Profiles,
+    pub(crate) deadline_ms: Option<u64>,
+    pub(crate) session: Option<String>,
+    pub(crate) parent: Option<Uuid>,
+    pub(crate) start: CallStart,
+}
+
+/// The state in which a call is written.
+pub(crate) enum CallStart {
+    Queued,
+    Claimed(ClaimTerms),
+    /// Finished, with this response and the tool's number of attempts.
+    Answered(Box<PreparedRecord>, u32),
+}
+
+impl NewCall {
+    /// `None` if the record is not a request. `profile`: its writer's.
+    pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
+        let kind = RequestKind::of(record.schema_name.as_deref())?;
+        let text = |key: &str| record.context.get(key).and_then(Value::as_str);
+        Some(Self {
+            tool: ToolRequest::tool_of(kind, &record.context).to_owned(),
+            request_id: ToolRequest::own_id(kind, &record.context).map_or_else(|| id.to_string(), str::to_owned),
+            workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
+            profiles: Profiles::of_record(profile, &record.tags),
+            deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
+            session: text("session").map(str::to_owned),
+            parent: text("parent").and_then(|parent| parent.parse().ok()),
+            start: CallStart::Queued,
+        })
+    }
 }
 
 impl PreparedRecord {

@@ -1,18 +1,13 @@
 //! The queued writes, and which batch goes next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::StoreError;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::batch_writer;
-use super::write::{PendingWrite, WriteOp, WriteOutcome};
-use crate::database::failure::Result;
-use crate::writing::Writer;
+use super::write::PendingWrite;
 
 /// The most batches of one tenant in progress. The second one is used only if the first is slow:
 /// one shared batch costs less than two parallel ones, and its events need no reading, because
@@ -52,15 +47,10 @@ struct Tenant {
 }
 
 impl WriteQueue {
-    fn locked(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
-        self.state.lock()
-    }
-
     /// Queues the write. Returns whether another writer must be started. Fails if the tenant's
     /// queue is full.
-    fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
-        let mut state = self.locked();
+    pub(super) fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
+        let mut state = self.state.lock();
         if !state.tenants.entry(owner_id).or_default().push(write) {
             return Err(StoreError::Unavailable("the write queue of this tenant is full; try again later".into()));
         }
@@ -70,7 +60,7 @@ impl WriteQueue {
 
     /// The next batch. `None` if there is none; the calling writer then stops.
     pub(super) fn next(&self) -> Option<(Uuid, Vec<PendingWrite>)> {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         let Some(owner_id) = state.ready.pop_front() else {
             state.writers -= 1;
             return None;
@@ -87,14 +77,14 @@ impl WriteQueue {
     /// Call this when a batch of this tenant is slow. Returns whether another writer must be
     /// started for the writes behind it.
     pub(super) fn needs_another_writer(&self, owner_id: Uuid, max_writers: usize) -> bool {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         state.list(owner_id);
         state.starts_writer(max_writers)
     }
 
     /// Call this when a batch of this tenant is finished.
     pub(super) fn done(&self, owner_id: Uuid) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         if let Some(tenant) = state.tenants.get_mut(&owner_id) {
             tenant.in_progress -= 1;
             if tenant.in_progress == 0 && tenant.waiting.is_empty() {
@@ -175,31 +165,15 @@ impl Tenant {
     }
 }
 
-impl Writer {
-    pub(super) fn max_writers(&self) -> usize {
-        (self.database.max_connections() as usize / 4).max(1)
-    }
-
-    /// Writes durably, alone or together with other writes of the tenant. Once begun, the write
-    /// happens even if the caller stops waiting.
-    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: WriteOp) -> Result<WriteOutcome> {
-        let (reply, outcome) = oneshot::channel();
-        if self.write_queue.put(owner_id, PendingWrite { work, reply }, self.max_writers())? {
-            batch_writer::start(self);
-        }
-        outcome.await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable("the store dropped the write; try again later".into()).into())
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use rcrt_breadcrumb::{Lease, NewBreadcrumb};
+    use tokio::sync::oneshot;
 
     use super::super::prepared::{IdempotencyKey, PreparedRecord};
+    use super::super::write::WriteOp;
     use super::*;
 
     fn write(work: WriteOp) -> PendingWrite {
@@ -234,7 +208,7 @@ mod tests {
         writes.done(owner);
         assert_eq!(writes.next().unwrap().1.len(), 4);
         // The batch in progress becomes slow.
-        writes.locked().tenants.get_mut(&owner).unwrap().since = Instant::now().checked_sub(SLOW);
+        writes.state.lock().tenants.get_mut(&owner).unwrap().since = Instant::now().checked_sub(SLOW);
         assert!(writes.put(owner, start(20), 9).unwrap(), "the next write gets a second writer");
         assert_eq!(writes.next().unwrap().1.len(), 1);
         assert!(!writes.put(owner, start(21), 9).unwrap(), "a tenant has at most two writers");
@@ -249,7 +223,7 @@ mod tests {
         writes.next().unwrap();
         writes.done(owner);
         assert!(writes.next().is_none());
-        let state = writes.locked();
+        let state = writes.state.lock();
         assert_eq!((state.writers, state.tenants.len(), state.ready.len()), (0, 0, 0));
     }
 

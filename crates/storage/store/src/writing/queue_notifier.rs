@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -18,12 +18,8 @@ pub(crate) struct QueueNotifier {
 pub(crate) struct QueueWaiter(AtomicU64);
 
 impl QueueNotifier {
-    fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, watch::Sender<u64>>> {
-        self.tenants.lock()
-    }
-
     pub(crate) fn queued(&self, owner_id: Uuid) {
-        if let Some(count) = self.locked().get(&owner_id) {
+        if let Some(count) = self.tenants.lock().get(&owner_id) {
             count.send_modify(|count| *count += 1);
         }
     }
@@ -33,7 +29,7 @@ impl QueueNotifier {
     pub(crate) async fn wait(&self, owner_id: Uuid, seen: &QueueWaiter) {
         // Starts at 1, so that the first wait returns at once: calls may have been queued before
         // it.
-        let mut count = self.locked().entry(owner_id).or_insert_with(|| watch::Sender::new(1)).subscribe();
+        let mut count = self.tenants.lock().entry(owner_id).or_insert_with(|| watch::Sender::new(1)).subscribe();
         let before = seen.0.load(Ordering::Acquire);
         // The sender is never removed from the map, so the wait cannot fail.
         if let Ok(now) = count.wait_for(|count| *count != before).await {

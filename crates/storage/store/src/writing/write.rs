@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{ErrorCode, Lease};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::new_call::ResponseOutcome;
+use super::outcome::ResponseOutcome;
 use super::prepared::PreparedRecord;
 use crate::database::failure::Result;
 

@@ -9,7 +9,6 @@ mod egress_log;
 mod events;
 mod expiry;
 mod failure;
-mod groups;
 mod harness;
 mod isolation;
 mod keys;

@@ -1,7 +1,9 @@
 //! What must hold for every table, read from the catalogs.
 
+use rcrt_breadcrumb::{EventKind, Profile, Role};
 use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
 
 /// Tables of no tenant, and `agents`: an agent's id is unique over all tenants, since another
 /// tenant's grant names it.
@@ -47,4 +49,50 @@ async fn every_key_starts_with_the_tenant() {
     .await
     .unwrap();
     assert!(foreign.is_empty(), "foreign keys that do not carry owner_id: {foreign:?}");
+}
+
+/// A new role, profile or kind of event needs its name in the CHECKs too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_accept_only_the_names_of_the_code() {
+    let database = TestDatabase::new().await;
+    let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
+    let owner = Uuid::new_v4();
+    sqlx::query("INSERT INTO tenants (id, name) VALUES ($1, 'a')").bind(owner).execute(&mut admin).await.unwrap();
+    let all: Vec<&str> = Role::ALL.map(Role::as_str).to_vec();
+    for statement in [
+        "INSERT INTO agents (owner_id, id, name, key_hash, roles, profile) VALUES ($1, $2, $2::text, '', $3, $4)",
+        "INSERT INTO tokens (owner_id, id, agent_id, issued_at, expires_at, roles, profile)
+         VALUES ($1, $2, $2, now(), now(), $3, $4)",
+    ] {
+        let mut cases: Vec<(Vec<&str>, &str, bool)> =
+            Profile::ALL.iter().map(|profile| (all.clone(), profile.as_str(), true)).collect();
+        cases.extend([(vec!["curator", "admin"], "main", false), (vec!["curator"], "root", false)]);
+        for (roles, profile, is_accepted) in cases {
+            let query = sqlx::query(statement).bind(owner).bind(Uuid::new_v4()).bind(&roles).bind(profile);
+            assert_eq!(is_written(query.execute(&mut admin).await), is_accepted, "{roles:?} {profile} in {statement}");
+        }
+    }
+    for table in ["events (owner_id", "shared_events (grantee_owner_id, owner_id"] {
+        let values = if table.starts_with("shared") { "$1, $1" } else { "$1" };
+        let statement = format!(
+            "INSERT INTO {table}, number, breadcrumb_id, version, at, size_bytes, kind)
+             VALUES ({values}, $2, $1, 1, now(), 0, $3)"
+        );
+        let kinds = [EventKind::Created, EventKind::Updated, EventKind::Deleted].map(|kind| (kind.as_str(), true));
+        for (number, (kind, is_accepted)) in (1_i64..).zip(kinds.into_iter().chain([("breadcrumb.read", false)])) {
+            let query = sqlx::query(sqlx::AssertSqlSafe(statement.clone())).bind(owner).bind(number).bind(kind);
+            assert_eq!(is_written(query.execute(&mut admin).await), is_accepted, "{kind} in {table}");
+        }
+    }
+}
+
+/// `false` if a CHECK refused it.
+fn is_written(result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>) -> bool {
+    match result {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.as_database_error().unwrap().code().unwrap(), "23514", "{error}");
+            false
+        }
+    }
 }

@@ -2,13 +2,12 @@
 
 use std::io::{Read, Seek};
 
-use super::links::Links;
 use super::numbering::Numbering;
 use super::package::Package;
 use super::styles::{ListLevel, Styles, outline};
 use super::table::Table;
 use super::xml::{Element, Tag};
-use super::{DocxError, limits};
+use super::{DocxError, Links, limits};
 
 /// The content of other parts of the document.
 #[derive(Clone, Copy)]

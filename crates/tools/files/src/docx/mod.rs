@@ -4,8 +4,6 @@
 //! limited. A document type definition, which could expand entities, is refused.
 
 mod body;
-mod limits;
-mod links;
 mod notes;
 mod numbering;
 mod package;
@@ -13,12 +11,29 @@ mod styles;
 mod table;
 mod xml;
 
+use std::collections::HashMap;
 use std::io::{Read, Seek};
 
-use package::Package;
+use package::{MainPart, Package};
 
 /// The media type.
 pub const TYPE: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+/// Limits for a document.
+mod limits {
+    /// Bytes of the file; most of them are usually pictures.
+    pub const FILE: u64 = 128 * 1024 * 1024;
+    /// Bytes of the archive's directory.
+    pub const DIRECTORY: u64 = 8 * 1024 * 1024;
+    /// Bytes that are unpacked, for all parts together.
+    pub const UNPACKED: u64 = 64 * 1024 * 1024;
+    /// Bytes of the resulting text.
+    pub const TEXT: usize = 16 * 1024 * 1024;
+    /// Nesting depth of elements. Word's own documents have a few dozen.
+    pub const DEPTH: usize = 256;
+    /// Characters of a link's address.
+    pub const ADDRESS: usize = 2000;
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum DocxError {
@@ -48,9 +63,26 @@ pub fn markdown<R: Read + Seek>(file: R, bytes: u64) -> Result<String, DocxError
     let main = package.main_part()?;
     let styles = styles::Styles::read(&mut package, &main)?;
     let numbering = numbering::Numbering::read(&mut package, &main)?;
-    let links = links::Links::of(&main);
+    let links = Links::of(&main);
     let context = body::Context { styles: &styles, numbering: &numbering, links: &links };
     let mut text = body::read(&mut package, &main.path, &context)?;
     notes::append(&mut package, &main, &context, &mut text)?;
     Ok(text)
+}
+
+/// The targets of links.
+#[derive(Debug, Default)]
+struct Links(HashMap<String, String>);
+
+impl Links {
+    fn of(main: &MainPart) -> Self {
+        let links = main.relations.iter().filter(|relation| {
+            relation.kind == "hyperlink" && relation.is_external && relation.target.chars().count() <= limits::ADDRESS
+        });
+        Self(links.map(|relation| (relation.id.clone(), relation.target.clone())).collect())
+    }
+
+    fn address(&self, id: &str) -> Option<&str> {
+        self.0.get(id).map(String::as_str)
+    }
 }

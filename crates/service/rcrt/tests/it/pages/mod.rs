@@ -1,6 +1,8 @@
 //! Compares the documents with the code: paths, links, commands, options, settings and defaults.
 
 pub mod crates;
+mod functions;
+mod modules;
 mod operations;
 mod paths;
 mod test_files;

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Created, NewBreadcrumb, StoreError};
-use tokio::sync::oneshot;
+use rcrt_breadcrumb::NewBreadcrumb;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::call::{LocalCall, NewRequest};
-use crate::dispatch::calls::Calls;
-use crate::dispatch::slots::Slot;
+use crate::coordination::slots::Slot;
+use crate::dispatch::calls::{Calls, WaitingForSlot};
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 
@@ -57,11 +55,6 @@ pub(super) struct Admitted {
     pub asked: Instant,
     /// A stopping runner waits for the calls that it admitted before.
     pub token: TaskTrackerToken,
-}
-
-/// A call that was admitted without a slot, until it has one.
-pub(crate) struct WaitingForSlot {
-    _counted: Arc<()>,
 }
 
 impl LocalAdmission {
@@ -109,12 +102,12 @@ impl LocalAdmission {
     /// `None` if too many calls wait already.
     fn wait(&self, tool: &str) -> Option<WaitingForSlot> {
         let (least, most) = self.max_waiting();
-        self.wait_if_fewer_than(self.expected_free_within(tool, SLOT_WAIT_TARGET).clamp(least, most))
+        self.calls.wait_if_fewer_than(self.expected_free_within(tool, SLOT_WAIT_TARGET).clamp(least, most))
     }
 
     /// `None` if the call is not likely to have a slot within this time.
     fn wait_within(&self, tool: &str, time: Duration) -> Option<WaitingForSlot> {
-        self.wait_if_fewer_than(self.expected_free_within(tool, time).min(self.max_waiting().1))
+        self.calls.wait_if_fewer_than(self.expected_free_within(tool, time).min(self.max_waiting().1))
     }
 
     fn max_waiting(&self) -> (usize, usize) {
@@ -124,24 +117,5 @@ impl LocalAdmission {
 
     fn expected_free_within(&self, tool: &str, time: Duration) -> usize {
         self.calls.slots.expected_free_within(tool, time).unwrap_or(0)
-    }
-
-    fn wait_if_fewer_than(&self, most: usize) -> Option<WaitingForSlot> {
-        (self.calls.waiting() < most).then(|| WaitingForSlot { _counted: self.calls.waiting.clone() })
-    }
-}
-
-impl Admitted {
-    /// Hands the call to a task of the runner, and waits until the request is written.
-    pub async fn dispatch(self, request: NewRequest) -> Result<Created, StoreError> {
-        let (reply, written) = oneshot::channel();
-        let calls = self.admission.calls.clone();
-        let (call, token) = LocalCall::new(self, request, reply);
-        calls.spawn(call.run());
-        drop(token);
-        written.await.unwrap_or_else(|_| {
-            let stopped = "the runner of this process stopped while the request was written; try again";
-            Err(StoreError::Unavailable(stopped.into()))
-        })
     }
 }

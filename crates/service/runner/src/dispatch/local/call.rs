@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::admission::{Admitted, Backlog, LocalAdmission, WaitingForSlot};
-use crate::dispatch::calls::SLOT_WAIT;
-use crate::dispatch::leases::LeaseGuard;
-use crate::dispatch::slots::Slot;
+use super::admission::{Admitted, Backlog, LocalAdmission};
+use crate::coordination::leases::LeaseGuard;
+use crate::coordination::slots::Slot;
+use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::execution::call::{AcceptedCall, StartState};
 use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
 use crate::execution::speculative_run::PreparedRun;
+use crate::execution::tool_access::Refusal;
 use crate::registry::tool::Tool;
-use crate::registry::tool_access::Refusal;
 use crate::registry::tool_rights::ToolRights;
 
 /// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
@@ -42,7 +42,7 @@ pub(super) struct NewRequest {
     pub rights: ToolRights,
 }
 
-pub(super) struct LocalCall {
+struct LocalCall {
     id: Uuid,
     request: NewRequest,
     deadline_ms: Option<u64>,
@@ -87,8 +87,23 @@ impl State {
     }
 }
 
+impl Admitted {
+    /// Hands the call to a task of the runner, and waits until the request is written.
+    pub async fn dispatch(self, request: NewRequest) -> Result<Created, StoreError> {
+        let (reply, written) = oneshot::channel();
+        let calls = self.admission.calls.clone();
+        let (call, token) = LocalCall::new(self, request, reply);
+        calls.spawn(call.run());
+        drop(token);
+        written.await.unwrap_or_else(|_| {
+            let stopped = "the runner of this process stopped while the request was written; try again";
+            Err(StoreError::Unavailable(stopped.into()))
+        })
+    }
+}
+
 impl LocalCall {
-    pub fn new(
+    fn new(
         admitted: Admitted,
         request: NewRequest,
         reply: oneshot::Sender<Result<Created, StoreError>>,
@@ -116,7 +131,7 @@ impl LocalCall {
         (call, token)
     }
 
-    pub async fn run(mut self) {
+    async fn run(mut self) {
         let calls = self.admission.calls.clone();
         // Before the write: the request's event must not count as a hint.
         calls.hints.claimed(self.id);

@@ -42,7 +42,7 @@ use rcrt_breadcrumb::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-pub(crate) use self::admission::{Backlog, LocalAdmission, WaitingForSlot};
+pub(crate) use self::admission::{Backlog, LocalAdmission};
 use self::call::NewRequest;
 use crate::registry::tool_preparation::is_tool;
 use crate::registry::tool_rights::ToolRights;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -22,20 +22,20 @@ impl Watches {
     /// The watch exists until the store is closed.
     pub(crate) fn watch(&self) -> Arc<Watch> {
         let watch = Arc::new(Watch::default());
-        locked(&self.0).push(watch.clone());
+        self.0.lock().push(watch.clone());
         watch
     }
 
     pub(crate) fn notify(&self, owner_id: Uuid) {
-        for watch in locked(&self.0).iter() {
-            locked(&watch.changed).insert(owner_id);
+        for watch in self.0.lock().iter() {
+            watch.changed.lock().insert(owner_id);
             watch.ring.notify_one();
         }
     }
 
     /// Wakes all watchers without naming a tenant.
     pub(crate) fn ring(&self) {
-        for watch in locked(&self.0).iter() {
+        for watch in self.0.lock().iter() {
             watch.ring.notify_one();
         }
     }
@@ -47,11 +47,6 @@ impl Watch {
     }
 
     pub(crate) fn take(&self) -> HashSet<Uuid> {
-        std::mem::take(&mut locked(&self.changed))
+        std::mem::take(&mut self.changed.lock())
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these locks.
-    mutex.lock()
 }

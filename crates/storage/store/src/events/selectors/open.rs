@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{Matcher, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
@@ -45,12 +45,12 @@ struct Known {
 impl AgentSelectors {
     /// The current selectors, to be matched without the lock.
     pub(crate) fn now(&self) -> Arc<[Matcher]> {
-        locked(&self.known).selectors.clone()
+        self.known.lock().selectors.clone()
     }
 
     fn apply(&self, kept: &VersionedSelectors) {
         let selectors = kept.selectors.iter().map(|one| Matcher::from(&one.selector)).collect();
-        let mut known = locked(&self.known);
+        let mut known = self.known.lock();
         if kept.version >= known.version {
             *known = Known { version: kept.version, selectors };
         }
@@ -67,7 +67,7 @@ impl OpenSelectors {
     }
 
     fn join(&self, id: AgentId) -> Arc<AgentSelectors> {
-        let mut agents = locked(&self.agents);
+        let mut agents = self.agents.lock();
         if let Some(open) = agents.get(&id).and_then(Weak::upgrade) {
             return open;
         }
@@ -79,11 +79,11 @@ impl OpenSelectors {
     }
 
     fn opened(&self, id: AgentId) -> Option<Arc<AgentSelectors>> {
-        locked(&self.agents).get(&id)?.upgrade()
+        self.agents.lock().get(&id)?.upgrade()
     }
 
     fn is_empty(&self) -> bool {
-        locked(&self.agents).values().all(|open| open.strong_count() == 0)
+        self.agents.lock().values().all(|open| open.strong_count() == 0)
     }
 
     /// Applies a change that this process has committed.
@@ -144,9 +144,4 @@ async fn look(streams: &Arc<EventStreams>, within: Duration) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every intermediate state is valid.
-    mutex.lock()
 }

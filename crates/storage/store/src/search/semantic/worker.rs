@@ -12,6 +12,7 @@ use super::batch::{self, BatchOutcome};
 use super::state::EmbeddingState;
 use super::{SemanticSearch, backfill, index};
 use crate::database::Database;
+use crate::database::batches::tenants;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
@@ -92,7 +93,7 @@ impl Worker<'_> {
         let Some(number) = self.number().await? else { return Ok(()) };
         loop {
             let mut did_something = false;
-            for tenant in self.tenants().await? {
+            for tenant in tenants(&self.database, "SELECT tenants_to_embed()").await? {
                 match self.tenant(tenant, number).await {
                     Ok(did) => did_something |= did,
                     Err(failure) if failure.is_unreachable() => return Err(failure),
@@ -141,11 +142,6 @@ impl Worker<'_> {
         self.semantic_search.model.send_replace(Some(number));
         self.update_state(number).await?;
         Ok(Some(number))
-    }
-
-    async fn tenants(&self) -> Result<Vec<Uuid>> {
-        let mut tx = self.database.begin("BEGIN").await?;
-        Ok(sqlx::query_scalar("SELECT tenants_to_embed()").fetch_all(&mut *tx).await?)
     }
 
     /// Embeds one batch of the tenant, and takes a step of its backfill if the queue is short.

@@ -7,7 +7,7 @@ use rcrt_breadcrumb::{ErrorCode, ToolFailure, schema_names::TOOL_ERROR};
 use serde_json::json;
 
 use crate::backoff::with_retries;
-use crate::dispatch::peer_runners::PeerRunners;
+use crate::coordination::peer_runners::PeerRunners;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_loader::ToolLoader;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -32,13 +32,13 @@ impl QueueHints {
 
     /// This request was written. It does not count as a hint if this runner has already claimed it.
     pub fn written(&self, request: Uuid) {
-        if !locked(&self.claimed).known.contains(&request) {
+        if !self.claimed.lock().known.contains(&request) {
             self.now();
         }
     }
 
     pub fn claimed(&self, request: Uuid) {
-        let mut claimed = locked(&self.claimed);
+        let mut claimed = self.claimed.lock();
         if claimed.known.insert(request) {
             claimed.order.push_back(request);
         }
@@ -51,19 +51,15 @@ impl QueueHints {
 
     /// A call was released and can be claimed again after this time.
     pub fn after(&self, delay: Duration) {
-        locked(&self.later).insert(Instant::now() + delay);
+        self.later.lock().insert(Instant::now() + delay);
         self.now();
     }
 
     /// The next time to claim, at the latest `poll`. Drops times in the past.
     pub fn next(&self, poll: Instant) -> Instant {
-        let mut later = locked(&self.later);
+        let mut later = self.later.lock();
         let now = Instant::now();
         *later = later.split_off(&now);
         later.first().map_or(poll, |first| poll.min(*first))
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, CatalogEntry, MAX_PAGE, NewBreadcrumb, Records, StoreError, TtlType, schema_names::TOOL_RUNNER,
 };
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::dispatch::queue_hints::QueueHints;
+use crate::coordination::queue_hints::QueueHints;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 
@@ -52,19 +52,15 @@ impl PeerRunners {
         Arc::new(Self { store, registry, hints, runner_id, peers: Mutex::default(), listed: OnceCell::new() })
     }
 
-    fn peers(&self) -> MutexGuard<'_, HashMap<Uuid, Peer>> {
-        self.peers.lock()
-    }
-
     fn is_served(&self, tool: &str) -> bool {
         let now = Instant::now();
-        self.peers().values().any(|peer| peer.until > now && peer.serves.contains(tool))
+        self.peers.lock().values().any(|peer| peer.until > now && peer.serves.contains(tool))
     }
 
     /// The tools that other live runners serve.
     fn served(&self) -> BTreeSet<String> {
         let now = Instant::now();
-        self.peers().values().filter(|peer| peer.until > now).flat_map(|peer| &peer.serves).cloned().collect()
+        self.peers.lock().values().filter(|peer| peer.until > now).flat_map(|peer| &peer.serves).cloned().collect()
     }
 
     /// Lists the other runners if that was not done before. Events keep the list up to date from
@@ -106,13 +102,13 @@ impl PeerRunners {
         let Some((runner_id, serves)) = serves(context, self.runner_id) else { return };
         let names: Vec<String> = serves.iter().cloned().collect();
         let since = Instant::now();
-        self.peers().insert(record, Peer { runner_id, since, serves, until: since + REGISTRATION_TTL });
+        self.peers.lock().insert(record, Peer { runner_id, since, serves, until: since + REGISTRATION_TTL });
         self.registry.touch(names);
     }
 
     /// A runner's record no longer applies: the runner has written a newer one, or has stopped.
     pub fn deregistered(&self, record: Uuid) {
-        let Some(peer) = self.peers().remove(&record) else { return };
+        let Some(peer) = self.peers.lock().remove(&record) else { return };
         self.registry.touch(peer.serves);
         self.hints.now();
     }
@@ -121,7 +117,8 @@ impl PeerRunners {
     /// A runner that registered later may be missing in it.
     pub fn only_live(&self, live: &HashSet<Uuid>, asked: Instant) {
         let ended = |peer: &Peer| !live.contains(&peer.runner_id) && peer.since < asked;
-        let gone: Vec<Uuid> = self.peers().iter().filter(|(_, peer)| ended(peer)).map(|(record, _)| *record).collect();
+        let gone: Vec<Uuid> =
+            self.peers.lock().iter().filter(|(_, peer)| ended(peer)).map(|(record, _)| *record).collect();
         for record in gone {
             self.deregistered(record);
         }
@@ -129,7 +126,7 @@ impl PeerRunners {
 
     /// After a gap in the events: finds runners that started or stopped meanwhile.
     pub async fn list_again(&self) {
-        let before: HashSet<Uuid> = self.peers().keys().copied().collect();
+        let before: HashSet<Uuid> = self.peers.lock().keys().copied().collect();
         match self.list().await {
             Ok(listed) if listed.len() < MAX_PAGE as usize => {
                 for gone in before.difference(&listed) {

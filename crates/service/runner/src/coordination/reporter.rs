@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Breadcrumbs, EventNumber, LiveRunner, ReportReply, RunnerReport, StoreError};
+use rcrt_breadcrumb::{EventNumber, LiveRunner, ReportReply, RunnerReport, Runners, StoreError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::dispatch::peer_runners::PeerRunners;
+use crate::coordination::peer_runners::PeerRunners;
 use crate::options::RunnerOptions;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool_loader::ToolLoader;
@@ -30,7 +30,7 @@ const READING: Duration = Duration::from_millis(500);
 const LAST_REPORT: Duration = Duration::from_secs(2);
 
 pub(crate) struct Reporter {
-    store: Arc<dyn Breadcrumbs>,
+    store: Arc<dyn Runners>,
     loading: Arc<ToolLoader>,
     peers: Arc<PeerRunners>,
     readiness: Arc<Readiness>,
@@ -43,7 +43,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub fn new(
-        store: Arc<dyn Breadcrumbs>,
+        store: Arc<dyn Runners>,
         loading: Arc<ToolLoader>,
         peers: Arc<PeerRunners>,
         readiness: Arc<Readiness>,

@@ -1,8 +1,8 @@
-//! The trait [`EgressLog`].
+//! The traits of the tenant's logs: [`EgressLog`] and [`AuditLog`].
 
 use async_trait::async_trait;
 
-use crate::{EgressEntry, EgressQuery, EgressRecord, StoreError};
+use crate::{AuditEntry, AuditQuery, EgressEntry, EgressQuery, EgressRecord, StoreError};
 
 /// The log of the requests that tools sent.
 #[async_trait]
@@ -20,4 +20,13 @@ pub trait EgressLog: Send + Sync + 'static {
 
 fn no_egress_log() -> StoreError {
     StoreError::Internal("this store has no egress log".into())
+}
+
+/// The log of changes of rights, secrets and tools.
+#[async_trait]
+pub trait AuditLog: Send + Sync + 'static {
+    /// Entries of the tenant's audit log, newest first. For curators.
+    async fn audit_log(&self, _query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
+        Err(StoreError::Internal("this store has no audit log".into()))
+    }
 }

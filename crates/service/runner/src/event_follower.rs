@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::dispatch::leases::Leases;
-use crate::dispatch::peer_runners::PeerRunners;
-use crate::dispatch::queue_hints::QueueHints;
-use crate::dispatch::reporter::Reporter;
+use crate::coordination::leases::Leases;
+use crate::coordination::peer_runners::PeerRunners;
+use crate::coordination::queue_hints::QueueHints;
+use crate::coordination::reporter::Reporter;
 use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::BootstrapHints;

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::gauge;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::dispatch::slot_pool::{ClaimSpec, SlotPool};
+use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
 use crate::registry::Registry;
 
 /// The maximum number of tools that a claim excludes.
@@ -70,10 +70,6 @@ impl Slots {
         Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), freed_for_claimed: Notify::new() })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
     /// An unknown tool counts as CPU-bound: its call fails quickly.
     fn kind(&self, tool: &str) -> Kind {
         if self.registry.is_io_bound(tool) { Kind::IoBound } else { Kind::CpuBound }
@@ -84,7 +80,7 @@ impl Slots {
     pub fn next_claim(&self, tools_of_peers: Vec<String>) -> Option<ClaimSpec> {
         // Without I/O-bound tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_io_bound();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         // A tool's kind may have become known since it was excluded.
         inner.excluded.retain(|tool, kind| self.kind(tool) == *kind);
         inner.next_claim(some_wait, tools_of_peers)
@@ -92,14 +88,14 @@ impl Slots {
 
     /// How many calls have a slot.
     pub fn taken(&self) -> usize {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         inner.cpu_bound.taken() + inner.io_bound.taken()
     }
 
     /// Takes a slot for a call of this tool. `None` if its kind is full.
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
         let kind = self.kind(tool);
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let is_taken = inner.take(kind, tool);
         inner.gauge();
         drop(inner);
@@ -112,7 +108,7 @@ impl Slots {
         if self.kind(tool) == Kind::IoBound {
             return None;
         }
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let each = inner.average_hold.as_micros();
         (each > 0).then(|| (time.as_micros() * inner.cpu_bound.max_calls() as u128 / each) as usize)
     }
@@ -133,7 +129,7 @@ impl Slots {
     /// Records that a call of this tool found no slot.
     pub fn exclude(&self, tool: &str) {
         let kind = self.kind(tool);
-        self.inner().exclude(kind, tool);
+        self.inner.lock().exclude(kind, tool);
     }
 
     fn free(&self) {
@@ -219,7 +215,7 @@ impl Slot {
         if self.kind == Kind::IoBound || self.slots.kind(&self.tool) == Kind::CpuBound {
             return;
         }
-        let mut inner = self.slots.inner();
+        let mut inner = self.slots.inner.lock();
         if inner.io_bound.take(&self.tool) {
             inner.leave(Kind::CpuBound, &self.tool);
             self.kind = Kind::IoBound;
@@ -231,7 +227,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut inner = self.slots.inner();
+        let mut inner = self.slots.inner.lock();
         inner.leave(self.kind, &self.tool);
         if self.kind == Kind::CpuBound {
             // Never zero, which would mean that no call was measured.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{CallQueue, Lease, LeaseStatus};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -46,17 +46,13 @@ pub(crate) struct LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.leases.entries().remove(&self.lease);
+        self.leases.entries.lock().remove(&self.lease);
     }
 }
 
 impl Leases {
     pub fn new(store: Arc<dyn CallQueue>, lease_ms: u64) -> Arc<Self> {
         Arc::new(Self { store, lease_ms, entries: Mutex::default(), at_once: Notify::new() })
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<Lease, HeldLease>> {
-        self.entries.lock()
     }
 
     fn length(&self) -> Duration {
@@ -67,7 +63,7 @@ impl Leases {
     pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> LeaseGuard {
         let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
         let entry = HeldLease { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
-        self.entries().insert(lease, entry);
+        self.entries.lock().insert(lease, entry);
         if asked.elapsed() > self.length() / 3 {
             // The next regular heartbeat may be too late for it.
             self.at_once.notify_one();
@@ -77,7 +73,7 @@ impl Leases {
 
     /// This request's record changed: queries the state of its lease, if it is ours.
     pub fn check_soon(&self, request: Uuid) {
-        if self.entries().keys().any(|lease| lease.request == request) {
+        if self.entries.lock().keys().any(|lease| lease.request == request) {
             self.at_once.notify_one();
         }
     }
@@ -87,7 +83,8 @@ impl Leases {
         let third = self.length() / 3;
         let mut next = Instant::now() + third;
         loop {
-            let wake = self.entries().values().map(|entry| entry.until).min().map_or(next, |until| until.min(next));
+            let wake =
+                self.entries.lock().values().map(|entry| entry.until).min().map_or(next, |until| until.min(next));
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.at_once.notified() => {}
@@ -101,7 +98,7 @@ impl Leases {
     }
 
     async fn beat(&self, patience: Duration) {
-        let leases: Vec<Lease> = self.entries().keys().copied().collect();
+        let leases: Vec<Lease> = self.entries.lock().keys().copied().collect();
         let beats =
             stream::iter(leases.chunks(BATCH)).for_each_concurrent(AT_ONCE, |batch| self.beat_batch(batch, patience));
         // One timeout for all batches: a store that hangs must not delay giving up expired leases.
@@ -118,7 +115,7 @@ impl Leases {
             Ok(Err(error)) => return tracing::warn!(%error, leases = batch.len(), "a heartbeat failed"),
             Err(_) => return tracing::warn!(leases = batch.len(), "a heartbeat timed out"),
         };
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         for one in held {
             let Some(entry) = entries.get_mut(&one.lease) else { continue };
             match one.status {
@@ -138,7 +135,7 @@ impl Leases {
     /// call.
     fn drop_ended(&self) {
         let now = Instant::now();
-        self.entries().retain(|lease, entry| {
+        self.entries.lock().retain(|lease, entry| {
             let ended = entry.until <= now;
             if ended {
                 tracing::warn!(request = %lease.request, "the lease expired without a heartbeat");

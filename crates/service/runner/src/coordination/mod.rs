@@ -1,0 +1,9 @@
+//! What the calls of this runner hold, leases and slots, and what this runner and the others of its
+//! tenant know of each other.
+
+pub(crate) mod leases;
+pub(crate) mod peer_runners;
+pub(crate) mod queue_hints;
+pub(crate) mod reporter;
+pub(crate) mod slot_pool;
+pub(crate) mod slots;
