@@ -49,7 +49,7 @@ impl SandboxExecutor {
             return Ok((script, code.clone()));
         }
         let script = compile_code(definition.name.clone(), code.clone()).await?;
-        self.scripts().put(version, script.clone());
+        self.scripts.lock().put(version, script.clone());
         Ok((script, code.clone()))
     }
 }

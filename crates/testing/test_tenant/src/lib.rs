@@ -9,7 +9,7 @@ mod golden;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, Identity, NewAgent, RequestKind, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
+    Breadcrumb, Breadcrumbs, Identity, NewAgent, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{ToolCall, TriggerChain};

@@ -135,12 +135,6 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
-/// An entry of a part.
-enum Entry {
-    Offered(Registration),
-    Waiting(Waiting),
-}
-
 pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
     let mut query = BreadcrumbQuery {
         selector: Selector {

@@ -1,5 +1,5 @@
 use chrono::{TimeZone, Utc};
-use rcrt_breadcrumb::{ErrorCode, RequestKind, ToolFailure, ToolRequest, ToolResponse};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse};
 use serde_json::{Map, json};
 use uuid::Uuid;
 

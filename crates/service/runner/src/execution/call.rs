@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use opentelemetry::context::FutureExt;
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, RequestKind, StoreError, ToolFailure, ToolRequest,
+    Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, RequestKind, StoreError, ToolFailure,
+    ToolRequest,
 };
 use rcrt_executors::{ToolOutput, TriggerChain};
 use rcrt_large_results::{WorkingMemory, shorten};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, Profiles, RequestKind, ResponseStatus, ToolFailure, ToolRequest,
-    Visibility,
+    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, ToolFailure, ToolRequest, Visibility,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};

@@ -44,7 +44,7 @@ impl ConfigSecrets {
     }
 
     /// The record is already written, so a failure is only logged.
-    pub async fn grant(self, store: &(impl Records + Secrets + ?Sized)) {
+    pub async fn grant(self, store: &dyn Breadcrumbs) {
         if let Err(problem) = self.try_grant(store).await {
             let (tool, why) = (&self.tool, problem.detail());
             tracing::warn!(tool, why, "the secrets in a tool's configuration could not be granted to it");

@@ -1,6 +1,7 @@
 //! The egress log of a tenant: written in batches, read newest first, deleted after its retention.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{

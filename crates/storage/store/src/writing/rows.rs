@@ -9,7 +9,7 @@ use sqlx::postgres::types::PgRecordEncoder;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
 use sqlx::{Postgres, Type};
 
-use super::new_call::ResponseOutcome;
+use super::outcome::ResponseOutcome;
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
 use crate::rows::row::{sensitivity_text, visibility_text};
