@@ -114,6 +114,8 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
     };
     let message = match thrown.name.as_str() {
         "Error" | "string" | "object" => thrown.message.clone(),
+        // Every client shows the code before the message.
+        name if name == code.as_str() => thrown.message.clone(),
         name => format!("{name}: {}", thrown.message),
     };
     let mut details = json!({ "name": thrown.name });

@@ -231,8 +231,6 @@ fn show(answer: &Answer, output: Output) -> anyhow::Result<()> {
         ResponseStatus::Error => {
             let code = response.error_code.map_or("Error", ErrorCode::as_str);
             let error = response.error.as_deref().unwrap_or("no reason given");
-            // The error of an operation has the name of its code.
-            let error = error.strip_prefix(&format!("{code}: ")).unwrap_or(error);
             let text = format!("{}: {code}: {error}", response.tool);
             if output.is_json() {
                 return Err(Failure::ToolError(text).into());

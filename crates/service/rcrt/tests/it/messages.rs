@@ -74,6 +74,24 @@ fn the_next_step_of_a_new_tool_is_its_first_example() {
     assert_eq!(shown, record["context"]["examples"][0]["input"]);
 }
 
+/// In the response, in a message for a model, and in `rcrt calls show`.
+fn a_denied_fetch_has_its_code_once(up: &Running) {
+    let response = up.run(&["call", "denied", "{}", "--output", "json"]).ends_with(4).json();
+    assert_eq!(response["error_code"], "PermissionDenied", "{response}");
+    assert!(response["error"].as_str().unwrap().starts_with("the tool cannot use the network"), "{response}");
+    for (format, call, text) in [
+        ("openai", json!({"id": "c1", "function": {"name": "denied", "arguments": "{}"}}), "/content"),
+        ("anthropic", json!({"type": "tool_use", "id": "t1", "name": "denied", "input": {}}), "/content"),
+        ("mcp", json!({"name": "denied", "arguments": {}}), "/content/0/text"),
+    ] {
+        let message = up.post(&format!("/tools/denied/invoke?format={format}"), &call);
+        let text = message.pointer(text).and_then(Value::as_str).unwrap_or_default();
+        assert!(text.starts_with("PermissionDenied: the tool cannot use the network"), "{format}: {message}");
+    }
+    let shown = up.run(&["calls", "show", response["request_id"].as_str().unwrap()]).ends_with(0).stdout;
+    assert_eq!(shown.matches("PermissionDenied").count(), 1, "{shown}");
+}
+
 #[test]
 fn failed_calls_state_each_problem_once() {
     let folder = TempDir::new().unwrap();
@@ -96,6 +114,7 @@ fn failed_calls_state_each_problem_once() {
     assert!(text.contains("the order failed") && text.contains("caused by Error: no paper"), "{text}");
     let text = failed(&["call", "denied", "{}"]);
     assert_eq!(text.matches("PermissionDenied").count(), 1, "{text}");
+    a_denied_fetch_has_its_code_once(&up);
     let text = failed(&["call", "calculator", r#"{"expresion": "1"}"#]);
     for once in ["is not a property of the schema", "is required"] {
         assert_eq!(text.matches(once).count(), 1, "{text}");
