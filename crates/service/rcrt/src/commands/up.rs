@@ -173,7 +173,7 @@ impl Up {
                 SeedOutcome::Kept => {
                     tracing::info!(
                         file = row.path,
-                        "not updated, because it was changed here; `rcrt bootstrap` resets it"
+                        "not updated, because it was changed here; `rcrt bootstrap --overwrite` resets it"
                     );
                 }
                 SeedOutcome::Created | SeedOutcome::Updated => {

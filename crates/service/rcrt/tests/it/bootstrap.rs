@@ -13,6 +13,7 @@ use crate::program::{Ran, Running};
 fn a_bootstrap_changes_only_what_its_source_wrote() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    the_default_folder_is_the_source_of_the_included_records(&up, folder.path());
     folders_of_the_same_name_are_two_sources(&up, folder.path());
     a_named_source_can_move(&up, folder.path());
     a_rollback_is_kept(&up, folder.path());
@@ -66,6 +67,21 @@ fn done(ran: &Ran) -> Vec<String> {
 
 fn answer(up: &Running, name: &str) -> Value {
     up.json(&["call", name, "{}"])["output"]["answer"].clone()
+}
+
+fn the_default_folder_is_the_source_of_the_included_records(up: &Running, folder: &Path) {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    for more in [&[][..], &["bootstrap-breadcrumbs"], &["--source", "bootstrap-breadcrumbs"]] {
+        let mut command = up.command(&[&["bootstrap", "--output", "json"], more].concat());
+        let ran = Ran::of(command.current_dir(&checkout).output().unwrap()).ends_with(0);
+        let done = done(&ran);
+        assert!(done.len() > 50 && done.iter().all(|file| file.ends_with(" unchanged")), "{more:?}: {done:?}");
+    }
+    // Another folder cannot have its name, so it cannot remove the included records.
+    let mine = tool(folder.join("mine"), "mine", "here");
+    let taken = ["--source", "bootstrap-breadcrumbs", "--prune", "--dry-run"];
+    let ran = up.run(&[&["bootstrap", mine.to_str().unwrap()], &taken[..]].concat()).ends_with(2);
+    assert!(ran.stderr.contains("choose another --source"), "{}", ran.stderr);
 }
 
 fn folders_of_the_same_name_are_two_sources(up: &Running, folder: &Path) {
