@@ -46,6 +46,16 @@ const FIELDS: [&str; 8] =
 /// The fields that the runtime writes into requests of its own.
 const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
 
+/// Names that stand for a field of a request only where that field is missing.
+const IN_PLACE_OF: [(&str, &[&str]); 3] =
+    [("tool", &["tool_name", "toolName", "name"]), ("input", &["body", "data", "message"]), ("requestId", &["id"])];
+
+/// The field of a request that this key probably means.
+fn intended(key: &str, context: &Map<String, Value>) -> Option<&'static str> {
+    let missing = IN_PLACE_OF.iter().find(|(field, names)| names.contains(&key) && !context.contains_key(*field));
+    missing.map(|(field, _)| *field).or_else(|| intended_field(key, FIELDS))
+}
+
 impl ToolRequest {
     /// Checks a request's context. It can have other fields, but none that is probably a misspelled
     /// one of these: the tool would run without its input, or the author would wait for another id.
@@ -54,7 +64,7 @@ impl ToolRequest {
         for key in
             context.keys().filter(|key| !FIELDS.contains(&key.as_str()) && !RUNTIME_FIELDS.contains(&key.as_str()))
         {
-            if let Some(meant) = intended_field(key, FIELDS) {
+            if let Some(meant) = intended(key, context) {
                 found.add(format!("context.{key}"), format!("is not a field of a request; did you mean {meant}?"));
             } else if key == "workspace" {
                 found.add(
@@ -105,7 +115,7 @@ impl ToolRequest {
         names_a_tool
             && match &record.schema_name {
                 Some(name) => intended_field(name, [TOOL_REQUEST]).is_some(),
-                None => record.tags.iter().any(|tag| tag == "tool:request"),
+                None => record.context.contains_key("input") || record.tags.iter().any(|tag| tag == "tool:request"),
             }
     }
 
