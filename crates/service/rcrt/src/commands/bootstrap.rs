@@ -34,7 +34,7 @@ A record belongs to the source that wrote it: the folder's full path, or the nam
 ./bootstrap-breadcrumbs and the set in this program are one source, bootstrap-breadcrumbs. A record of another \
 source needs --adopt. A record that somebody changed after the last bootstrap, for example by a rollback, is kept and \
 the exit status is 1; --overwrite writes the file over it. If a runner is connected, the command waits for it to load \
-the tools, and exits with 1 if it refuses one.
+the tools, and exits with 1 if it refuses one or has not reported on it in the time of --wait.
 
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
@@ -57,7 +57,7 @@ pub struct Bootstrap {
     /// Take over records that another source or an agent wrote
     #[arg(long)]
     adopt: bool,
-    /// Update records that somebody changed after the last bootstrap
+    /// Update, or with --prune remove, records that somebody changed after the last bootstrap
     #[arg(long)]
     overwrite: bool,
     /// How long to wait for a runner to load the tools; 0 does not wait
@@ -79,8 +79,7 @@ impl Bootstrap {
                 return Err(Failure::Usage(message).into());
             }
             let client = connection::client(config)?;
-            let apply = || async { self.apply(&client, self.read_files().await?).await };
-            return bootstrap_watch::run(&folder, output, apply).await;
+            return bootstrap_watch::run(&folder, output, || self.read_files(), |set| self.apply(&client, set)).await;
         }
         let set = self.read_files().await?;
         let report = self.apply(&connection::client(config)?, set).await?;
@@ -168,8 +167,8 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
         };
         for need in needs {
             if let Some(lack) = need.lack {
-                let (sentence, fix) = (lack.sentence(need.name), lack.fix_command(need.name, &tool, definition));
-                warnings.push(format!("{path}: {sentence}; fix it with `{fix}`"));
+                let (sentence, fix) = (lack.sentence(need.name), lack.fix(need.name, &tool, definition));
+                warnings.push(format!("{path}: {sentence}; fix it with {fix}"));
             }
             if need.is_readable() {
                 let name = need.name;

@@ -17,6 +17,7 @@ fn a_bootstrap_changes_only_what_its_source_wrote() {
     folders_of_the_same_name_are_two_sources(&up, folder.path());
     a_named_source_can_move(&up, folder.path());
     a_rollback_is_kept(&up, folder.path());
+    a_changed_record_is_not_pruned(&up, folder.path());
     a_tool_that_the_runner_refuses_fails_the_command(&up, folder.path());
     a_watched_folder_is_applied_at_each_change(&up, folder.path());
     let (status, stderr) = up.stop();
@@ -92,6 +93,8 @@ fn folders_of_the_same_name_are_two_sources(up: &Running, folder: &Path) {
     assert_eq!(created.json()["files"][0]["runner"]["state"], "offered", "{}", created.stdout);
     assert_eq!(done(&bootstrap(up, &two, &["--prune"]).ends_with(0)), ["second.json created"]);
     assert_eq!((answer(up, "first"), answer(up, "second")), (json!("one"), json!("two")));
+    let table = up.run(&["tool", "list"]).ends_with(0).stdout;
+    assert!(table.contains(" one/tools ") && table.contains(" two/tools "), "{table}");
 
     // The second folder has a tool of the first one too.
     tool(two.clone(), "first", "two");
@@ -173,6 +176,23 @@ fn a_rollback_is_kept(up: &Running, folder: &Path) {
     assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json unchanged"]);
     write_source(&tools, "rolled", "better");
     assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json updated"]);
+}
+
+fn a_changed_record_is_not_pruned(up: &Running, folder: &Path) {
+    let tools = tool(folder.join("pruned"), "pruned", "first");
+    bootstrap(up, &tools, &[]).ends_with(0);
+    let record = up.json(&["tool", "show", "pruned"]);
+    patch(up, &record, &json!({"description": "Changed by hand"}));
+    for name in ["pruned.json", "pruned.ts"] {
+        std::fs::remove_file(tools.join(name)).unwrap();
+    }
+    for more in [&["--prune"][..], &["--prune", "--dry-run"]] {
+        let ran = bootstrap(up, &tools, more).ends_with(1);
+        assert_eq!(done(&ran), ["pruned.json kept"]);
+        assert!(ran.json()["files"][0]["findings"][0].as_str().unwrap().contains("--overwrite"), "{}", ran.stdout);
+    }
+    assert_eq!(answer(up, "pruned"), "first");
+    assert_eq!(done(&bootstrap(up, &tools, &["--prune", "--overwrite"]).ends_with(0)), ["pruned.json removed"]);
 }
 
 /// The command allows a host that the runner does not.
