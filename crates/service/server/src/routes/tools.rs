@@ -70,7 +70,11 @@ pub async fn get(
             let why = format!("{name} cannot be shown in the format {format}, because its input is never an object");
             Problem::invalid("format", why)
         }),
-        (Some(_), None) => Err(Problem::tool_not_found(format!("the profile {profile} has no {name}"), Vec::new())),
+        (Some(_), None) => {
+            let why =
+                format!("the profile {profile} does not allow the tool {name}; GET /tools lists those that it allows");
+            Err(Problem::tool_not_found(why, Vec::new()))
+        }
         (None, None) => {
             let nearest = nearest_names(&name, catalog.names());
             let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
