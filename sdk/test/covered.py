@@ -12,6 +12,7 @@ SDK = Path(__file__).resolve().parents[1]
 LEFT_OUT = {
     "GET /",
     "GET /docs",
+    "GET /docs/",
     "GET /docs/page.css",
     "GET /docs/page.js",
     "GET /health/live",

@@ -74,6 +74,7 @@ mod tool_response;
 mod tool_source;
 mod traceparent;
 mod ttl;
+mod typed_json;
 mod value_set;
 mod violations;
 mod webhook;
@@ -140,6 +141,7 @@ pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
+pub use typed_json::{read_typed, type_violation};
 pub use value_set::ValueSet;
 pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{

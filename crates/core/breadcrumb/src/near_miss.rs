@@ -3,14 +3,16 @@
 
 use crate::nearest::edits;
 
-/// Names of other APIs, in lower case and without separators, for fields of a request.
-const OTHER_NAMES: [(&str, &[&str]); 6] = [
+/// Names of other APIs, in lower case and without separators, for fields of a request or a record.
+const OTHER_NAMES: [(&str, &[&str]); 8] = [
     ("input", &["args", "arguments", "params", "parameters", "inputs", "toolinput", "payload"]),
     ("requestId", &["reqid", "callid", "toolcallid", "tooluseid", "correlationid"]),
     ("session", &["sessionid", "conversation", "conversationid", "threadid"]),
     ("model", &["modelname", "modelid"]),
     ("max_result_chars", &["maxchars", "maxcharacters", "maxresultcharacters", "maxoutputchars"]),
     ("deadline_ms", &["deadline", "timeout", "timeoutms"]),
+    ("schema_name", &["schema", "schemaid"]),
+    ("title", &["name"]),
 ];
 /// A longer name is not compared.
 const MAX_CHARS: usize = 40;

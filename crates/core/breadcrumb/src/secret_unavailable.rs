@@ -51,6 +51,18 @@ impl SecretUnavailable {
         }
     }
 
+    /// The command for people: for code with network access, with the alternative for code that
+    /// computes with the value, such as an HMAC.
+    pub fn fix(self, name: &str, tool: &str, definition: &ToolDefinition) -> String {
+        let command = self.fix_command(name, tool, definition);
+        let is_code = definition.implementation.source() == ToolSource::Sandbox;
+        if is_code && command.contains("--host HOST") {
+            format!("`{command}` (with --readable in place of --host HOST if its code computes with the value)")
+        } else {
+            format!("`{command}`")
+        }
+    }
+
     /// The command with which a curator fixes it. `tool` is the record's id or the tool's name. A
     /// tool without the network, such as one that computes an HMAC, can use only a readable secret.
     pub fn fix_command(self, name: &str, tool: &str, definition: &ToolDefinition) -> String {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    Annotations, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violations, example,
-    nearest_names, schema_names,
+    Annotations, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violation, Violations, example,
+    nearest_names, read_typed, schema_names,
 };
 
 /// A tag that the store sets on versions of a `tool.code.v1` that a curator wrote, and on no
@@ -321,10 +321,11 @@ impl Fields<'_> {
     }
 
     fn read<T: DeserializeOwned>(&mut self, field_path: &str, value: Value) -> Option<T> {
-        match T::deserialize(value) {
+        match read_typed(value) {
             Ok(part) => Some(part),
-            Err(error) => {
-                self.found.add(field_path, error.to_string());
+            Err(Violation { field, message }) => {
+                let separator = if field.is_empty() || field.starts_with('[') { "" } else { "." };
+                self.found.add(format!("{field_path}{separator}{field}"), message);
                 None
             }
         }

@@ -52,6 +52,16 @@ const FIELDS: [&str; 8] =
 /// The fields that the runtime writes into requests of its own.
 const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
 
+/// Names that stand for a field of a request only where that field is missing.
+const IN_PLACE_OF: [(&str, &[&str]); 3] =
+    [("tool", &["tool_name", "toolName", "name"]), ("input", &["body", "data", "message"]), ("requestId", &["id"])];
+
+/// The field of a request that this key probably means.
+fn intended(key: &str, context: &Map<String, Value>) -> Option<&'static str> {
+    let missing = IN_PLACE_OF.iter().find(|(field, names)| names.contains(&key) && !context.contains_key(*field));
+    missing.map(|(field, _)| *field).or_else(|| intended_field(key, FIELDS))
+}
+
 impl ToolRequest {
     /// Checks a request's context. It can have other fields.
     pub fn check(context: &Map<String, Value>) -> Result<(), Violations> {
@@ -100,7 +110,7 @@ impl ToolRequest {
         if record.schema_name.as_deref() == Some(TOOL_REQUEST) {
             let other = |key: &&String| !FIELDS.contains(&key.as_str()) && !RUNTIME_FIELDS.contains(&key.as_str());
             for key in record.context.keys().filter(other) {
-                if let Some(meant) = intended_field(key, FIELDS) {
+                if let Some(meant) = intended(key, &record.context) {
                     found.add(format!("context.{key}"), format!("is not a field of a request; did you mean {meant}?"));
                 } else if key == "workspace" {
                     found.add(
@@ -134,7 +144,7 @@ impl ToolRequest {
         names_a_tool
             && match &record.schema_name {
                 Some(name) => intended_field(name, [TOOL_REQUEST]).is_some(),
-                None => record.tags.iter().any(|tag| tag == "tool:request"),
+                None => record.context.contains_key("input") || record.tags.iter().any(|tag| tag == "tool:request"),
             }
     }
 

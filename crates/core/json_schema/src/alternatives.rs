@@ -1,5 +1,5 @@
-//! The `oneOf` keywords by which a schema accepts exactly one of some properties, so that a message
-//! can name them: `{"oneOf": [{"required": ["seconds"]}, {"required": ["ms"]}]}`.
+//! The `oneOf` and `anyOf` keywords by which a schema requires one of some properties, so that a
+//! message can name them: `{"oneOf": [{"required": ["seconds"]}, {"required": ["ms"]}]}`.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,10 @@ impl Alternatives {
             }
             match value {
                 Value::Object(fields) => {
-                    if let Some(names) = fields.get("oneOf").and_then(names) {
-                        found.insert(format!("{pointer}/oneOf"), names);
+                    for keyword in ["oneOf", "anyOf"] {
+                        if let Some(names) = fields.get(keyword).and_then(names) {
+                            found.insert(format!("{pointer}/{keyword}"), names);
+                        }
                     }
                     open.extend(fields.iter().filter(|(_, value)| is_nested(value)).map(|(key, value)| {
                         (format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), value)

@@ -53,6 +53,13 @@ pub(crate) fn add(root: &str, error: &ValidationError<'_>, alternatives: &Altern
             let message = names.map_or_else(|| words(error), |names| format!("must have only one of {names}"));
             found.push(Violation::new(location.into_string(), shorten(&message)));
         }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let is_missing = |error: &ValidationError<'_>| matches!(error.kind(), ValidationErrorKind::Required { .. });
+            let names = alternatives.at(error.schema_path().as_str());
+            let names = names.filter(|_| context.iter().flatten().all(is_missing));
+            let message = names.map_or_else(|| words(error), |names| format!("must have {names}"));
+            found.push(Violation::new(place.into_string(), shorten(&message)));
+        }
         ValidationErrorKind::Required { property: Value::String(name) } => {
             let mut location = location;
             location.push(name);

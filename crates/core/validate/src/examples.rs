@@ -162,7 +162,7 @@ fn join(field: &str, inner: &str) -> String {
 
 fn conforms(schema: &Schema, value: &Value, field: &str, against: &str, report: &mut Report) {
     for violation in schema.check_as(field, value) {
-        let message = format!("{}, by {against}", violation.message);
+        let message = format!("does not fit {against}: {}", violation.message);
         report.error(Finding::new("example-conforms", violation.field, message));
     }
 }

@@ -5,7 +5,8 @@
 
 use rcrt_breadcrumb::{NewBreadcrumb, Violations};
 use serde::Deserialize;
-use serde_json::Value;
+
+use crate::seed::context_as;
 
 /// The maximum length of a guide's content, in characters.
 pub const MAX_CONTENT: usize = 200_000;
@@ -32,8 +33,7 @@ pub struct Guide {
 
 /// Checks a guide's record. The violations name its fields.
 pub fn check(record: &NewBreadcrumb) -> Result<(), Violations> {
-    let guide = Guide::deserialize(Value::Object(record.context.clone()))
-        .map_err(|error| Violations::one("context", format!("is not a valid tool.guide.v1: {error}")))?;
+    let guide: Guide = context_as(&record.context)?;
     let mut found = Violations::default();
     let texts = [("name", &guide.name, 100), ("title", &guide.title, 200), ("summary", &guide.summary, 500)];
     for (field, text, most) in texts.into_iter().chain([("content", &guide.content, MAX_CONTENT)]) {

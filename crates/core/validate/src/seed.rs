@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use rcrt_breadcrumb::{NewBreadcrumb, ToolDefinition, Violation, Violations, check_numbers, schema_names};
+use rcrt_breadcrumb::{NewBreadcrumb, ToolDefinition, Violation, Violations, check_numbers, read_typed, schema_names};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::guide;
@@ -48,8 +49,7 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
     if let Some(source) = source {
         put_source(&mut document, source).map_err(|violation| fail(Violations(vec![violation])))?;
     }
-    let record: NewBreadcrumb =
-        serde_json::from_value(document).map_err(|error| fail(Violations(vec![missing_field(&error.to_string())])))?;
+    let record: NewBreadcrumb = read_typed(document).map_err(|violation| fail(Violations(vec![violation])))?;
     let mut found = Violations::default();
     if record.schema_name.is_none() {
         found.add("schema_name", "is required in a seed: it identifies the kind of the record, also on later runs");
@@ -86,12 +86,12 @@ fn no_source(path: &str) -> String {
     format!("is missing, and so is the source file {stem}.ts: write the source there, or to context.code.source")
 }
 
-/// Names the field that serde does not find.
-fn missing_field(error: &str) -> Violation {
-    match error.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
-        Some((field, _)) => Violation::new(field, "is required"),
-        None => Violation::new("", error),
-    }
+/// A record's context as a type. The violation has its field in the record.
+pub(crate) fn context_as<T: DeserializeOwned>(context: &Map<String, Value>) -> Result<T, Violations> {
+    read_typed(Value::Object(context.clone())).map_err(|Violation { field, message }| {
+        let field = if field.is_empty() { "context".to_owned() } else { format!("context.{field}") };
+        Violations::one(field, message)
+    })
 }
 
 /// The tool that a record defines. `None` if the record is not a tool.

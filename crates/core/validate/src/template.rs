@@ -11,6 +11,8 @@ use rcrt_breadcrumb::Violations;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::seed::context_as;
+
 /// The schema name of a template's record.
 pub const TOOL_TEMPLATE: &str = "tool.template.v1";
 
@@ -57,8 +59,7 @@ pub struct NewTool {
 
 impl Template {
     pub fn from_context(context: &Map<String, Value>) -> Result<Self, Violations> {
-        Self::deserialize(Value::Object(context.clone()))
-            .map_err(|error| Violations::one("context", format!("is not a valid tool.template.v1: {error}")))
+        context_as(context)
     }
 
     /// Fills the placeholders. A value must be one line. In the source it is inside a string or a

@@ -25,9 +25,7 @@ pub(super) enum AddressScope {
 pub(super) enum DialError {
     #[error("{host} is, or resolves to, an address that the operator denies")]
     Denied { host: String },
-    #[error(
-        "{host} is, or resolves to, a non-public address ({purpose}); the operator can allow it with --allow-private-host"
-    )]
+    #[error("{host} is, or resolves to, a non-public address ({purpose}){}", advice(*.purpose))]
     NonPublic { host: String, purpose: Purpose },
     #[error("{host} is, or resolves to, an address of the runner's own machine")]
     Own { host: String },
@@ -42,6 +40,19 @@ impl DialError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Denied { .. } | Self::NonPublic { .. } | Self::Own { .. })
     }
+
+    /// Whether the operator can allow it. The text then ends with the option.
+    pub fn can_be_allowed(&self) -> bool {
+        matches!(self, Self::NonPublic { purpose, .. } if purpose.is_private_use())
+    }
+}
+
+fn advice(purpose: Purpose) -> &'static str {
+    if purpose.is_private_use() {
+        "; the operator can allow it with --allow-private-host"
+    } else {
+        ", which cannot be allowed"
+    }
 }
 
 /// Every address must pass: one internal address among public ones is how a name is made to point
@@ -54,7 +65,10 @@ pub(super) fn check_addresses(
     denied: &[DeniedHost],
 ) -> Result<(), DialError> {
     if addresses.is_empty() || addresses.len() > MAX_ADDRESSES {
-        let reason = format!("the name has {} addresses; expected 1 to {MAX_ADDRESSES}", addresses.len());
+        let reason = match addresses.len() {
+            0 => "the name exists, but has no address".to_owned(),
+            many => format!("the name has {many} addresses, and at most {MAX_ADDRESSES} are checked"),
+        };
         return Err(DialError::Unresolved { name: host.to_owned(), reason });
     }
     if addresses.iter().any(|address| denied.iter().any(|rule| rule.denies_address(*address))) {

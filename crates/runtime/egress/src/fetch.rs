@@ -2,6 +2,7 @@
 //! is made here.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +18,9 @@ use super::address_check::{AddressScope, DialError, check_addresses};
 use super::body::{self, RequestBody, TooLarge};
 use super::decoding::{self, Encoding};
 use super::log::EgressLogEntry;
+use super::rules::with_port;
 use super::target::{read_url, redirect_target};
-use super::{Egress, EgressContext, NetRules, headers, secrets, span, type_error};
+use super::{Egress, EgressContext, EgressOptions, NetRules, headers, secrets, span, type_error};
 use crate::Vault;
 use crate::vault::Destination;
 
@@ -185,24 +187,37 @@ impl Egress {
         let is_opened =
             *context.rules == NetRules::EveryHost && named.clone().any(|allowed| allowed.entry.port.is_some());
         let is_inside = named.next().is_some();
-        if !is_opened {
-            context.rules.check(&host, port).map_err(|message| OpError::new("PermissionDenied", message))?;
-        }
         let reach = if is_inside { AddressScope::Private } else { AddressScope::Public };
-        if let Host::Address(address) = host
-            && !is_inside
-        {
-            check_addresses(
-                &host.to_string(),
-                &[address],
-                reach,
-                self.options.interfaces.as_ref(),
-                &self.options.denied,
-            )
-            .map_err(|refused| dial_error(&refused))?;
+        let check_rules = || {
+            let checked = if is_opened { Ok(()) } else { context.rules.check(&host, port) };
+            checked.map_err(|message| OpError::new("PermissionDenied", message))
+        };
+        let check_address = || match host {
+            Host::Address(address) if !is_inside => self.check_literal(address, &host, port),
+            _ => Ok(()),
+        };
+        // Of two refusals, the caller gets the one that the operator's option for both removes.
+        if *context.rules == NetRules::EveryHost {
+            check_address()?;
+            check_rules()?;
+        } else {
+            check_rules()?;
+            check_address()?;
         }
         let client = context.connections.client(self, reach)?;
         Ok(PermittedTarget { client, host, port, is_private: is_inside || url.scheme() == "https" })
+    }
+
+    fn check_literal(&self, address: IpAddr, host: &Host, port: u16) -> Result<(), OpError> {
+        let EgressOptions { interfaces, denied, .. } = &self.options;
+        let name = host.to_string();
+        check_addresses(&name, &[address], AddressScope::Public, interfaces.as_ref(), denied).map_err(|refused| {
+            let mut error = dial_error(&refused);
+            if refused.can_be_allowed() {
+                error.message = format!("{} {}", error.message, with_port(host, port));
+            }
+            error
+        })
     }
 
     async fn send(

@@ -42,13 +42,21 @@ impl NetRules {
         if admitted {
             return Ok(());
         }
-        let wanted = if is_web_port(port) { host.to_string() } else { format!("{host}:{port}") };
+        let wanted = with_port(host, port);
         Err(match self {
             Self::Nothing => format!("the tool cannot use the network; add {wanted:?} to permissions.net"),
-            Self::EveryHost => {
-                format!("the tool can reach port {port} of {host} only if permissions.net lists {wanted:?}")
-            }
+            // The users of an included tool cannot change its permissions.
+            Self::EveryHost => format!(
+                "the tool reaches only the ports of http and https; the operator can allow port {port} with \
+                 --allow-private-host {wanted}, and the author of a tool by listing {wanted:?} in permissions.net"
+            ),
             Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net"),
         })
     }
+}
+
+/// The host as an entry of `permissions.net` or an option: with its port, unless that is the port of
+/// http or https.
+pub(crate) fn with_port(host: &Host, port: u16) -> String {
+    if is_web_port(port) { host.to_string() } else { format!("{host}:{port}") }
 }

@@ -15,6 +15,10 @@ const NEVER_SETTLES: &str =
 const STUCK_MODULE: &str = "Top-level await promise never resolved";
 const MODULE_NEVER_SETTLES: &str = "an await at the top of the tool's code can never settle: nothing is pending";
 
+/// As in `failure.js`.
+const MAX_CAUSES: usize = 5;
+const MAX_MESSAGE: usize = 10_000;
+
 /// The failure that `invoke` returns.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,7 +81,7 @@ pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
                 name: js.name.clone().unwrap_or_else(|| "Error".into()),
                 message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
                 stack: with_place(js),
-                cause: None,
+                cause: causes(js),
                 op: None,
                 reached: None,
             };
@@ -85,6 +89,33 @@ pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
         }
         _ => failed(ErrorCode::ExecutionFailed, error.to_string()),
     }
+}
+
+/// The errors and the causes of this error, nearest first, as `failure.js` formats them.
+fn causes(js: &JsError) -> Option<String> {
+    let errors = |error: &JsError| {
+        let errors = error.aggregated.as_deref().filter(|errors| !errors.is_empty())?;
+        let mut parts: Vec<String> = errors.iter().take(MAX_CAUSES).map(named).collect();
+        parts.extend((errors.len() > MAX_CAUSES).then(|| "...".to_owned()));
+        let s = if errors.len() == 1 { "" } else { "s" };
+        Some(format!("{} error{s}: {}", errors.len(), parts.join("; ")))
+    };
+    let mut parts: Vec<String> = errors(js).into_iter().collect();
+    let chain = std::iter::successors(js.cause.as_deref(), |cause| cause.cause.as_deref());
+    parts.extend(chain.take(MAX_CAUSES).map(|cause| match errors(cause) {
+        Some(errors) => format!("{} ({errors})", named(cause)),
+        None => named(cause),
+    }));
+    let text = parts.join("; caused by ");
+    (!text.is_empty()).then(|| text.chars().take(MAX_MESSAGE).collect())
+}
+
+fn named(error: &JsError) -> String {
+    let text = match (&error.name, &error.message) {
+        (Some(name), Some(message)) => format!("{name}: {message}"),
+        _ => error.exception_message.trim_start_matches("Uncaught ").to_owned(),
+    };
+    text.chars().take(MAX_MESSAGE).collect()
 }
 
 /// The stack of a syntax error has no position; the engine reports it separately.
@@ -114,6 +145,8 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
     };
     let message = match thrown.name.as_str() {
         "Error" | "string" | "object" => thrown.message.clone(),
+        // Every client shows the code before the message.
+        name if name == code.as_str() => thrown.message.clone(),
         name => format!("{name}: {}", thrown.message),
     };
     let mut details = json!({ "name": thrown.name });

@@ -112,14 +112,19 @@ fn cell(key: &str) -> String {
     if key.contains('`') { key } else { format!("`{key}`") }
 }
 
+/// `1 chunk`, `2 chunks`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// What the caller gets instead of the result, which has `characters` characters; at most `most`
 /// characters.
 pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, most: usize, keep: Duration) -> String {
-    let minutes = keep.as_secs().div_ceil(60);
-    let chunks = split.parts.len();
+    let minutes = counted(keep.as_secs().div_ceil(60), "minute");
+    let chunks = counted(split.parts.len() as u64, "chunk");
     let head = format!(
         "The result of {tool} has {characters} characters, more than the limit of {most}. It is kept for \
-         {minutes} minutes in {chunks} chunks:\n\n| # | Heading | Key |\n|---|---|---|\n"
+         {minutes} in {chunks}:\n\n| # | Heading | Key |\n|---|---|---|\n"
     );
     let example = match split.layout {
         Layout::Text { .. } => "",
@@ -135,7 +140,7 @@ pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, mo
     let mut left = most.saturating_sub(head.chars().count() + foot.chars().count());
     if head.chars().count() + foot.chars().count() + 60 > most {
         let short = format!(
-            "The result has {characters} characters and is kept for {minutes} minutes in {chunks} chunks. Read one with \
+            "The result has {characters} characters and is kept for {minutes} in {chunks}. Read one with \
              get_from_working_memory {{\"key\": \"{base}-chunk1\"}}; {base}-index lists them."
         );
         return short.chars().take(most).collect();
@@ -145,7 +150,8 @@ pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, mo
         let about = one_line(&part.about).replace('\\', "\\\\").replace('|', "\\|");
         let key = cell(&chunk_name(base, index + 1));
         let row = format!("| {} | {} | {key} |\n", index + 1, at_most(&about, 160));
-        let more = format!("| … | {} more chunks | see the index |\n", split.parts.len() - index);
+        let more = counted((split.parts.len() - index) as u64, "more chunk");
+        let more = format!("| … | {more} | see the index |\n");
         let is_last = index + 1 == split.parts.len();
         let room_for_more = if is_last { 0 } else { more.chars().count() };
         if row.chars().count() + room_for_more > left {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rcrt_breadcrumb::{StoreError, ToolRequest};
 use serde_json::{Value, json};
 
-use super::index::{chunk_name, index_name};
+use super::index::{chunk_name, counted, index_name};
 use super::parts::{Split, split_page};
 use super::shorten::ResultWriter;
 use crate::excerpt::{at_most, one_line};
@@ -62,9 +62,11 @@ impl ChunkedPage {
     /// What the caller of a stored page gets: the heading and the key of as many chunks as fit into
     /// `room` characters. `key` is the one in the metadata.
     pub fn table(&self, key: &str, keep: Duration, room: usize) -> String {
-        let (chunks, minutes) = (self.parts(), keep.as_secs().div_ceil(60));
+        let chunks = self.parts();
+        let (counted_chunks, minutes) =
+            (counted(chunks as u64, "chunk"), counted(keep.as_secs().div_ceil(60), "minute"));
         let mut table = format!(
-            "The page has {} characters. It is kept in working memory for {minutes} minutes, in {chunks} chunks. Read the \
+            "The page has {} characters. It is kept in working memory for {minutes}, in {counted_chunks}. Read the \
              chunks that matter with get_from_working_memory before you draw conclusions.\n- outline: \
              get_from_working_memory {{\"key\": \"{}\"}}\n- find words: result_search {{\"key\": \"{key}\", \"query\": \
              \"…\"}}\n\n| # | Heading | Characters | Key |\n|---|---|---|---|\n",

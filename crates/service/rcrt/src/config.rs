@@ -23,7 +23,7 @@ pub struct Config {
 
     /// The server to use [default: the one last started on the data folder, else
     /// http://127.0.0.1:8081]
-    #[arg(long, env = "RCRT_SERVER", global = true, value_name = "URL")]
+    #[arg(long, env = "RCRT_SERVER", global = true, value_name = "URL", value_parser = server)]
     pub server: Option<Url>,
 
     /// The access token [default: the one in <data>/token, for a server on this machine]
@@ -31,11 +31,11 @@ pub struct Config {
     pub token: Option<String>,
 
     /// With --agent-id and --agent-key: the tenant of the agent to act as
-    #[arg(long, env = "RCRT_OWNER_ID", global = true, value_name = "UUID", requires = "agent_key")]
+    #[arg(long, env = "RCRT_OWNER_ID", global = true, value_name = "UUID", requires = "agent_key", value_parser = id)]
     pub owner_id: Option<Uuid>,
 
     /// The agent to act as
-    #[arg(long, env = "RCRT_AGENT_ID", global = true, value_name = "UUID", requires = "agent_key")]
+    #[arg(long, env = "RCRT_AGENT_ID", global = true, value_name = "UUID", requires = "agent_key", value_parser = id)]
     pub agent_id: Option<Uuid>,
 
     /// The key of the agent. Use the variable: other users of the machine can see the option
@@ -83,6 +83,25 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "the name has no address; expected an address such as 127.0.0.1:8081".to_owned())
 }
 
+/// Parses the id of a record, an agent, a call or a token.
+pub fn id(text: &str) -> Result<Uuid, String> {
+    text.parse().map_err(|_| "is not an id; expected a UUID such as 0198c0de-0000-7000-8000-000000000001".to_owned())
+}
+
+/// Parses the URL of a server.
+fn server(text: &str) -> Result<Url, String> {
+    let read = |text: &str| Url::parse(text).ok().filter(|url| is_http(url) && url.host().is_some());
+    read(text).ok_or_else(|| {
+        let meant = read(&format!("http://{text}")).filter(|_| !text.contains("://"));
+        let meant = meant.map_or_else(String::new, |_| format!("; did you mean http://{text}?"));
+        format!("is not the URL of a server; expected http://HOST:PORT or https://HOST{meant}")
+    })
+}
+
+fn is_http(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
 impl Config {
     /// The file with the first agent's token.
     pub fn token_file(&self) -> PathBuf {
@@ -102,11 +121,6 @@ impl Config {
     /// The base URL of the server to use.
     pub fn server_url(&self) -> anyhow::Result<Url> {
         if let Some(url) = &self.server {
-            if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-                let message =
-                    format!("--server: {url} is not the URL of a server; expected http://host:port or https://host");
-                return Err(Failure::Usage(message).into());
-            }
             return Ok(url.clone());
         }
         let written = std::fs::read_to_string(self.address_file()).ok();
@@ -131,6 +145,11 @@ impl Config {
 
     fn token(&self, file: &Path) -> anyhow::Result<String> {
         if let Some(token) = &self.token {
+            if token.trim().is_empty() {
+                let message =
+                    "the token in --token or RCRT_TOKEN is empty; leave it out to use the one in the data folder";
+                return Err(Failure::Usage(message.to_owned()).into());
+            }
             return Ok(token.trim().to_owned());
         }
         let server = self.server_url()?;
@@ -145,6 +164,11 @@ impl Config {
 
 fn read_token(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
+        Ok(text) if text.trim().is_empty() => Err(Failure::Refused(format!(
+            "the token file {} is empty; start the server again, which writes it, or set --token",
+            file.display()
+        ))
+        .into()),
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::Refused(format!(
             "there is no token in {}; start `rcrt up` there, name its folder with --data, or set --token",

@@ -23,6 +23,7 @@ mod progress;
 mod progress_bar;
 mod seed;
 mod settings;
+mod shell;
 mod signals;
 mod telemetry;
 mod templates;

@@ -99,6 +99,11 @@ fn aligned(row: &[String], widths: &[usize]) -> String {
     line.trim_end().to_owned()
 }
 
+/// `1 error`, `2 errors`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Returns the first line of a text, cut to `most` characters.
 pub fn one_line(text: &str, most: usize) -> String {
     // Anybody can write records, so remove control characters before they reach the terminal.

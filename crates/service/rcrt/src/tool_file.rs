@@ -137,12 +137,16 @@ pub fn name_of(record: &NewBreadcrumb) -> &str {
 }
 
 fn malformed(path: &str, error: &serde_json::Error) -> LocatedFinding {
+    let text = error.to_string();
+    // The finding has the position.
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let reason = text.strip_suffix(&place).unwrap_or(&text);
     LocatedFinding {
         file: path.to_owned(),
         line: Some(error.line() as u32),
         column: Some(error.column() as u32),
         field: String::new(),
-        message: format!("is not JSON: {error}"),
+        message: format!("is not JSON: {reason}"),
         rule: None,
     }
 }

@@ -16,6 +16,7 @@ mod openapi;
 mod readiness;
 mod response_waiters;
 mod routes;
+mod streamed_calls;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -232,10 +233,11 @@ impl Server {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it
-    /// comes within `drain_time`. After that, event streams close when they have sent the events so
-    /// far, and requests in progress get `drain_time` to finish. Boxed, so that the future is
-    /// compiled in this crate and not again in the binary, which is compiled last.
+    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it comes
+    /// within `drain_time`, by `invoke` or on an event stream of their agent. After that, event
+    /// streams close when they have sent the events so far, and requests in progress get
+    /// `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
+    /// the binary, which is compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.until(shutdown))
     }
@@ -270,8 +272,9 @@ impl Server {
             shutdown.cancelled().await;
             state.draining.cancel();
             state.invocations.close();
-            if tokio::time::timeout(limits.drain_time, state.invocations.wait()).await.is_err() {
-                tracing::warn!(callers = state.invocations.len(), "callers are still waiting at the shutdown");
+            let answered = async { tokio::join!(state.invocations.wait(), state.streamed_calls_ended()) };
+            if tokio::time::timeout(limits.drain_time, answered).await.is_err() {
+                tracing::warn!(invocations = state.invocations.len(), "callers are still waiting at the shutdown");
             }
             stop.cancel();
             streams.cancel();

@@ -47,6 +47,7 @@ use uuid::Uuid;
 
 pub use agents::{Health, Token, TokenRequest};
 pub use credentials::Credentials;
+pub use problem::refused_for_now;
 pub use revocation::{Revoke, Revoked};
 pub use tools::{Invocation, Invoked};
 

@@ -29,6 +29,13 @@ struct Problem {
     used: Option<u64>,
 }
 
+const REFUSED_FOR_NOW: &str = "the server refuses the request for now: ";
+
+/// The server's reason, if it responded, in the text of a [`StoreError::Unavailable`].
+pub fn refused_for_now(why: &str) -> Option<&str> {
+    why.strip_prefix(REFUSED_FOR_NOW)
+}
+
 /// The error of a response whose status is not a success.
 pub(crate) fn error(status: StatusCode, body: &[u8]) -> StoreError {
     serde_json::from_slice::<Problem>(body).map_or_else(|_| foreign(status), |problem| known(status, problem))
@@ -52,7 +59,9 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
             used: used.unwrap_or_default(),
         },
         "full" => StoreError::Full,
-        "unavailable" | "draining" | "rate_limited" | "too_many_streams" => StoreError::Unavailable(detail),
+        "unavailable" | "draining" | "rate_limited" | "too_many_streams" => {
+            StoreError::Unavailable(format!("{REFUSED_FOR_NOW}{detail}"))
+        }
         "invalid" if !violations.is_empty() => StoreError::Invalid(Violations(violations)),
         _ if status.is_client_error() => StoreError::Invalid(Violations::one("", detail)),
         _ => StoreError::Internal(detail),

@@ -138,6 +138,9 @@ fn error_text(code: &str, error: &str, details: Option<&Value>) -> String {
         let separator = if location.is_empty() { "" } else { ": " };
         let _ = write!(text, "\n{location}{separator}{}", part("message"));
     }
+    if let Some(cause) = details.and_then(|details| details.get("cause")?.as_str()) {
+        let _ = write!(text, "\ncaused by {cause}");
+    }
     text
 }
 

@@ -21,6 +21,7 @@ mod tool_response;
 mod tool_source;
 mod traceparent;
 mod ttl;
+mod typed_json;
 
 use serde_json::{Map, Value};
 

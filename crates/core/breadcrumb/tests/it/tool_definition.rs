@@ -133,6 +133,9 @@ fn timeout_is_reduced_to_the_maximum() {
         "limits.timeout_ms: is 86400000; it is reduced to the maximum, 900000 ms"
     );
     assert!(code(json!({"limits": {"timeout_ms": 900_000}})).unwrap().ignored.is_empty());
+    for (limits, field) in [(json!("5s"), "limits"), (json!({"memory_mb": "64"}), "limits.memory_mb")] {
+        assert_eq!(code(json!({"limits": limits})).unwrap_err(), [field]);
+    }
 }
 
 #[test]

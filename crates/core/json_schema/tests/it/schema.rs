@@ -58,6 +58,19 @@ fn each_violation_has_a_path_and_a_message() {
 }
 
 #[test]
+fn a_missing_alternative_is_named() {
+    let alternatives = json!([{ "required": ["seconds"] }, { "required": ["ms"] }]);
+    for keyword in ["oneOf", "anyOf"] {
+        let schema = json!({ "type": "object", "properties": { "wait": { keyword: alternatives } } });
+        let found = violations(&schema, &json!({ "wait": { "secs": 1 } }));
+        assert_eq!(found, [("input.wait".to_owned(), "must have seconds or ms".to_owned())], "{keyword}");
+    }
+    let typed =
+        json!({ "anyOf": [{ "required": ["a"], "properties": { "a": { "type": "string" } } }, { "required": ["b"] }] });
+    assert!(violations(&typed, &json!({ "a": 1 }))[0].1.starts_with("matches none of the 2 allowed schemas"));
+}
+
+#[test]
 fn paths_without_a_root_start_at_the_value() {
     let schema = Schema::compile(&json!({ "type": "object", "properties": { "a": { "type": "string" } } })).unwrap();
     assert_eq!(schema.check(&json!({ "a": 1 }))[0].field, "a");

@@ -212,14 +212,26 @@ fn a_broken_guide_is_reported_by_field() {
         ("content", json!("x".repeat(200_001)), "context.content"),
         ("summary", json!("x".repeat(501)), "context.summary"),
         ("tools", json!(vec!["a"; 101]), "context.tools"),
-        ("tools", json!("echo"), "tool.guide.v1"),
-        ("colour", json!("red"), "colour"),
+        ("tools", json!("echo"), "context.tools: must be an array, not a string"),
+        ("colour", json!("red"), "context.colour: is not a known field"),
     ] {
         let mut context = good.clone();
         context[field] = value;
         let error = read(context, tags.clone()).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[test]
+fn a_wrong_type_is_reported_by_field() {
+    let refused = |record: Value| seed::read("n.json", &record.to_string(), None).unwrap_err().to_string();
+    let record = json!({ "schema_name": "tool.guide.v1", "title": "T", "context": { "name": "x", "title": "X" } });
+    assert_eq!(refused(record), "n.json: context.summary: is required");
+    let record = json!({ "schema_name": "note.v1", "title": "T", "tags": ["a", 5] });
+    assert_eq!(refused(record), "n.json: tags[1]: must be a string, not a number");
+    let record = json!({ "schema_name": "note.v1", "title": "T", "visibility": "secret" });
+    let refused = refused(record);
+    assert!(refused.starts_with("n.json: visibility: must be one of "), "{refused}");
 }
 
 #[test]

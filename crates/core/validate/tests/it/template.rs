@@ -44,5 +44,9 @@ fn all_wrong_values_are_reported() {
 
 #[test]
 fn an_invalid_template_is_refused() {
-    assert!(Template::from_context(json!({ "name": "t" }).as_object().unwrap()).is_err());
+    let refused =
+        |context: serde_json::Value| Template::from_context(context.as_object().unwrap()).unwrap_err().to_string();
+    assert_eq!(refused(json!({ "name": "t" })), "context.description: is required");
+    let context = json!({ "name": "t", "description": "d", "placeholders": [{ "name": 5 }] });
+    assert_eq!(refused(context), "context.placeholders[0].name: must be a string, not a number");
 }

@@ -114,6 +114,7 @@ fn a_broken_schema_is_reported_with_its_field() {
 fn the_input_of_a_bootstrap_must_conform() {
     let report = tool(&definition(json!({ "bootstrap": { "enabled": true, "input": { "a": 1 } } })));
     assert_eq!(short(&report.errors), [("example-conforms", "bootstrap.input.b")]);
+    assert!(report.errors[0].message.starts_with("does not fit input_schema: "), "{}", report.errors[0]);
     let report = tool(&definition(json!({ "bootstrap": { "enabled": false, "wait_for": ["adder"] } })));
     assert_eq!(short(&report.errors), [("bootstrap", "bootstrap.wait_for")]);
 }

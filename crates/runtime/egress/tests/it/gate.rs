@@ -76,6 +76,29 @@ async fn literal_addresses_are_checked_too() {
     assert!(network.names.asked().is_empty());
 }
 
+/// The first refusal names the one option that is needed.
+#[tokio::test]
+async fn a_refused_address_or_port_names_the_option() {
+    let network = Network::new();
+    let refused = async |url: &str| {
+        let error = network.gate().fetch(&NetRules::EveryHost, get(url), None).await.map(|answer| answer.status);
+        error.unwrap_err().message
+    };
+    for (url, option) in [
+        ("http://127.0.0.1/", "--allow-private-host 127.0.0.1"),
+        ("http://127.0.0.1:9/", "--allow-private-host 127.0.0.1:9"),
+        ("http://10.0.0.5:9/", "--allow-private-host 10.0.0.5:9"),
+    ] {
+        let message = refused(url).await;
+        assert!(message.contains("non-public") && message.ends_with(option), "{url}: {message}");
+    }
+    let message = refused("http://169.254.169.254/").await;
+    assert!(message.contains("cannot be allowed") && !message.contains("--allow"), "{message}");
+    let message = refused("http://api.test:8443/").await;
+    assert!(message.contains("--allow-private-host api.test:8443"), "{message}");
+    assert!(message.contains("\"api.test:8443\" in permissions.net"), "{message}");
+}
+
 #[tokio::test]
 async fn unrestricted_tool_reaches_the_port_that_the_operator_allowed() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;

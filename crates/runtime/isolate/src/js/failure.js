@@ -4,7 +4,10 @@ import { primordials } from "ext:core/mod.js";
 import { shown as inspected } from "ext:sandbox/console.js";
 import { refusal } from "ext:sandbox/op_error.js";
 
-const { String, StringPrototypeSlice, StringPrototypeToWellFormed } = primordials;
+const {
+  AggregateErrorPrototype, ArrayIsArray, ObjectPrototypeIsPrototypeOf, String, StringPrototypeSlice,
+  StringPrototypeToWellFormed,
+} = primordials;
 
 const MAX_MESSAGE = 10_000;
 const MAX_STACK = 20_000;
@@ -41,13 +44,34 @@ function causeOf(value) {
   }
 }
 
-/** The causes of this error, nearest first, as one text; undefined if there are none. */
+function named(value) {
+  const message = read(value, "message");
+  return message === undefined ? shown(value) : `${read(value, "name") ?? "object"}: ${message}`;
+}
+
+/** The errors of an AggregateError as one text; undefined if there are none. */
+function errorsOf(value) {
+  try {
+    if (!ObjectPrototypeIsPrototypeOf(AggregateErrorPrototype, value)) return undefined;
+    const errors = value.errors;
+    if (!ArrayIsArray(errors) || errors.length === 0) return undefined;
+    let text = errors.length === 1 ? "1 error: " : `${errors.length} errors: `;
+    for (let i = 0; i < MAX_CAUSES && i < errors.length; i++) {
+      text = `${text}${i > 0 ? "; " : ""}${bounded(named(errors[i]), MAX_MESSAGE)}`;
+    }
+    return errors.length > MAX_CAUSES ? `${text}; ...` : text;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The errors and the causes of this error, nearest first, as one text; undefined if there are none. */
 function causes(thrown) {
-  let text;
+  let text = errorsOf(thrown);
   let cause = causeOf(thrown);
   for (let i = 0; i < MAX_CAUSES && cause !== undefined; i++) {
-    const message = read(cause, "message");
-    const one = message === undefined ? shown(cause) : `${read(cause, "name") ?? "object"}: ${message}`;
+    const errors = errorsOf(cause);
+    const one = errors === undefined ? named(cause) : `${named(cause)} (${errors})`;
     text = text === undefined ? one : `${text}; caused by ${one}`;
     cause = causeOf(cause);
   }

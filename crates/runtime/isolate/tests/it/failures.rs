@@ -78,6 +78,32 @@ fn the_causes_of_an_error_are_reported() {
 }
 
 #[test]
+fn the_errors_of_an_aggregate_are_reported() {
+    let cause = |body: &str| failure(body).details.unwrap()["cause"].clone();
+    let both = "new AggregateError([new Error('one'), new TypeError('two')], 'many')";
+    assert_eq!(cause(&format!("throw {both}")), "2 errors: Error: one; TypeError: two");
+    assert_eq!(
+        cause(&format!("throw new Error('x', {{ cause: {both} }})")),
+        "AggregateError: many (2 errors: Error: one; TypeError: two)"
+    );
+    assert_eq!(cause("await Promise.any([Promise.reject(new Error('one'))])"), "1 error: Error: one");
+    assert_eq!(cause("throw new AggregateError('123456', 'many')"), "6 errors: 1; 2; 3; 4; 5; ...");
+}
+
+/// The code is evaluated by the engine, which describes the error itself.
+#[test]
+fn an_error_outside_of_execute_keeps_its_causes_and_its_position() {
+    let run = |code: &str| block_on(run_in(shared(), invocation(code, Value::Null))).result.unwrap_err();
+    let thrown =
+        "throw new Error('x', { cause: new AggregateError([new Error('one'), new RangeError('two')], 'many') })";
+    let details = run(&format!("\n{thrown}; export function execute() {{}}")).details.unwrap();
+    assert_eq!(details["cause"], "AggregateError: many (2 errors: Error: one; RangeError: two)");
+    assert!(details["stack"].as_str().unwrap().contains("tool.js:2:"), "{details}");
+    let details = run("throw new AggregateError([new Error('one')], 'many'); export function execute() {}").details;
+    assert_eq!(details.unwrap()["cause"], "1 error: Error: one");
+}
+
+#[test]
 fn hostile_errors_become_ordinary_failures() {
     let hostile = [
         "throw { get message() { throw new Error('inner') }, get stack() { throw 1 } }",

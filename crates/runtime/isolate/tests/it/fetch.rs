@@ -227,7 +227,7 @@ fn failures_follow_the_standard() {
     }
     assert_eq!(failed("await fetch('/relative')")[0], "TypeError");
     let denied = run("await fetch('https://h/denied')").unwrap_err();
-    assert_eq!(denied.code, ErrorCode::PermissionDenied);
+    assert_eq!((denied.code, denied.message.as_str()), (ErrorCode::PermissionDenied, "h is not in permissions.net"));
     let failing_upload = failed(
         "await fetch('https://h/echo', { method: 'POST', body: new ReadableStream({ pull() { throw new Error('source') } }) })",
     );

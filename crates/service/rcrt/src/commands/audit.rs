@@ -7,7 +7,7 @@ use rcrt_breadcrumb::{AuditLog, AuditQuery, EgressLog, EgressOutcome, EgressQuer
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::config::Config;
+use crate::config::{Config, id};
 use crate::connection;
 use crate::output::{Output, one_line};
 
@@ -44,13 +44,13 @@ struct Log {
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
     /// Only what this agent did
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     agent: Option<Uuid>,
     /// Only changes and uses of what has this id: an agent, a token, a secret, a record
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     subject: Option<Uuid>,
     /// Only what was done for the tool with this record
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     tool_id: Option<Uuid>,
     /// Only from this time on: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago
     #[arg(long, value_name = "TIME", value_parser = moment)]
@@ -76,10 +76,10 @@ pub struct Egress {
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Only of calls of this agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     agent: Option<Uuid>,
     /// Only of the call with this request record
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     call: Option<Uuid>,
     /// Only with this outcome: answered, refused or failed
     #[arg(long, value_name = "OUTCOME")]

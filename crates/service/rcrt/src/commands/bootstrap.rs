@@ -30,10 +30,11 @@ is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name:
 then written again, even if nothing else changes. A warning names each secret that a tool lacks or can read. Tools for \
 hosts inside the operator's network need the same --allow-private-host here as for the runner.
 
-A record belongs to the source that wrote it: the folder's full path, or the name in --source. A record of another \
-source needs --adopt. A record that was changed after the last bootstrap, for example by a rollback, is kept and \
+A record belongs to the source that wrote it: the folder's full path, or the name in --source. The folder \
+./bootstrap-breadcrumbs and the set in this program are one source, bootstrap-breadcrumbs. A record of another \
+source needs --adopt. A record that somebody changed after the last bootstrap, for example by a rollback, is kept and \
 the exit status is 1; --overwrite writes the file over it. If a runner is connected, the command waits for it to load \
-the tools, and exits with 1 if it refuses one.
+the tools, and exits with 1 if it refuses one or has not reported on it in the time of --wait.
 
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
@@ -57,7 +58,7 @@ pub struct Bootstrap {
     /// Take over records that another source or an agent wrote
     #[arg(long)]
     adopt: bool,
-    /// Update records that were changed after the last bootstrap
+    /// Update, or with --prune remove, records that somebody changed after the last bootstrap
     #[arg(long)]
     overwrite: bool,
     /// How long to wait for a runner to load the tools; 0 does not wait
@@ -79,8 +80,7 @@ impl Bootstrap {
                 return Err(Failure::Usage(message).into());
             }
             let client = connection::client(config)?;
-            let apply = || async { self.apply(&client, self.read_files().await?).await };
-            return bootstrap_watch::run(&folder, output, apply).await;
+            return bootstrap_watch::run(&folder, output, || self.read_files(), |set| self.apply(&client, set)).await;
         }
         let set = self.read_files().await?;
         let report = self.apply(&connection::client(config)?, set).await?;
@@ -126,15 +126,24 @@ impl Bootstrap {
 /// Validates with the rules for users' tools, as a runner does for records of this command's agent.
 fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
     let author = Author::User;
-    match folder {
-        Some(folder) => SeedSet::read(&folder, source, author, allowed),
-        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), source, author, allowed),
-        None if source.is_some_and(|name| name != embedded::NAME) => {
+    let default = Path::new(embedded::NAME);
+    let Some(folder) = folder.or_else(|| default.is_dir().then(|| default.to_owned())) else {
+        if source.is_some_and(|name| name != embedded::NAME) {
             let message = format!("--source names a folder, and there is no folder {} here; name one", embedded::NAME);
-            Err(Failure::Usage(message).into())
+            return Err(Failure::Usage(message).into());
         }
-        None => Ok(SeedSet::embedded(author, allowed)),
+        return Ok(SeedSet::embedded(author, allowed));
+    };
+    // The default folder has the source of the included records, which `rcrt up` wrote from it.
+    let is_default = default.canonicalize().is_ok_and(|path| folder.canonicalize().is_ok_and(|folder| folder == path));
+    if source == Some(embedded::NAME) && !is_default {
+        let message = format!(
+            "the source {0} has the included records, and only the folder ./{0} can have it; choose another --source",
+            embedded::NAME
+        );
+        return Err(Failure::Usage(message).into());
     }
+    SeedSet::read(&folder, source.or(is_default.then_some(embedded::NAME)), author, allowed)
 }
 
 /// Warns of secrets that the set's tools need and lack, and of secrets that their code can read.
@@ -159,8 +168,8 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
         };
         for need in needs {
             if let Some(lack) = need.lack {
-                let (sentence, fix) = (lack.sentence(need.name), lack.fix_command(need.name, &tool, definition));
-                warnings.push(format!("{path}: {sentence}; fix it with `{fix}`"));
+                let (sentence, fix) = (lack.sentence(need.name), lack.fix(need.name, &tool, definition));
+                warnings.push(format!("{path}: {sentence}; fix it with {fix}"));
             }
             if need.is_readable() {
                 let name = need.name;

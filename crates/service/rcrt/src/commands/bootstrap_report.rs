@@ -15,10 +15,11 @@ pub struct BootstrapReport {
 
 impl BootstrapReport {
     /// Whether a file is not in effect: it was refused, its record was kept, or a runner refuses
-    /// its tool.
+    /// its tool or has not reported on it.
     pub fn has_failed(&self) -> bool {
         let is_refused = |row: &SeedResult| matches!(row.what, SeedOutcome::Refused | SeedOutcome::Kept);
-        self.rows.iter().any(is_refused) || !self.verdicts.refusals().is_empty()
+        let verdicts = &self.verdicts;
+        self.rows.iter().any(is_refused) || !verdicts.refusals().is_empty() || verdicts.unknown().is_some()
     }
 
     pub fn has_changes(&self) -> bool {
@@ -51,7 +52,8 @@ impl BootstrapReport {
             return output.json_line(&self.to_json()?);
         }
         let is_shown = |row: &&SeedResult| {
-            row.what != SeedOutcome::Unchanged || matches!(self.verdicts.of(row), Some(Verdict::Refused { .. }))
+            let verdict = self.verdicts.of(row);
+            row.what != SeedOutcome::Unchanged || matches!(verdict, Some(Verdict::Refused { .. } | Verdict::Unknown))
         };
         self.print_rows(output, &self.rows.iter().filter(is_shown).collect::<Vec<_>>())
     }
@@ -73,7 +75,7 @@ impl BootstrapReport {
         for finding in self.rows.iter().flat_map(|row| &row.findings) {
             eprintln!("error: {finding}");
         }
-        for refusal in self.verdicts.refusals() {
+        for refusal in self.verdicts.refusals().iter().cloned().chain(self.verdicts.unknown()) {
             eprintln!("error: {refusal}");
         }
         Ok(())

@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use super::bootstrap_report::BootstrapReport;
 use crate::output::Output;
+use crate::seed::SeedSet;
 use crate::tool_file;
 
 /// How often the files are checked. Polling also works on network drives and in containers, where
@@ -17,24 +18,56 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// The size and the modification time of each file of the set.
 type Snapshot = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
+/// Which state of the files was applied.
+#[derive(Default)]
+struct Applied {
+    snapshot: Option<Snapshot>,
+    /// The state at the last poll.
+    last: Option<Snapshot>,
+}
+
+impl Applied {
+    /// Whether this state is to be applied: it is new, and the same as at the last poll. An editor
+    /// that saves by renaming removes the file for a moment, and --prune would delete its record.
+    fn is_due(&mut self, now: &Snapshot) -> bool {
+        let is_stable = self.last.as_ref() == Some(now);
+        if !is_stable {
+            self.last = Some(now.clone());
+        }
+        is_stable && self.snapshot.as_ref() != Some(now)
+    }
+}
+
 /// Applies the folder now and after each change, until the process is stopped. An error is
 /// reported once, and the folder is applied again until that succeeds.
 #[allow(clippy::print_stderr)]
-pub async fn run<F>(folder: &Path, output: Output, apply: impl Fn() -> F) -> anyhow::Result<()>
+pub async fn run<R, A>(
+    folder: &Path,
+    output: Output,
+    read: impl Fn() -> R,
+    apply: impl Fn(SeedSet) -> A,
+) -> anyhow::Result<()>
 where
-    F: Future<Output = anyhow::Result<BootstrapReport>>,
+    R: Future<Output = anyhow::Result<SeedSet>>,
+    A: Future<Output = anyhow::Result<BootstrapReport>>,
 {
-    let mut applied: Option<Snapshot> = None;
+    let mut applied = Applied::default();
     let mut last_error = None;
     let mut is_first = true;
     loop {
-        // Taken before the files are read, so that a change during the bootstrap is seen.
-        let ended = match snapshot(folder.to_owned()).await {
-            Ok(now) if applied.as_ref() == Some(&now) => Ok(None),
-            Ok(now) => apply().await.map(|report| Some((now, report))),
-            Err(error) => Err(error),
+        let ended = async {
+            let now = snapshot(folder.to_owned()).await?;
+            if !applied.is_due(&now) {
+                return Ok(None);
+            }
+            let set = read().await?;
+            // The files changed while they were read.
+            if snapshot(folder.to_owned()).await? != now {
+                return Ok(None);
+            }
+            anyhow::Ok(Some((now, apply(set).await?)))
         };
-        match ended {
+        match ended.await {
             Ok(None) => {}
             Ok(Some((now, report))) => {
                 if is_first {
@@ -43,7 +76,7 @@ where
                 if is_first || last_error.is_some() || report.has_changes() {
                     report.print_changes(output)?;
                 }
-                (applied, last_error, is_first) = (Some(now), None, false);
+                (applied.snapshot, last_error, is_first) = (Some(now), None, false);
             }
             Err(error) => {
                 let text = format!("{error:#}");
@@ -84,4 +117,27 @@ fn collect(folder: &Path, files: &mut Snapshot) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(names: &[&str]) -> Snapshot {
+        names.iter().map(|name| (PathBuf::from(name), (1, None))).collect()
+    }
+
+    #[test]
+    fn a_state_is_applied_once_and_only_if_it_lasts() {
+        let mut applied = Applied::default();
+        let (both, one) = (files(&["a.json", "b.json"]), files(&["a.json"]));
+        assert!(!applied.is_due(&both));
+        assert!(applied.is_due(&both));
+        applied.snapshot = Some(both.clone());
+        assert!(!applied.is_due(&both));
+        // A file that is replaced by renaming another is absent at one poll.
+        assert!(!applied.is_due(&one));
+        assert!(!applied.is_due(&both) && !applied.is_due(&both));
+        assert!(!applied.is_due(&one) && applied.is_due(&one));
+    }
 }

@@ -8,12 +8,13 @@ use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::{
     CallQueue, CallState, ErrorCode, Events, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
-    ToolRequest, ToolResponse, model_text,
+    ToolRequest, ToolResponse, Violations, model_text,
 };
 use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
 
+use super::failure_lines::failure_lines;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
@@ -84,7 +85,7 @@ impl Call {
         let workspace = self.workspace.as_deref().map(workspace_tag);
         let mut record = ToolRequest::record(&self.tool, input, None, workspace.as_deref());
         self.put_options(&mut record.context);
-        record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+        record.check().map_err(|violations| Failure::Usage(as_arguments(violations).to_string()))?;
         let key = self.idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
 
         let store = connection::store(config)?;
@@ -107,21 +108,29 @@ impl Call {
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
                 watching.bar.clear();
-                match cancel(&*store, &asked).await {
-                    Ok(Some(_)) => {}
-                    Ok(None) => tracing::warn!(request = %asked.request, "the call is being cancelled, but has not stopped yet"),
-                    Err(error) => tracing::warn!(%error, request = %asked.request, "the call could not be cancelled"),
-                }
-                return Err(Failure::Interrupted.into());
+                let ended = match cancel(&*store, &asked).await {
+                    Ok(Some(response)) if is_cancelled(&response) => "the call was cancelled".to_owned(),
+                    // The response arrived before the cancellation.
+                    Ok(Some(response)) => return show(&response, output),
+                    Ok(None) => "the call is being cancelled, but has not stopped yet".to_owned(),
+                    Err(error) => format!("the call could not be cancelled and may still run: {error}"),
+                };
+                let text = format!("stopped; {ended} (request {})", asked.request);
+                return Err(anyhow::Error::new(Failure::Interrupted).context(text));
             }
             () = limit => {}
         }
         watching.bar.clear();
         let late = format!("no response within {} s", self.timeout);
         let request = asked.request;
+        let state = store.call(request).await.map(|call| call.state);
         match cancel(&*store, &asked).await {
             Ok(Some(response)) if is_cancelled(&response) => {
-                anyhow::bail!("{late}, so the call was cancelled; is a runner running? (request {request})")
+                let why = match state {
+                    Ok(CallState::Queued) => "no runner had started it; is one running?",
+                    _ => "it was still running; --timeout SECONDS waits longer",
+                };
+                anyhow::bail!("{late}, so the call was cancelled; {why} (request {request})")
             }
             // The response arrived before the cancellation.
             Ok(Some(response)) => show(&response, output),
@@ -209,6 +218,23 @@ async fn cancel(
     }
 }
 
+/// Names the arguments of the command in place of the record's fields.
+fn as_arguments(mut violations: Violations) -> Violations {
+    for violation in &mut violations.0 {
+        violation.field = match violation.field.as_str() {
+            "context.tool" => "TOOL".to_owned(),
+            "context.max_result_chars" => "--max-result-chars".to_owned(),
+            "context.deadline_ms" => "--deadline".to_owned(),
+            field if field.starts_with("tags") => "--workspace".to_owned(),
+            field => match field.strip_prefix("context.") {
+                Some(option @ ("session" | "model")) => format!("--{option}"),
+                _ => field.to_owned(),
+            },
+        };
+    }
+    violations
+}
+
 fn is_cancelled(response: &CallResponse) -> bool {
     ToolResponse::from_context(&response.context)
         .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
@@ -237,19 +263,18 @@ fn show(answer: &CallResponse, output: Output) -> anyhow::Result<()> {
         ResponseStatus::Error => {
             let code = response.error_code.map_or("Error", ErrorCode::as_str);
             let error = response.error.as_deref().unwrap_or("no reason given");
-            // The error of an operation has the name of its code.
-            let error = error.strip_prefix(&format!("{code}: ")).unwrap_or(error);
             let text = format!("{}: {code}: {error}", response.tool);
             if output.is_json() {
                 return Err(Failure::ToolError(text).into());
             }
             eprintln!("rcrt: {text}");
-            for line in detail_lines(response.error_details.as_ref()) {
-                if !error.contains(&line) {
-                    eprintln!("  {line}");
-                }
+            let details = response.error_details.as_ref();
+            for line in failure_lines(error, details) {
+                eprintln!("  {line}");
             }
-            if response.is_retryable == Some(true) {
+            // The caller set its deadline itself.
+            let is_own_limit = details.is_some_and(|details| details["limit"] == "deadline_ms");
+            if response.is_retryable == Some(true) && !is_own_limit {
                 eprintln!("  A retry can help.");
             }
             Err(Failure::ToolError(text).into())
@@ -277,36 +302,4 @@ fn console_line(line: &Value) -> Option<String> {
     }
     let level = line.get("level").and_then(Value::as_str).unwrap_or("log");
     Some(format!("[{level}] {}", line.get("message").and_then(Value::as_str)?))
-}
-
-/// Formats the details for people: each violation on a line with its path, a stack, similar names.
-fn detail_lines(details: Option<&Value>) -> Vec<String> {
-    let Some(details) = details else { return Vec::new() };
-    let list = |key: &str| details.get(key).and_then(Value::as_array);
-    if let Some(violations) = details.as_array().or_else(|| list("violations")).or_else(|| list("errors")) {
-        return violations.iter().map(violation_line).collect();
-    }
-    // They are already in the message.
-    if details.get("missing_requirements").is_some() {
-        return Vec::new();
-    }
-    if let Some(stack) = details.get("stack").and_then(Value::as_str) {
-        // The first line repeats the message.
-        let cause = details.get("cause").and_then(Value::as_str).map(|cause| format!("caused by {cause}"));
-        return cause.into_iter().chain(stack.lines().skip(1).map(|line| line.trim().to_owned())).collect();
-    }
-    if let Some(nearest) = list("nearest") {
-        let names: Vec<&str> = nearest.iter().filter_map(Value::as_str).collect();
-        return if names.is_empty() { Vec::new() } else { vec![format!("did you mean {}?", names.join(" or "))] };
-    }
-    serde_json::to_string_pretty(details).unwrap_or_default().lines().map(str::to_owned).collect()
-}
-
-fn violation_line(violation: &Value) -> String {
-    let text = |key: &str| violation.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    match (text("path").or_else(|| text("field")), text("message")) {
-        (Some(path), Some(message)) => format!("{path}: {message}"),
-        (None, Some(message)) => message.to_owned(),
-        _ => violation.to_string(),
-    }
 }

@@ -13,7 +13,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::audit::moment;
-use crate::config::Config;
+use super::failure_lines::failure_lines;
+use crate::config::{Config, id};
 use crate::connection;
 use crate::exit::Failure;
 use crate::output::{Output, Style, one_line};
@@ -77,13 +78,13 @@ struct List {
     #[arg(long, value_name = "CODE")]
     code: Option<ErrorCode>,
     /// Only of this agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     agent: Option<Uuid>,
     /// Only of this session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// Only calls that the call of this request asked for
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     parent: Option<Uuid>,
     /// Only with these words in the request or the response
     #[arg(long, value_name = "WORDS")]
@@ -95,7 +96,7 @@ struct List {
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
     /// Only calls before this one, for the next page
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     before: Option<Uuid>,
     /// Maximum number of rows, 1 to 500
     #[arg(long, default_value_t = 50, value_name = "N",
@@ -291,8 +292,13 @@ fn print(output: Output, details: &CallDetails) -> anyhow::Result<()> {
         let value = record.as_ref().and_then(|record| record.context.get(key));
         field(name, value.map(|value| one_line(&value.to_string(), 2000)))?;
     }
-    let error = details.response_record.as_ref().and_then(|record| record.context.get("error")?.as_str());
-    field("error", error.map(|error| one_line(error, 2000)))
+    let response = details.response_record.as_ref().map(|record| &record.context);
+    let error = response.and_then(|response| response.get("error")?.as_str());
+    field("error", error.map(|error| one_line(error, 2000)))?;
+    for line in failure_lines(error.unwrap_or_default(), response.and_then(|response| response.get("error_details"))) {
+        output.line(&format!("{:<12}{}", "", one_line(&line, 2000)))?;
+    }
+    Ok(())
 }
 
 async fn stats(client: &Client, output: Output, query: &CallStatsQuery) -> anyhow::Result<()> {

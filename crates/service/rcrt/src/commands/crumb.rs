@@ -5,13 +5,13 @@ use clap::{Args, Subcommand};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher,
-    NewBreadcrumb, Selector, StoreError,
+    NewBreadcrumb, Selector, StoreError, read_typed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::config::Config;
+use crate::config::{Config, id};
 use crate::exit::Failure;
 use crate::output::{Output, one_line};
 use crate::{connection, input};
@@ -27,6 +27,7 @@ Examples:
 pub enum Crumb {
     /// Print one record
     Get {
+        #[arg(value_parser = id)]
         id: Uuid,
         /// Include owner, audit and expiry fields
         #[arg(long, conflicts_with = "history")]
@@ -158,8 +159,8 @@ impl List {
 }
 
 async fn create(config: &Config, output: Output, record: &str, key: Option<String>) -> anyhow::Result<()> {
-    let record = NewBreadcrumb::deserialize(input::json(record, "the record")?)
-        .map_err(|error| Failure::Usage(format!("the record is not well-formed: {error}")))?;
+    let record: NewBreadcrumb = read_typed(input::json(record, "the record")?)
+        .map_err(|violation| Failure::Usage(format!("the record is not valid: {violation}")))?;
     record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
     let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
     let created = connection::store(config)?.create(record, Some(&key)).await?;

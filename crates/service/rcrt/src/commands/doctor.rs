@@ -16,7 +16,7 @@ use crate::assembly::{
 };
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, counted};
 use crate::settings::EffectiveSetting;
 
 /// Timeout of a health check.
@@ -477,7 +477,8 @@ impl Stored {
                 .line("  sizes are not known: they need a running Postgres, and DATABASE_URL for an external one");
         };
         for StoredKind { kind, entries, bytes } in sizes {
-            output.line(&format!("  {kind:<14}{entries} entries, {:.1} MB", *bytes as f64 / 1e6))?;
+            let entries = counted(entries.unsigned_abs(), "entry", "entries");
+            output.line(&format!("  {kind:<14}{entries}, {:.1} MB", *bytes as f64 / 1e6))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use rcrt_store::Export as What;
 
 use crate::assembly::{DEFAULT_TENANT, DirectDatabase, check_url};
 use crate::config::Config;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::progress::ConsoleProgress;
 
 /// Write a tenant's records as lines of JSON
@@ -70,7 +70,11 @@ impl Export {
         let (records, versions) = exported?;
         match &self.file {
             Some(_) if output.is_json() => output.json(&serde_json::json!({"records": records, "versions": versions})),
-            Some(file) => output.line(&format!("{records} records, {versions} old versions in {}", file.display())),
+            Some(file) => {
+                let records = counted(records, "record", "records");
+                let versions = counted(versions, "old version", "old versions");
+                output.line(&format!("{records}, {versions} in {}", file.display()))
+            }
             None => Ok(()),
         }
     }

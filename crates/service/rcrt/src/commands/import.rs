@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::assembly::{DEFAULT_TENANT, DirectDatabase, check_url};
 use crate::config::Config;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::progress::ConsoleProgress;
 
 /// Write the records of a file that `rcrt export` wrote into a tenant
@@ -79,6 +79,7 @@ impl Import {
             return output
                 .json(&json!({"created": created, "replaced": replaced, "skipped": skipped, "versions": versions}));
         }
-        output.line(&format!("{created} created, {replaced} replaced, {skipped} skipped; {versions} old versions"))
+        let versions = counted(versions, "old version", "old versions");
+        output.line(&format!("{created} created, {replaced} replaced, {skipped} skipped; {versions}"))
     }
 }

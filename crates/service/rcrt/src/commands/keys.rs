@@ -8,7 +8,7 @@ use crate::assembly::{DirectDatabase, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::keys::{self, KeyKind};
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::progress::ConsoleProgress;
 
 /// Rotate the keys of tokens and secrets while servers run
@@ -163,7 +163,7 @@ fn print_rewrapped(rewrapped: &Rewrapped, output: Output) -> anyhow::Result<()> 
     if output.is_json() {
         output.json_line(&json!({"rewrapped": done, "unreadable": unreadable}))?;
     } else {
-        output.line(&format!("{done} secrets are encrypted under it"))?;
+        output.line(&format!("{} encrypted under it", counted(*done as u64, "secret is", "secrets are")))?;
         for id in unreadable {
             output.line(&format!("the secret {id} is encrypted under a key that is not available"))?;
         }

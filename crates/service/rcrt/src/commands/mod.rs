@@ -17,6 +17,7 @@ pub mod crumb;
 pub mod doctor;
 mod doctor_tools;
 pub mod export;
+mod failure_lines;
 pub mod import;
 mod junit;
 pub mod keys;
@@ -42,6 +43,7 @@ use rcrt_breadcrumb::StoreError;
 
 use crate::cli::{Cli, Command};
 use crate::config::Config;
+use crate::exit::Failure;
 use crate::output::Output;
 
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
@@ -53,13 +55,14 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
 
 /// Adds the server's URL, which the store's error does not have.
 fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
-    let is_unreachable =
-        |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::Unavailable(_)));
-    match config.server_url() {
-        Ok(url) if error.chain().any(is_unreachable) => {
-            error.context(format!("no response from {url}; is the server running? (`rcrt up` starts one)"))
-        }
-        _ => error,
+    let unavailable = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<StoreError>() {
+        Some(StoreError::Unavailable(why)) => Some(why.clone()),
+        _ => None,
+    };
+    let (Ok(url), Some(why)) = (config.server_url(), error.chain().find_map(unavailable)) else { return error };
+    match rcrt_client::refused_for_now(&why) {
+        Some(refusal) => Failure::Unreachable(format!("{url} refuses the request for now: {refusal}")).into(),
+        None => error.context(format!("no response from {url}; is the server running? (`rcrt up` starts one)")),
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Verdict {
     Refused {
         problem: String,
     },
+    /// The runner has not reported on it in the time of `--wait`.
+    Unknown,
 }
 
 /// A tool that was written, or is as its file says.
@@ -45,7 +47,9 @@ struct Written {
 pub struct Verdicts {
     found: BTreeMap<String, Verdict>,
     refusals: Vec<String>,
+    /// The names of the tools on which no runner has reported.
     unknown: Vec<String>,
+    patience: Duration,
     has_runner: bool,
 }
 
@@ -64,7 +68,7 @@ impl Verdicts {
         }
         let begun = Instant::now();
         let until = begun + patience;
-        let mut verdicts = Self { has_runner: has_runner(store).await?, ..Self::default() };
+        let mut verdicts = Self { has_runner: has_runner(store).await?, patience, ..Self::default() };
         while !verdicts.has_runner && begun.elapsed() + INTERVAL < patience.min(RUNNER_PATIENCE) {
             tokio::time::sleep(INTERVAL).await;
             verdicts.has_runner = has_runner(store).await?;
@@ -90,6 +94,9 @@ impl Verdicts {
                 tokio::time::sleep(INTERVAL).await;
             }
         }
+        if verdicts.has_runner {
+            verdicts.found.extend(open.iter().map(|tool| (tool.path.clone(), Verdict::Unknown)));
+        }
         verdicts.unknown = open.into_iter().map(|tool| tool.name).collect();
         Ok(verdicts)
     }
@@ -103,18 +110,22 @@ impl Verdicts {
         &self.refusals
     }
 
-    /// About the tools whose state is not known.
+    /// The tools that a connected runner has neither accepted nor refused, as an error.
+    pub fn unknown(&self) -> Option<String> {
+        let (names, seconds) = (self.unknown.join(", "), self.patience.as_secs());
+        (!names.is_empty() && self.has_runner).then(|| {
+            format!(
+                "the runner has neither accepted nor refused {names} within {seconds} s; see the state with `rcrt tool \
+                 list`, or wait longer with --wait SECONDS"
+            )
+        })
+    }
+
+    /// About the tools for which there is no runner.
     pub fn warning(&self) -> Option<String> {
         let names = self.unknown.join(", ");
-        match (self.unknown.is_empty(), self.has_runner) {
-            (true, _) => None,
-            (false, true) => {
-                Some(format!("no runner has reported on {names} yet; see the state with `rcrt tool list`"))
-            }
-            (false, false) => {
-                Some(format!("no runner is connected, so {names} cannot be called yet; start one with `rcrt runner`"))
-            }
-        }
+        (!names.is_empty() && !self.has_runner)
+            .then(|| format!("no runner is connected, so {names} cannot be called yet; start one with `rcrt runner`"))
     }
 }
 

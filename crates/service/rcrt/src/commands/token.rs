@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::commands::agent;
-use crate::config::Config;
+use crate::config::{Config, id};
 use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::Output;
@@ -71,7 +71,7 @@ enum Action {
 #[derive(Debug, Args)]
 struct ListTokens {
     /// Only tokens of this agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = id)]
     agent: Option<Uuid>,
     /// Only tokens with a lower number, for the next page
     #[arg(long, value_name = "NUMBER")]
@@ -96,14 +96,14 @@ struct RevokeToken {
     #[arg(long, conflicts_with_all = ["jti", "all"])]
     stdin: bool,
     /// The token with this id, as `rcrt token list` shows it (its claim `jti`)
-    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    #[arg(long, value_name = "ID", conflicts_with = "all", value_parser = id)]
     jti: Option<Uuid>,
     /// Every token of the agent that was issued so far
     #[arg(long)]
     all: bool,
     /// The agent, with --jti or --all [default: the agent of the listed token, or else of the token
     /// that the command uses]
-    #[arg(long, value_name = "ID", conflicts_with = "stdin")]
+    #[arg(long, value_name = "ID", conflicts_with = "stdin", value_parser = id)]
     agent: Option<Uuid>,
 }
 

@@ -1,10 +1,12 @@
 //! `rcrt tool`: existing tools, and files that become tools.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
     Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource,
-    schema_names,
+    nearest_names, schema_names,
 };
 use rcrt_client::Client;
 use serde::Serialize;
@@ -218,6 +220,7 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
     if output.is_json() {
         return output.json(&rows);
     }
+    let sources: BTreeSet<&str> = rows.iter().map(|row| row.from.as_str()).collect();
     let table: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
@@ -226,8 +229,7 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
                 one_line(&row.name, 40),
                 one_line(version, 20),
                 row.source.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-                // The last folder of a path.
-                one_line(row.from.rsplit('/').next().unwrap_or(&row.from), 24),
+                one_line(short_source(&row.from, &sources), 40),
                 one_line(&row.about(), 70),
             ]
         })
@@ -253,6 +255,17 @@ fn list_offered(catalog: &Catalog, output: Output) -> anyhow::Result<()> {
     output.table(&["NAME", "SOURCE", "DESCRIPTION"], &rows)
 }
 
+/// The last folders of a path, as many as no other source ends with.
+fn short_source<'s>(source: &'s str, all: &BTreeSet<&str>) -> &'s str {
+    let ends = source.rmatch_indices('/').map(|(at, _)| source.split_at(at + 1).1);
+    let is_unique = |end: &&str| !all.iter().any(|other| *other != source && has_end(other, end));
+    ends.filter(|end| !end.is_empty()).find(is_unique).unwrap_or(source)
+}
+
+fn has_end(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::client(config)?;
     let reading = (tools(&store, Some(name)), store.tools(), Reports::read(&store));
@@ -271,7 +284,14 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
                 reports.on(record).map_or_else(|| read(record).is_ok(), |report| report.running_version.is_some());
             (holder != Some(record.id), !runs, record.created_at, record.id)
         })
-        .ok_or_else(|| Failure::NotFound(format!("there is no tool named {name}; see them with `rcrt tool list`")))?;
+        .ok_or_else(|| {
+            let nearest = nearest_names(name, catalog.names());
+            let fix = match nearest.as_slice() {
+                [] => "see them with `rcrt tool list`".to_owned(),
+                names => format!("did you mean {}?", names.join(" or ")),
+            };
+            Failure::NotFound(format!("there is no tool named {name}; {fix}"))
+        })?;
     let others: Vec<&Breadcrumb> = found.iter().filter(|other| other.id != record.id).collect();
     if output.is_json() {
         let mut shown = serde_json::to_value(record)?;
@@ -321,4 +341,23 @@ pub(super) async fn tools(store: &dyn Records, name: Option<&str>) -> Result<Vec
         .try_filter_map(|record| async { Ok(record) })
         .try_collect()
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_shown_with_as_many_folders_as_needed() {
+        let all = BTreeSet::from(["included", "agent", "/srv/a/tools", "/srv/b/tools", "/srv/my-tools", "/x"]);
+        for (source, shown) in [
+            ("included", "included"),
+            ("/srv/a/tools", "a/tools"),
+            ("/srv/b/tools", "b/tools"),
+            ("/srv/my-tools", "my-tools"),
+            ("/x", "x"),
+        ] {
+            assert_eq!(short_source(source, &all), shown);
+        }
+    }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::shell::quoted;
 use crate::templates::{self, TemplateKind};
 use crate::tool_file;
 
@@ -60,10 +61,10 @@ impl New {
         for path in &written {
             output.line(&format!("wrote {}", path.display()))?;
         }
-        let (dir, name) = (self.dir.display(), &self.name);
-        output.line(&format!(
-            "\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} {call}"
-        ))
+        let name = &self.name;
+        let shown = |path: &Path| quoted(&path.display().to_string());
+        let (file, dir) = (shown(&self.dir.join(format!("{name}.json"))), shown(&self.dir));
+        output.line(&format!("\nNext:\n  rcrt tool validate {file}\n  rcrt bootstrap {dir}\n  rcrt call {name} {call}"))
     }
 }
 
@@ -72,11 +73,6 @@ fn example(files: &[templates::File]) -> Option<Value> {
     let (_, text) = files.iter().find(|(name, _)| tool_file::is_record(name))?;
     let record: Value = serde_json::from_str(text).ok()?;
     record.pointer("/context/examples/0/input").cloned()
-}
-
-/// Quotes a text for a POSIX shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

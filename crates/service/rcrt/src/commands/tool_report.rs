@@ -21,12 +21,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// All errors as one line.
+    /// All errors as one line, with their positions in the source.
     pub fn sentence(&self) -> String {
         let text = |error: &Value, key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |error: &Value, key: &str| error.get(key).and_then(Value::as_u64);
         let lines = self.errors.iter().map(|error| match (text(error, "field"), text(error, "message")) {
             (field, message) if field.is_empty() => message,
-            (field, message) => format!("{field}: {message}"),
+            (field, message) => match (number(error, "line"), number(error, "column")) {
+                (Some(line), Some(column)) => format!("{field}:{line}:{column}: {message}"),
+                _ => format!("{field}: {message}"),
+            },
         });
         lines.collect::<Vec<_>>().join("; ")
     }

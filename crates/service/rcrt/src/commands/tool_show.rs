@@ -22,7 +22,7 @@ pub fn print(
         output.line(&output.paint(Style::Bad, &text))?;
     }
     for what in missing_requirements {
-        output.line(&output.paint(Style::Warning, &format!("It cannot be called yet. {what}")))?;
+        output.line(&output.paint(Style::Warning, &format!("It cannot be called yet: {what}")))?;
     }
     let tool = match tool {
         Ok(tool) => tool,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::Failure;
 use crate::host_options::PrivateHosts;
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, counted};
 use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
 /// Check tool files, without a server
@@ -64,15 +64,12 @@ impl Validate {
                     output.line(&format!("{} is {}", file.name, output.paint(Style::Good, "valid")))?;
                 }
             }
-            output.line(&format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")))?;
+            let (errors, warnings) =
+                (counted(errors as u64, "error", "errors"), counted(warnings as u64, "warning", "warnings"));
+            output.line(&format!("{errors}, {warnings}"))?;
         }
         if errors > 0 { Err(Failure::Shown.into()) } else { Ok(()) }
     }
-}
-
-/// `1 error`, `2 errors`
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The JSON files to check: all in a folder, or the one next to a tool's source.

@@ -25,6 +25,7 @@ use crate::output::{Output, Style};
 use crate::pending_call;
 use crate::progress::{self, ConsoleProgress};
 use crate::seed::{self, SeedOutcome, SeedSet};
+use crate::shell::quoted;
 use crate::signals::Signals;
 
 /// Timeout of the first call. A new installation has to compile and warm up.
@@ -71,7 +72,7 @@ impl Up {
         let ended = tokio::select! {
             ended = self.serve(config, output, &progress, (&mut system, &mut prepared), &ready) => ended,
             () = signals.stop.cancelled() => {
-                progress::say("Stopping after running calls have finished (Ctrl-C again to stop now)");
+                progress::say("Stopping as soon as the running calls have finished; Ctrl-C again stops now");
                 // A script that waits for the start must not take this for success.
                 let unfinished = signals.is_interrupted() && !ready.load(Ordering::Relaxed);
                 if unfinished { Err(Failure::Interrupted.into()) } else { Ok(()) }
@@ -173,7 +174,7 @@ impl Up {
                 SeedOutcome::Kept => {
                     tracing::info!(
                         file = row.path,
-                        "not updated, because it was changed here; `rcrt bootstrap` resets it"
+                        "not updated, because it was changed here; `rcrt bootstrap --overwrite` resets it"
                     );
                 }
                 SeedOutcome::Created | SeedOutcome::Updated => {
@@ -277,27 +278,4 @@ fn program(config: &Config) -> String {
         words = format!("{words} --data {}", quoted(&config.data.display().to_string()));
     }
     words
-}
-
-/// Quotes a word for a POSIX shell if needed.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_are_quoted_if_a_shell_needs_it() {
-        assert_eq!(quoted("./target/debug/rcrt"), "./target/debug/rcrt");
-        assert_eq!(quoted("my data"), "'my data'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -24,7 +24,7 @@ pub struct Options {
     pub only_own: Option<Uuid>,
     /// Take over records that another source wrote.
     pub adopt: bool,
-    /// Update records that were changed after this source wrote them.
+    /// Update or remove records that somebody changed after this source wrote them.
     pub overwrite: bool,
     /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
     pub as_curator: bool,
@@ -36,7 +36,7 @@ pub enum SeedOutcome {
     Created,
     Updated,
     Unchanged,
-    /// Differs from the file because the record was changed.
+    /// Differs from the file, or has none any more, because somebody changed the record.
     Kept,
     Removed,
     /// The file is not valid; nothing was written.
@@ -128,7 +128,7 @@ async fn apply_seed(
             return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Refused, at) });
         }
         let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
-        let is_changed_since = origin::is_changed_since(&record);
+        let is_changed_since = origin::is_changed_since(&record.tags, record.version);
         let is_same = has_same_content(&seed.record, &record);
         // A record that was changed and changed back is written again, so that later changes of its
         // file are not refused.
@@ -235,7 +235,15 @@ async fn prune(
             version: None,
             findings: Vec::new(),
         };
-        if !options.dry_run {
+        if !options.overwrite && origin::is_changed_since(&item.tags, item.version) {
+            row.what = SeedOutcome::Kept;
+            row.version = Some(item.version);
+            row.findings.push(format!(
+                "{}: the file is gone, but version {} of the record {} was not written by a bootstrap; remove it with \
+                 --overwrite",
+                row.path, item.version, item.id
+            ));
+        } else if !options.dry_run {
             match store.delete(item.id, Some(item.version)).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
                 // The tool uses secrets, so only a curator can take away.

@@ -23,8 +23,8 @@ pub fn as_version(file: &NewBreadcrumb, version: i64) -> NewBreadcrumb {
 
 /// Whether a version of this record was written by another author after the source wrote it. A
 /// rollback that restores the tags too has a newer version than its tag.
-pub fn is_changed_since(record: &Breadcrumb) -> bool {
-    !record.tags.contains(&format!("{VERSION_TAG}{}", record.version))
+pub fn is_changed_since(tags: &[String], version: i64) -> bool {
+    !tags.contains(&format!("{VERSION_TAG}{version}"))
 }
 
 /// The origin of a record for people: `included`, a source, or `agent`.

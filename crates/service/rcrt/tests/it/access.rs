@@ -105,7 +105,7 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
         (vec!["agent", "set", "bot", "--all-tools", "--tool", "echo"], 2, "--all-tools"),
         (vec!["agent", "new", "x"], 2, "--role"),
         (vec!["agent", "new", "x", "--role", "king"], 2, "king"),
-        (vec!["agent", "new", "bot", "--role", "caller"], 1, "name"),
+        (vec!["agent", "new", "bot", "--role", "caller"], 1, "name: is used by another agent of this tenant; choose"),
         (vec!["agent", "new", "x", "--role", "emitter", "--tool", "echo"], 1, "needs the role caller"),
         (vec!["agent", "new", "x", "--role", "caller", "--source", "no where"], 1, "tools.sources[0]"),
     ] {

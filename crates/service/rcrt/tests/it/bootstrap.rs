@@ -13,9 +13,11 @@ use crate::program::{Ran, Running};
 fn a_bootstrap_changes_only_what_its_source_wrote() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    the_default_folder_is_the_source_of_the_included_records(&up, folder.path());
     folders_of_the_same_name_are_two_sources(&up, folder.path());
     a_named_source_can_move(&up, folder.path());
     a_rollback_is_kept(&up, folder.path());
+    a_changed_record_is_not_pruned(&up, folder.path());
     a_tool_that_the_runner_refuses_fails_the_command(&up, folder.path());
     a_watched_folder_is_applied_at_each_change(&up, folder.path());
     let (status, stderr) = up.stop();
@@ -68,6 +70,21 @@ fn answer(up: &Running, name: &str) -> Value {
     up.json(&["call", name, "{}"])["output"]["answer"].clone()
 }
 
+fn the_default_folder_is_the_source_of_the_included_records(up: &Running, folder: &Path) {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    for more in [&[][..], &["bootstrap-breadcrumbs"], &["--source", "bootstrap-breadcrumbs"]] {
+        let mut command = up.command(&[&["bootstrap", "--output", "json"], more].concat());
+        let ran = Ran::of(command.current_dir(&checkout).output().unwrap()).ends_with(0);
+        let done = done(&ran);
+        assert!(done.len() > 50 && done.iter().all(|file| file.ends_with(" unchanged")), "{more:?}: {done:?}");
+    }
+    // Another folder cannot have its name, so it cannot remove the included records.
+    let mine = tool(folder.join("mine"), "mine", "here");
+    let taken = ["--source", "bootstrap-breadcrumbs", "--prune", "--dry-run"];
+    let ran = up.run(&[&["bootstrap", mine.to_str().unwrap()], &taken[..]].concat()).ends_with(2);
+    assert!(ran.stderr.contains("choose another --source"), "{}", ran.stderr);
+}
+
 fn folders_of_the_same_name_are_two_sources(up: &Running, folder: &Path) {
     let one = tool(folder.join("one/tools"), "first", "one");
     let two = tool(folder.join("two/tools"), "second", "two");
@@ -76,6 +93,8 @@ fn folders_of_the_same_name_are_two_sources(up: &Running, folder: &Path) {
     assert_eq!(created.json()["files"][0]["runner"]["state"], "offered", "{}", created.stdout);
     assert_eq!(done(&bootstrap(up, &two, &["--prune"]).ends_with(0)), ["second.json created"]);
     assert_eq!((answer(up, "first"), answer(up, "second")), (json!("one"), json!("two")));
+    let table = up.run(&["tool", "list"]).ends_with(0).stdout;
+    assert!(table.contains(" one/tools ") && table.contains(" two/tools "), "{table}");
 
     // The second folder has a tool of the first one too.
     tool(two.clone(), "first", "two");
@@ -157,6 +176,23 @@ fn a_rollback_is_kept(up: &Running, folder: &Path) {
     assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json unchanged"]);
     write_source(&tools, "rolled", "better");
     assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["rolled.json updated"]);
+}
+
+fn a_changed_record_is_not_pruned(up: &Running, folder: &Path) {
+    let tools = tool(folder.join("pruned"), "pruned", "first");
+    bootstrap(up, &tools, &[]).ends_with(0);
+    let record = up.json(&["tool", "show", "pruned"]);
+    patch(up, &record, &json!({"description": "Changed by hand"}));
+    for name in ["pruned.json", "pruned.ts"] {
+        std::fs::remove_file(tools.join(name)).unwrap();
+    }
+    for more in [&["--prune"][..], &["--prune", "--dry-run"]] {
+        let ran = bootstrap(up, &tools, more).ends_with(1);
+        assert_eq!(done(&ran), ["pruned.json kept"]);
+        assert!(ran.json()["files"][0]["findings"][0].as_str().unwrap().contains("--overwrite"), "{}", ran.stdout);
+    }
+    assert_eq!(answer(up, "pruned"), "first");
+    assert_eq!(done(&bootstrap(up, &tools, &["--prune", "--overwrite"]).ends_with(0)), ["pruned.json removed"]);
 }
 
 /// The command allows a host that the runner does not.

@@ -167,7 +167,13 @@ fn page() -> SocketAddr {
 fn web(up: &Running, page: SocketAddr) {
     // The operator allowed one private port, not the next one.
     let other = format!("http://{}:{}/", page.ip(), page.port() ^ 1);
-    refused(up, "web_fetch", &json!({"url": other}), "PermissionDenied", "permissions.net lists");
+    refused(
+        up,
+        "web_fetch",
+        &json!({"url": other}),
+        "PermissionDenied",
+        &format!("--allow-private-host {}", &other[7..other.len() - 1]),
+    );
     let text = output(up, "web_fetch", &json!({"url": format!("http://{page}/")}));
     let text = text.as_str().unwrap();
     assert!(text.contains("--- Content ---") && text.contains("Hello from the page"), "{text}");

@@ -122,6 +122,14 @@ impl Running {
         self.run(&arguments).ends_with(0).json()
     }
 
+    /// Posts JSON with the token of the data folder, and returns the response's JSON.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let token = std::fs::read_to_string(self.data.join("token")).unwrap();
+        let request = reqwest::Client::new().post(format!("{}{path}", self.api())).bearer_auth(token.trim()).json(body);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { request.send().await.unwrap().json().await.unwrap() })
+    }
+
     pub fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> Ran {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::program::{Ran, Running};
+use crate::program::{Ran, Running, run};
 
 #[test]
 fn a_separate_runner_runs_the_calls_of_a_server() {
@@ -19,6 +19,7 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     // Without a runner, the call times out and is cancelled.
     let ran = server.run(&["call", "echo", r#"{"message": "x"}"#, "--timeout", "1"]).ends_with(1);
     assert!(ran.stderr.contains("no response within 1 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no runner had started it; is one running?"), "{}", ran.stderr);
 
     // The port is free a moment later.
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -37,6 +38,27 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     assert!(metrics.contains("rcrt_runner_info{") && metrics.contains("rcrt_runner_draining 0"), "{metrics}");
     kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(runner.wait().unwrap().code(), Some(0));
+    let (status, stderr) = server.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// A runner that is suspended reports nothing.
+#[test]
+fn a_bootstrap_without_the_runners_verdict_fails() {
+    let folder = TempDir::new().unwrap();
+    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let mut runner = server.command(&["runner"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let tools = folder.path().join("tools");
+    let dir = tools.to_str().unwrap();
+    run(&["tool", "new", "one", "--dir", dir]).ends_with(0);
+    let offered = server.run(&["bootstrap", dir, "--wait", "60", "--output", "json"]).ends_with(0).json();
+    assert_eq!(offered["files"][0]["runner"]["state"], "offered", "{offered}");
+    kill(Pid::from_raw(runner.id() as i32), Signal::SIGSTOP).unwrap();
+    run(&["tool", "new", "two", "--dir", dir]).ends_with(0);
+    let ran = server.run(&["bootstrap", dir, "--wait", "1"]).ends_with(1);
+    assert!(ran.stderr.contains("has neither accepted nor refused two within 1 s"), "{}", ran.stderr);
+    runner.kill().unwrap();
+    runner.wait().unwrap();
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }

@@ -1,5 +1,8 @@
 //! Invalid command lines, help, and commands without a server.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
 use crate::program::{Ran, rcrt, run};
 
 #[test]
@@ -9,10 +12,15 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["call"], "<TOOL>"),
         (vec!["call", "echo", "{not json", "--token", "x"], "the input is not JSON"),
         (vec!["call", "echo", "{}", "--output", "xml"], "xml"),
-        (vec!["crumb", "get", "no-uuid"], "no-uuid"),
+        (vec!["crumb", "get", "no-uuid"], "is not an id; expected a UUID such as"),
+        (vec!["token", "revoke", "--jti", "nope"], "is not an id; expected a UUID such as"),
         (vec!["crumb", "list", "--match", "$.a:like:x"], "like"),
         (vec!["crumb", "list", "--limit", "0", "--token", "x"], "limit"),
-        (vec!["crumb", "create", "{\"titel\": \"x\"}", "--token", "x"], "titel"),
+        (
+            vec!["crumb", "create", "{\"titel\": \"x\"}", "--token", "x"],
+            "the record is not valid: titel: is not a known field; did you mean title?",
+        ),
+        (vec!["crumb", "create", "{\"title\": 5}", "--token", "x"], "title: must be a string, not a number"),
         (vec!["up", "--auth", "open", "--listen", "0.0.0.0:0"], "--auth open"),
         (vec!["up", "--auth", "open", "--allow-host", "http://rcrt"], "--allow-host"),
         (vec!["up", "--compat", "other"], "[possible values: rcrt]"),
@@ -70,6 +78,11 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["runner", "--allow-private-host", "a b"], "a b"),
         (vec!["crumb", "list", "--log", "a=b=c", "--token", "x"], "--log"),
         (vec!["crumb", "list", "--server", "ftp://host", "--token", "x"], "ftp://host"),
+        (vec!["crumb", "list", "--server", "127.0.0.1:8081", "--token", "x"], "did you mean http://127.0.0.1:8081?"),
+        (vec!["crumb", "list", "--server", "localhost:8081", "--token", "x"], "did you mean http://localhost:8081?"),
+        (vec!["crumb", "list", "--token", " "], "the token in --token or RCRT_TOKEN is empty"),
+        (vec!["call", "", "--token", "x"], "TOOL: must not be empty"),
+        (vec!["call", "echo", "--session", "", "--token", "x"], "--session: must not be empty"),
         (vec!["crumb", "list", "--agent-key", "x"], "--owner-id"),
     ] {
         let ran = run(&arguments);
@@ -155,4 +168,25 @@ fn with_json_output_an_error_is_one_line_of_json() {
         assert!(error["error"].as_str().unwrap().contains(says), "{error}");
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     }
+}
+
+/// A server that is about to stop answers, so it is not reported as one that does not run.
+#[test]
+fn a_refusal_for_now_is_not_reported_as_a_missing_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let detail = "this server is about to stop and accepts no new work";
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let body = format!(r#"{{"code": "draining", "status": 503, "detail": "{detail}"}}"#);
+            let head =
+                "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
+            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    let ran = run(&["crumb", "list", "--server", &url, "--token", "x"]).ends_with(5);
+    assert!(ran.stderr.contains(&format!("{url}/ refuses the request for now: {detail}")), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("is the server running"), "{}", ran.stderr);
 }

@@ -239,10 +239,14 @@ impl ResponseWriter {
 /// The one line of a failed call. Tools choose the message, which may be of a secret request.
 fn log_failure(attempt: &Attempt<'_>, code: ErrorCode, response: &ToolResponse) {
     let is_secret = attempt.record.sensitivity == Sensitivity::Secret;
-    let error: String =
-        response.error.iter().filter(|_| !is_secret).flat_map(|error| error.chars().take(MAX_LOGGED)).collect();
+    let logged = |text: Option<&str>| -> String {
+        text.filter(|_| !is_secret).unwrap_or_default().chars().take(MAX_LOGGED).collect()
+    };
+    let error = logged(response.error.as_deref());
+    let cause = logged(response.error_details.as_ref().and_then(|details| details.get("cause")?.as_str()));
     tracing::info!(
-        request = %attempt.request.id, tool = attempt.request.tool, %code, ?error, attempt = attempt.number,
+        request = %attempt.request.id, tool = attempt.request.tool, %code, ?error,
+        cause = (!cause.is_empty()).then(|| tracing::field::debug(&cause)), attempt = attempt.number,
         took_ms = response.execution_time_ms, "the call failed"
     );
 }

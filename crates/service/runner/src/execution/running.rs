@@ -144,6 +144,7 @@ async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> RunRe
 
 fn panicked() -> ToolOutput {
     tracing::error!("an executor panicked");
-    let failure = ToolFailure::new(ErrorCode::ExecutionFailed, "the executor failed; this is a fault of the runtime");
+    let message = "the executor failed, which is a fault of the runtime; its runner's log has the cause";
+    let failure = ToolFailure::new(ErrorCode::ExecutionFailed, message);
     ToolOutput::new(Err(failure), Map::new())
 }

@@ -81,7 +81,7 @@ async fn check(
         }
         rcrt_compute::ComputeError::Panicked => ToolFailure::new(
             ErrorCode::ExecutionFailed,
-            "the check against the schema failed; this is a fault of the runtime",
+            "the check against the schema failed, which is a fault of the runtime; its runner's log has the cause",
         ),
     })
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure, schema_names::TOOL_ERROR};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use serde_json::json;
 
 use crate::backoff::with_retries;
@@ -139,7 +139,10 @@ fn undecided(name: &str) -> ToolFailure {
 }
 
 fn broken(name: &str, problem: &Problem) -> ToolFailure {
-    let message = format!("no version of the tool {name:?} works: {} (see its {TOOL_ERROR})", problem.sentence());
+    let message = format!(
+        "no version of the tool {name:?} works: {}; its author has to correct it (`rcrt tool show {name}` shows the errors)",
+        problem.sentence()
+    );
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"errors": problem.errors}))
 }
 

@@ -54,11 +54,7 @@ impl MissingRequirements {
     fn missing_requirements(&self, tool: &Candidate) -> Vec<String> {
         let id = tool.id.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
-            format!(
-                "{}; a curator can fix it with `{}`",
-                lack.sentence(name),
-                lack.fix_command(name, &id, &tool.definition)
-            )
+            format!("{}; a curator can fix it with {}", lack.sentence(name), lack.fix(name, &id, &tool.definition))
         });
         self.settings.iter().chain(&self.sentences).cloned().chain(secrets).collect()
     }

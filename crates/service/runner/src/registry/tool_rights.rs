@@ -50,8 +50,11 @@ impl ToolRights {
 }
 
 fn denied_by_profile(profile: &str, name: &str) -> ToolFailure {
-    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} does not allow the tool {name}"))
-        .with_details(json!({"profile": profile, "tool": name}))
+    let message = format!(
+        "the profile {profile} does not allow the tool {name}; `rcrt tool list --profile {profile}` lists those that it \
+         allows"
+    );
+    ToolFailure::new(ErrorCode::PermissionDenied, message).with_details(json!({"profile": profile, "tool": name}))
 }
 
 fn not_on_list(name: &str) -> ToolFailure {

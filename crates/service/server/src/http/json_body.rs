@@ -10,7 +10,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use rcrt_breadcrumb::{MAX_RECORD_BYTES, Violations, check_numbers, intended_field};
+use rcrt_breadcrumb::{MAX_RECORD_BYTES, Violation, Violations, check_numbers, type_violation};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::http::problem::Problem;
@@ -53,6 +53,11 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 }
 
 impl RawBody {
+    /// With `rcrt_compat`, unknown fields are refused too: for bodies that RCRT does not have.
+    pub fn parse_strictly<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        parse(&self.text)
+    }
+
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         if self.is_rcrt { rcrt_compat::parse(&self.text) } else { parse(&self.text) }
     }
@@ -136,8 +141,7 @@ fn problem(path: &str, error: &serde_json::Error) -> Problem {
     if !error.is_data() {
         return Problem::malformed_json(format!("the body is not valid JSON: {full}"), error.line(), error.column());
     }
-    let (field, message) = named_field(path, message);
-    Violations::one(field, message).into()
+    Violations(vec![type_violation(path, message)]).into()
 }
 
 /// Reads one JSON object that is not a body. An error is a field and a message.
@@ -150,33 +154,10 @@ pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, Strin
         let path = error.path().to_string();
         let full = error.inner().to_string();
         let message = full.split(" at line ").next().unwrap_or(&full);
-        named_field(if path == "." { "" } else { &path }, message)
+        let Violation { field, message } = type_violation(if path == "." { "" } else { &path }, message);
+        (field, message)
     })?;
     check_numbers(text).map_err(|violation| (violation.field, violation.message))?;
     reader.end().map_err(|_| (String::new(), "must be one JSON object, with nothing after it".to_owned()))?;
     Ok(value)
-}
-
-/// Extracts a field's name from serde's message, so that the violation names the field itself.
-fn named_field(path: &str, message: &str) -> (String, String) {
-    let quoted = |start: &str| -> Option<(String, String)> {
-        let (name, rest) = message.strip_prefix(start)?.split_once('`')?;
-        Some((name.to_owned(), rest.trim_start_matches([',', ' ']).to_owned()))
-    };
-    let under = |name: &str| match path {
-        "" => name.to_owned(),
-        // An unknown field is already the last step of the path.
-        _ if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
-        _ => format!("{path}.{name}"),
-    };
-    if let Some((name, _)) = quoted("missing field `") {
-        return (under(&name), "is required".to_owned());
-    }
-    if let Some((name, rest)) = quoted("unknown field `") {
-        // `rest` is "expected one of `a`, `b`": every second part is a name.
-        let meant = intended_field(&name, rest.split('`').skip(1).step_by(2));
-        let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-        return (under(&name), format!("is not a known field; {meant}{rest}"));
-    }
-    (path.to_owned(), message.to_owned())
 }

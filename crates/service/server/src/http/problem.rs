@@ -17,6 +17,9 @@ use crate::http::rate_limit::{RateLimitStatus, whole_seconds};
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
+/// The end of a detail. It begins with a path of this server, which has a public URL behind a proxy.
+pub const DOCS_LIST_PATHS: &str = "/docs lists the paths";
+
 /// A refusal: the document for the caller, and the headers that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -235,7 +238,7 @@ impl Problem {
 
     pub fn unknown_path(path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
-        Self::new("unknown_path", format!("{shown} is not a path of this server; /docs lists the paths"))
+        Self::new("unknown_path", format!("{shown} is not a path of this server; {DOCS_LIST_PATHS}"))
     }
 
     pub fn method_not_allowed(method: &str, path: &str) -> Self {

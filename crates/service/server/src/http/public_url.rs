@@ -13,8 +13,9 @@ use axum::{
 use serde_json::json;
 
 use crate::ServerError;
-use crate::http::problem::ProblemDocument;
+use crate::http::problem::{DOCS_LIST_PATHS, ProblemDocument};
 use crate::openapi;
+use crate::routes::invoke::Accepted;
 
 /// Without a slash at the end: `https://tools.example.com` or `https://example.com/rcrt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +59,8 @@ impl PublicLinks {
     }
 }
 
-/// The middleware that makes the links of a response public: `Location`, the `type` of a problem
-/// document, and the server of the OpenAPI document.
+/// The middleware that makes the links of a response public: `Location`, `cancel` of a 202, the
+/// `type` of a problem document, and the server of the OpenAPI document.
 pub async fn apply(State(links): State<Arc<PublicLinks>>, request: Request, next: Next) -> Response {
     let is_description = request.uri().path() == "/openapi.json";
     let mut response = next.run(request).await;
@@ -73,7 +74,15 @@ pub async fn apply(State(links): State<Arc<PublicLinks>>, request: Request, next
     }
     if let Some(mut document) = response.extensions_mut().remove::<ProblemDocument>() {
         document.kind = format!("{base}{}", document.kind);
+        if let Some(text) = document.detail.strip_suffix(DOCS_LIST_PATHS) {
+            document.detail = format!("{text}{base}{DOCS_LIST_PATHS}");
+        }
         if let Ok(body) = serde_json::to_vec(&document) {
+            replace_body(&mut response, body);
+        }
+    } else if let Some(mut accepted) = response.extensions_mut().remove::<Accepted>() {
+        accepted.cancel = format!("{base}{}", accepted.cancel);
+        if let Ok(body) = serde_json::to_vec(&accepted) {
             replace_body(&mut response, body);
         }
     } else if is_description && response.status().is_success() {

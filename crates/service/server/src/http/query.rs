@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use rcrt_breadcrumb::Violations;
+use rcrt_breadcrumb::{Violations, intended_field};
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
@@ -129,8 +129,11 @@ impl Query {
     /// `Ok` if every parameter was read and is valid.
     pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
         for (name, _) in self.pairs.iter().filter(|_| !self.is_rcrt) {
+            let meant = intended_field(name, known.iter().copied());
+            let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            self.found.add(shortened(name), format!("is not a parameter of this path; the parameters are: {known}"));
+            let message = format!("is not a parameter of this path; {meant}the parameters are: {known}");
+            self.found.add(shortened(name), message);
         }
         Ok(self.found.into_result()?)
     }

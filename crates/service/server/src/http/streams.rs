@@ -1,7 +1,11 @@
 //! Limits the open event streams per tenant and per agent, so that none of them uses all
 //! connections of the server.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -58,6 +62,16 @@ impl Streams {
         *agents.entry(agent_id).or_default() += 1;
         drop(open);
         Ok(StreamPermit { streams: self.clone(), owner_id, agent_id, _open: OpenStream::new() })
+    }
+
+    /// The tenants with an open stream.
+    pub fn tenants(&self) -> Vec<Uuid> {
+        self.open.lock().keys().copied().collect()
+    }
+
+    /// The agents of this tenant with an open stream.
+    pub fn agents(&self, owner_id: Uuid) -> HashSet<Uuid> {
+        self.open.lock().get(&owner_id).into_iter().flat_map(|agents| agents.keys().copied()).collect()
     }
 }
 

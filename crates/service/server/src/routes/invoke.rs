@@ -55,15 +55,15 @@ fn nothing() -> Value {
 }
 
 /// The request is written, and its response will follow.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Serialize, ToSchema)]
 pub struct Accepted {
     /// The request's record.
     request: Uuid,
     /// The response will have the tag `request:<request_id>`.
     request_id: String,
-    /// `POST` to this path cancels the call.
+    /// `POST` to this path cancels the call. With `--public-url` it is the whole URL.
     #[schema(example = "/calls/01a201fa-109b-73c0-a375-6505dc506815/cancel")]
-    cancel: String,
+    pub cancel: String,
 }
 
 /// Call a tool and wait for its response
@@ -120,7 +120,7 @@ pub async fn invoke(
     let format = query.take_as("format", "rcrt, openai, anthropic or mcp", ToolFormat::Rcrt);
     let (mut invocation, model_call) = if format == ToolFormat::Rcrt {
         query.finish(&["format"])?;
-        (body.parse::<Invocation>()?, None)
+        (body.parse_strictly::<Invocation>()?, None)
     } else {
         let invocation = Invocation::from_query(query)?;
         (invocation, Some(ModelCall::read(format, &body.parse()?)?))
@@ -185,8 +185,11 @@ fn answered(context: Map<String, Value>, model_call: Option<&ModelCall>) -> Resu
 fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(format!("/calls/{}", created.id)).map_err(|_| Problem::internal())?;
     let cancel = format!("/calls/{}/cancel", created.id);
-    let body = Json(Accepted { request: created.id, request_id, cancel });
-    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response())
+    let accepted = Accepted { request: created.id, request_id, cancel };
+    let mut response = (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(&accepted)).into_response();
+    // The middleware of the public URL makes its link public.
+    response.extensions_mut().insert(accepted);
+    Ok(response)
 }
 
 impl ServerState {

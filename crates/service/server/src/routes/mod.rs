@@ -154,6 +154,7 @@ pub fn table() -> Vec<RouteEntry> {
         entry(Access::Anyone, routes!(operations::metrics)),
         entry(Access::Anyone, routes!(operations::openapi)),
         entry(Access::Anyone, routes!(operations::docs)),
+        entry(Access::Anyone, routes!(operations::docs_folder)),
         entry(Access::Anyone, routes!(operations::home)),
         entry(Access::Anyone, routes!(operations::swagger)),
         entry(Access::Anyone, routes!(operations::docs_style)),

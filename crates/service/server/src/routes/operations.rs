@@ -108,9 +108,20 @@ pub async fn swagger() -> Response {
     to_docs()
 }
 
-/// A relative URL, so that it is right behind a proxy that serves this server under a path.
+/// Redirect to the page
+#[utoipa::path(get, path = "/docs/", tag = "operations", operation_id = "docs_folder",
+    responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
+pub async fn docs_folder() -> Response {
+    redirect("../docs")
+}
+
 fn to_docs() -> Response {
-    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, HeaderValue::from_static("docs"))]).into_response()
+    redirect("docs")
+}
+
+/// A relative URL is right behind a proxy that serves this server under a path.
+fn redirect(location: &'static str) -> Response {
+    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, HeaderValue::from_static(location))]).into_response()
 }
 
 /// The page's style

@@ -71,7 +71,9 @@ pub async fn get(
             Problem::invalid("format", why)
         }),
         (Some(_), None) => {
-            Err(Problem::tool_not_found(format!("the profile {profile} does not allow the tool {name}"), Vec::new()))
+            let why =
+                format!("the profile {profile} does not allow the tool {name}; GET /tools lists those that it allows");
+            Err(Problem::tool_not_found(why, Vec::new()))
         }
         (None, None) => {
             let nearest = nearest_names(&name, catalog.names());

@@ -124,7 +124,7 @@ async fn an_invalid_list_is_refused_with_its_place() {
     let (id, _) = caller(&world, &curator, tenant, json!({"names": ["echo"], "sources": [], "tags": []})).await;
     let path = format!("/agents/{id}");
     let why = world.post(&path, &curator, json!({"roles": ["caller", "emitter"]})).await.violation("tools");
-    assert!(why.contains("set tools to null"), "{why}");
+    assert!(why.contains("remove the list (tools: null"), "{why}");
     world.post(&path, &curator, json!({"roles": ["caller", "emitter"], "tools": null})).await.ok();
     world.close().await;
 }

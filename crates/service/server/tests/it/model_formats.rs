@@ -96,7 +96,37 @@ async fn misspelled_fields_are_refused_with_the_intended_one() {
         let said = scene.world.post("/breadcrumbs", &scene.token, record).await.violation(&path);
         assert_eq!(said, format!("is not a field of a request; did you mean {meant}?"));
     }
-    let said = scene.world.post("/breadcrumbs", &scene.token, json!({"title": "a", "schemaName": "b"})).await;
-    assert!(said.violation("schemaName").contains("did you mean schema_name?"));
+    for (field, value, meant) in [
+        ("id", json!("r1"), "requestId"),
+        ("body", json!({"say": "hi"}), "input"),
+        ("data", json!({"say": "hi"}), "input"),
+        ("message", json!("hi"), "input"),
+    ] {
+        let record =
+            json!({"title": "Call", "schema_name": "tool.request.v1", "context": {"tool": "echo", field: value}});
+        let path = format!("context.{field}");
+        let said = scene.world.post("/breadcrumbs", &scene.token, record).await.violation(&path);
+        assert_eq!(said, format!("is not a field of a request; did you mean {meant}?"));
+    }
+    for field in ["tool_name", "name"] {
+        let record =
+            json!({"title": "Call", "schema_name": "tool.request.v1", "context": {field: "echo", "input": {}}});
+        let said = scene.world.post("/breadcrumbs", &scene.token, record).await.violation(&format!("context.{field}"));
+        assert_eq!(said, "is not a field of a request; did you mean tool?");
+    }
+    // The fields are there, so these are the caller's own.
+    let context = json!({"tool": "echo", "input": {}, "requestId": "r1", "id": 1, "data": 2, "message": 3, "name": 4});
+    let record = json!({"title": "Call", "schema_name": "tool.request.v1", "context": context});
+    assert_eq!(scene.world.post("/breadcrumbs", &scene.token, record).await.status.as_u16(), 201);
+    let unnamed = json!({"title": "Call", "context": {"tool": "echo", "input": {}}});
+    let said = scene.world.post("/breadcrumbs", &scene.token, unnamed).await.violation("schema_name");
+    assert!(said.contains("tool.request.v1"), "{said}");
+    for (field, meant) in [("schemaName", "schema_name"), ("schema", "schema_name"), ("name", "title")] {
+        let said = scene.world.post("/breadcrumbs", &scene.token, json!({"title": "a", field: "b"})).await;
+        assert!(said.violation(field).contains(&format!("did you mean {meant}?")));
+    }
+    let call = json!({"name": "echo"});
+    let said = scene.invoke_at("echo/invoke?format=mcp&request_id=r1", &call).await.violation("request_id");
+    assert!(said.contains("did you mean requestId?"), "{said}");
     scene.world.close().await;
 }

@@ -55,6 +55,18 @@ async fn records_are_accepted_in_rcrts_looser_forms() {
     strict.close().await;
 }
 
+/// RCRT has no such route, so its clients need no looser form of it.
+#[tokio::test]
+async fn misspelled_fields_of_a_call_are_refused() {
+    let world = World::start_for_rcrt(AuthMode::Keys).await;
+    let token = world.token(&Role::ALL).await;
+    for field in ["args", "request_id"] {
+        let said = world.post("/tools/echo/invoke", &token, json!({field: "x"})).await.violation(field);
+        assert!(said.contains("did you mean"), "{said}");
+    }
+    world.close().await;
+}
+
 #[tokio::test]
 async fn an_update_returns_ok_and_can_overwrite() {
     let (world, strict) = (World::start_for_rcrt(AuthMode::Keys).await, World::start().await);

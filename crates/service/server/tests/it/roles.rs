@@ -94,6 +94,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/metrics", ANYONE),
     ("GET", "/openapi.json", ANYONE),
     ("GET", "/docs", ANYONE),
+    ("GET", "/docs/", ANYONE),
     ("GET", "/", ANYONE),
     ("GET", "/swagger", ANYONE),
     ("GET", "/docs/page.css", ANYONE),

@@ -80,6 +80,31 @@ async fn a_draining_server_says_so_and_finishes_running_calls() {
     while stream.chunk().await.unwrap().is_some() {}
 }
 
+/// As `rcrt call` does, with a runner in another process.
+#[tokio::test]
+async fn a_server_that_stops_waits_for_running_calls_of_agents_with_a_stream() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    world.create(&token, request_for("slow")).await;
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000});
+    let lease = world.post("/calls/claim", &runner, claim).await.ok().json()[0]["lease"].clone();
+
+    world.shutdown.cancel();
+    while world.get("/health", "").await.status.as_u16() != 503 {}
+    world.post("/calls/start", &runner, json!({"lease": lease, "max_attempts": 1})).await.ok();
+    world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
+    let mut received = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(received.contains("tool.response.v1"), "{received}");
+    world.close().await;
+}
+
 /// The runner of the same process finishes its calls just before the shutdown.
 #[tokio::test]
 async fn a_stream_that_closes_has_all_events_until_the_shutdown() {

@@ -73,7 +73,7 @@ fn check_list_fits(roles: &[Role]) -> Result<(), Violations> {
         return Ok(());
     }
     let message = "needs the role caller, and none of curator, emitter and runner, which can call every tool; change the \
-                   roles, or set tools to null";
+                   roles, or remove the list (tools: null, or rcrt agent set --all-tools)";
     Err(Violations::one("tools", message))
 }
 

@@ -80,6 +80,18 @@ async fn large_text_is_stored_in_chunks_in_the_session() {
 }
 
 #[tokio::test]
+async fn one_chunk_is_counted_in_the_singular() {
+    let fixture = Fixture::new().await;
+    let mut call = fixture.prepared("list_tool_guides", Value::Null);
+    call.request.session = Some("s1".into());
+    call.request.max_result_chars = Some(1000);
+    let handed_over = shorten("word ".repeat(300).into(), &fixture.settings, &call.request, &fixture.memory()).await;
+    assert_eq!(handed_over.metadata["large_result"]["chunks"], 1);
+    let text = handed_over.output["text"].as_str().unwrap();
+    assert!(text.contains("in 1 chunk") && !text.contains("1 chunks"), "{text}");
+}
+
+#[tokio::test]
 async fn returned_keys_work_for_any_session_id() {
     let fixture = Fixture::new().await;
     let slashes = "/".repeat(150);

@@ -70,17 +70,23 @@ function example(schema, description, depth = 0) {
   }
 }
 
+/** The style sheet has the widths of the columns, by the name of the table. */
+function table(name, heads, rows) {
+  return element("table", { class: name },
+    element("colgroup", {}, ...heads.map((head) => element("col", { class: head.toLowerCase() }))),
+    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+    element("tbody", {}, ...rows));
+}
+
 function parameterTable(parameters) {
   if (!parameters.length) return [];
   return [
     element("h3", {}, "Parameters"),
-    element("table", {},
-      element("thead", {}, element("tr", {}, ...["Name", "Where", "Type", "Meaning"].map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, ...parameters.map((parameter) => element("tr", {},
-        element("td", {}, element("code", {}, parameter.name), parameter.required ? " (required)" : ""),
-        element("td", {}, parameter.in),
-        element("td", {}, typeName(parameter.schema)),
-        element("td", {}, parameter.description ?? ""))))),
+    table("parameters", ["Name", "Where", "Type", "Meaning"], parameters.map((parameter) => element("tr", {},
+      element("td", {}, element("code", {}, parameter.name), parameter.required ? " (required)" : ""),
+      element("td", {}, parameter.in),
+      element("td", {}, typeName(parameter.schema)),
+      element("td", {}, parameter.description ?? "")))),
   ];
 }
 
@@ -92,7 +98,7 @@ function responseTable(responses) {
       element("td", {}, response.description ?? ""),
       element("td", {}, content ? typeName(content.schema) : "", media ? element("div", { class: "quiet" }, media) : ""));
   });
-  return [element("h3", {}, "Answers"), element("table", {}, element("tbody", {}, ...rows))];
+  return [element("h3", {}, "Answers"), table("answers", ["Status", "Meaning", "Body"], rows)];
 }
 
 /** A schema that is put together from several, as one. */
@@ -115,7 +121,20 @@ function schemaTable(schema, description) {
     element("td", {}, element("code", {}, name), required.has(name) ? " (required)" : ""),
     element("td", {}, typeName(property)),
     element("td", {}, ...prose(property.description))));
-  return rows.length ? element("table", {}, element("tbody", {}, ...rows)) : element("p", {}, typeName(known));
+  return rows.length ? table("fields", ["Name", "Type", "Meaning"], rows) : element("p", {}, typeName(known));
+}
+
+/** For a POSIX shell. */
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The token is a variable, so that it is not copied. */
+function curlCommand({ method, address, headers, body }, isStream) {
+  const words = ["curl", isStream ? "-N" : "", method === "GET" ? "" : `-X ${method}`, quoted(new URL(address, document.baseURI).href)];
+  for (const [name, value] of Object.entries(headers)) {
+    words.push(name === "Authorization" ? '-H "Authorization: Bearer $TOKEN"' : `-H ${quoted(`${name}: ${value}`)}`);
+  }
+  if (body !== undefined) words.push(`--data ${quoted(body)}`);
+  return words.filter(Boolean).join(" ");
 }
 
 function tryForm(method, path, operation, parameters, description) {
@@ -132,22 +151,37 @@ function tryForm(method, path, operation, parameters, description) {
   const result = element("div", { role: "status", "aria-live": "polite" });
   const stop = element("button", { type: "button", class: "second", disabled: true }, "Stop");
 
-  const send = async (event) => {
-    event.preventDefault();
+  /** The request as the fields say. A required field without a value appears as its name, in capitals. */
+  const request = () => {
     const query = new URLSearchParams();
     const headers = {};
     // Relative, so that it is right behind a proxy that serves this page under a path.
     let address = path.replace(/^\//, "");
     for (const { parameter, input } of fields) {
-      if (!input.value) continue;
-      if (parameter.in === "path") address = address.replace(`{${parameter.name}}`, encodeURIComponent(input.value));
-      else if (parameter.in === "header") headers[parameter.name] = input.value;
-      else if ([parameter.schema?.type].flat().includes("array")) input.value.split(",").forEach((one) => query.append(parameter.name, one.trim()));
-      else query.append(parameter.name, input.value);
+      const value = input.value || (parameter.required ? parameter.name.toUpperCase() : "");
+      if (!value) continue;
+      if (parameter.in === "path") address = address.replace(`{${parameter.name}}`, encodeURIComponent(value));
+      else if (parameter.in === "header") headers[parameter.name] = value;
+      else if ([parameter.schema?.type].flat().includes("array")) value.split(",").forEach((one) => query.append(parameter.name, one.trim()));
+      else query.append(parameter.name, value);
     }
     if (query.size) address += `?${query}`;
-    if (operation.security && byId("token").value) headers.Authorization = `Bearer ${byId("token").value.trim()}`;
+    if (operation.security) headers.Authorization = `Bearer ${byId("token").value.trim()}`;
     if (body) headers["Content-Type"] = "application/json";
+    return { method: method.toUpperCase(), address, headers, body: body?.value };
+  };
+  const copy = async () => {
+    const isStream = Object.values(operation.responses).some((response) => response.content?.["text/event-stream"]);
+    const command = curlCommand(request(), isStream);
+    const note = element("p", {}, "Select and copy it:");
+    result.replaceChildren(note, element("pre", { tabindex: "0", "aria-label": "Command" }, command));
+    // Only pages of https and of this machine have the clipboard.
+    await navigator.clipboard?.writeText(command).then(() => { note.textContent = "Copied:"; }, () => {});
+  };
+  const send = async (event) => {
+    event.preventDefault();
+    const { address, headers, ...asked } = request();
+    if (!byId("token").value) delete headers.Authorization;
     const abort = new AbortController();
     stop.onclick = () => abort.abort();
     stop.disabled = false;
@@ -155,13 +189,13 @@ function tryForm(method, path, operation, parameters, description) {
     result.replaceChildren(element("p", {}, "Asking…"));
     const began = performance.now();
     try {
-      const answer = await fetch(address, { method: method.toUpperCase(), headers, body: body?.value, signal: abort.signal });
+      const answer = await fetch(address, { ...asked, headers, signal: abort.signal });
       const took = Math.round(performance.now() - began);
       const named = ["etag", "location", "idempotency-replayed", "allow", "www-authenticate", "x-request-id"]
         .filter((name) => answer.headers.has(name)).map((name) => `${name}: ${answer.headers.get(name)}`);
       result.replaceChildren(
         element("p", { class: answer.ok ? "good" : "bad" }, `${answer.status} ${answer.statusText} · ${took} ms`),
-        element("pre", {}, `${method.toUpperCase()} ${address}\n${named.join("\n")}`), output);
+        element("pre", {}, `${asked.method} ${address}\n${named.join("\n")}`), output);
       await show(answer, output);
     } catch (error) {
       if (abort.signal.aborted) result.append(element("p", {}, "Stopped."));
@@ -170,11 +204,54 @@ function tryForm(method, path, operation, parameters, description) {
       stop.disabled = true;
     }
   };
+  const named = fields.find(({ parameter }) => parameter.in === "path" && parameter.name === "name");
+  const choice = operation.operationId === "invoke_tool" ? [toolChoice(named.input, body)] : [];
   return element("form", { onsubmit: send },
     element("h3", {}, "Try it"),
-    ...fields.flatMap(({ shown, input }) => [shown, input]),
+    ...fields.flatMap(({ parameter, shown, input }) => [shown, input, ...(parameter === named?.parameter ? choice : [])]),
     body && element("label", { for: bodyId }, "Body ", element("small", {}, "JSON")), body,
-    element("button", {}, "Send"), stop, result);
+    element("button", {}, "Send"), stop,
+    element("button", { type: "button", class: "second", onclick: copy }, "Copy as curl"), result);
+}
+
+/** An answer as JSON; undefined if there is none. */
+async function read(address) {
+  const headers = { Authorization: `Bearer ${byId("token").value.trim()}` };
+  const answer = await fetch(address, { headers }).catch(() => undefined);
+  return answer?.ok ? answer.json() : undefined;
+}
+
+/** Offers the names of the tools. For the chosen one, shows its input and writes its first example into the body. */
+function toolChoice(input, body) {
+  const names = element("datalist", { id: "tool-names" });
+  const about = element("div", { "aria-live": "polite" });
+  input.setAttribute("list", names.id);
+  let tools = [];
+  let tokenOfTools;
+  let written = body.value;
+  const load = async () => {
+    const used = byId("token").value;
+    if (used === tokenOfTools) return;
+    tokenOfTools = used;
+    tools = used ? (await read("tools"))?.tools ?? [] : [];
+    names.replaceChildren(...tools.map((tool) => element("option", { value: tool.name })));
+    about.replaceChildren(tools.length ? "" : element("p", { class: "quiet" }, "A token is needed to list the tools; enter it at the top."));
+  };
+  const choose = async () => {
+    await load();
+    const tool = tools.find((one) => one.name === input.value);
+    if (!tool) return;
+    about.replaceChildren(...prose(tool.description), element("h3", {}, "Its input"), schemaTable(tool.parameters, tool.parameters));
+    const record = await read(`breadcrumbs/${tool.tool_id}/full`);
+    // Text that was edited is kept, and so is a name that was typed since.
+    if (input.value !== tool.name || body.value !== written) return;
+    const first = record?.context?.examples?.[0]?.input ?? example(tool.parameters, tool.parameters);
+    written = JSON.stringify({ input: first }, null, 2);
+    body.value = written;
+  };
+  input.addEventListener("focus", load);
+  input.addEventListener("change", choose);
+  return element("div", {}, names, about);
 }
 
 /** An answer as text: JSON laid out, a stream as it comes. */
@@ -190,6 +267,14 @@ async function show(answer, output) {
     output.textContent = (output.textContent + part.value).slice(-100000);
     output.scrollTop = output.scrollHeight;
   }
+}
+
+/** What Find looks for in an entry, besides its own text. */
+const words = new WeakMap();
+
+function searchable(entry, ...parts) {
+  words.set(entry, parts.join(" ").toLowerCase());
+  return entry;
 }
 
 function operationView(method, path, operation, description) {
@@ -225,16 +310,19 @@ function render(description) {
     if (!mine.length) continue;
     main.append(element("section", { "aria-labelledby": `tag-${tag.name}` },
       element("h2", { id: `tag-${tag.name}` }, tag.name), ...prose(tag.description),
-      ...mine.map(({ method, path, operation }) => operationView(method, path, operation, description))));
+      ...mine.map(({ method, path, operation }) =>
+        searchable(operationView(method, path, operation, description), operation.operationId, operation.description))));
     byId("index").append(element("div", {}, element("strong", {}, tag.name),
-      element("ul", {}, ...mine.map(({ method, path, operation }) => element("li", {},
-        element("a", { href: `#${operation.operationId}`, title: operation.summary }, `${method.toUpperCase()} ${path}`))))));
+      element("ul", {}, ...mine.map(({ method, path, operation }) => searchable(
+        element("li", {}, element("a", { href: `#${operation.operationId}`, title: operation.summary }, `${method.toUpperCase()} ${path}`)),
+        operation.operationId, operation.summary, operation.description)))));
   }
   const codes = description["x-problem-codes"] ?? [];
   main.append(element("section", {}, element("h2", { id: "problems" }, "Problem codes"),
-    element("table", {}, element("tbody", {}, ...codes.map(({ code, status, title, advice }) => element("tr", { id: `problem-${code}` },
-      element("td", {}, element("code", {}, code)), element("td", {}, String(status)), element("td", {}, title),
-      element("td", {}, ...prose(advice))))))));
+    table("problems", ["Code", "Status", "Title", "Advice"], codes.map(({ code, status, title, advice }) =>
+      element("tr", { id: `problem-${code}` },
+        element("td", {}, element("code", {}, code)), element("td", {}, String(status)), element("td", {}, title),
+        element("td", {}, ...prose(advice)))))));
   main.append(element("section", {}, element("h2", { id: "schemas" }, "Schemas"),
     ...Object.entries(description.components?.schemas ?? {}).map(([name, schema]) =>
       element("details", { class: "operation", id: `schema-${name}` }, element("summary", {}, element("span", { class: "path" }, name)),
@@ -249,10 +337,18 @@ function openTarget() {
   target.scrollIntoView();
 }
 
+const ENTRIES = "details.operation, table.problems > tbody > tr, #index li";
+const GROUPS = "#operations > section, #index > div";
+
+/** Hides the entries without these words, and the groups without a visible entry. */
 function filter() {
-  const wanted = byId("filter").value.toLowerCase();
-  for (const view of document.querySelectorAll("details.operation")) view.hidden = !view.textContent.toLowerCase().includes(wanted);
-  for (const entry of document.querySelectorAll("#index li")) entry.hidden = !entry.textContent.toLowerCase().includes(wanted);
+  const wanted = byId("filter").value.trim().toLowerCase();
+  const found = new Set();
+  for (const entry of document.querySelectorAll(ENTRIES)) {
+    entry.hidden = !`${entry.textContent.toLowerCase()} ${words.get(entry) ?? ""}`.includes(wanted);
+    if (!entry.hidden) found.add(entry.closest(GROUPS));
+  }
+  for (const group of document.querySelectorAll(GROUPS)) group.hidden = !found.has(group);
 }
 
 const token = byId("token");

@@ -158,6 +158,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /metrics", "/metrics", "", 200, 200),
     fixture("GET /openapi.json", "/openapi.json", "", 200, 200),
     fixture("GET /docs", "/docs", "", 200, 200),
+    fixture("GET /docs/", "/docs/", "", 200, 200),
     fixture("GET /", "/", "", 200, 200),
     fixture("GET /swagger", "/swagger", "", 200, 200),
     fixture("GET /docs/page.css", "/docs/page.css", "", 200, 200),
