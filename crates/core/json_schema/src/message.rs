@@ -58,7 +58,7 @@ pub(crate) fn add(root: &str, error: &ValidationError<'_>, alternatives: &Altern
             let names = alternatives.at(error.schema_path().as_str());
             let names = names.filter(|_| context.iter().flatten().all(is_missing));
             let message = names.map_or_else(|| words(error), |names| format!("must have {names}"));
-            found.push(Violation::new(place.into_string(), shorten(&message)));
+            found.push(Violation::new(location.into_string(), shorten(&message)));
         }
         ValidationErrorKind::Required { property: Value::String(name) } => {
             let mut location = location;
