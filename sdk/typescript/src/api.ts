@@ -864,6 +864,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/docs/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Redirect to the page */
+        get: operations["docs_folder"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/docs/page.css": {
         parameters: {
             query?: never;
@@ -1473,7 +1490,7 @@ export interface components {
         /** @description The request is written, and its response will follow. */
         Accepted: {
             /**
-             * @description `POST` to this path cancels the call.
+             * @description `POST` to this path cancels the call. With `--public-url` it is the whole URL.
              * @example /calls/01a201fa-109b-73c0-a375-6505dc506815/cancel
              */
             cancel: string;
@@ -4611,6 +4628,35 @@ export interface operations {
                 content: {
                     "text/html": string;
                 };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    docs_folder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page is at /docs */
+            308: {
+                headers: {
+                    /** @description The page */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Refused: a problem document that says why */
             default: {

@@ -51,7 +51,7 @@ WebhookState = Literal["active", "paused"]
 class Accepted(TypedDict):
     """The request is written, and its response will follow."""
     cancel: str
-    """`POST` to this path cancels the call."""
+    """`POST` to this path cancels the call. With `--public-url` it is the whole URL."""
     request: str
     """The request's record."""
     request_id: str
