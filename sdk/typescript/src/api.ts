@@ -2387,6 +2387,11 @@ export interface components {
         /** @description A runner of the tenant whose lease has not ended. */
         LiveRunner: {
             host: string;
+            /**
+             * Format: int64
+             * @description How long it counts as live without another report, in milliseconds.
+             */
+            lease_left_ms: number;
             /** Format: uuid */
             runner_id: string;
             working_folder?: string | null;
