@@ -46,8 +46,9 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- default of 4 MB for a tenth of a second.
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
--- Whether the record is a request of the transaction's agent, or the response to one. Not in SQL,
--- because `requester_of` is created later.
+-- Whether the record is a request of the transaction's agent, or the response to one; for a tool that
+-- runs for that agent, also whether it was created for it. Not in SQL, because `requester_of` is
+-- created later.
 CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
@@ -55,7 +56,8 @@ BEGIN
     RETURN CASE schema_name
         WHEN 'tool.request.v1' THEN created_by::text = current_setting('rcrt.agent', true)
         WHEN 'tool.response.v1' THEN requester_of(record)::text = current_setting('rcrt.agent', true)
-        ELSE false
+        ELSE current_setting('rcrt.own_calls', true) = 'created'
+            AND created_by::text = current_setting('rcrt.agent', true)
     END;
 END
 $$;
@@ -69,7 +71,7 @@ CREATE POLICY tenant ON breadcrumbs
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
         AND CASE
             WHEN current_setting('rcrt.agent', true) = '*' THEN true
-            WHEN current_setting('rcrt.own_calls', true) = 'on'
+            WHEN current_setting('rcrt.own_calls', true) IN ('on', 'created')
                 THEN is_own_call(id, schema_name, created_by)
             WHEN coalesce(current_setting('rcrt.guest', true), '') = '' THEN visibility <> 'private'
                 OR created_by::text = current_setting('rcrt.agent', true) OR grant_allows(id)

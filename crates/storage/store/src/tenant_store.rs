@@ -10,7 +10,7 @@ use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails,
     CallHistory, CallPage, CallQuery, CallQueue, CallStats, CallStatsQuery, ChangeCheck, Claim, ClaimRequest,
     ClaimTerms, Created, EgressEntry, EgressLog, EgressQuery, EgressRecord, EventNumber, Events, Identity, Lease,
-    LeaseState, NewBreadcrumb, NewSecret, Records, Release, ReportReply, Rights, RunnerReport, Runners, Search,
+    LeaseState, NewBreadcrumb, NewSecret, Records, Release, ReportReply, Rights, Role, RunnerReport, Runners, Search,
     SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError,
     SubscribeOptions, SubscriptionStream, Violations,
 };
@@ -59,8 +59,11 @@ impl TenantStore {
     }
 
     async fn row_access(&self, permission: RequiredPermission) -> Result<RowAccess> {
-        let principal = if self.actor.reads_only_own_calls {
-            Principal::Caller(self.actor.on_behalf_of)
+        let actor = self.actor().await?;
+        let principal = if actor.reads_only_own_calls && actor.is_acting_for_another() {
+            Principal::ToolOfCaller(actor.on_behalf_of)
+        } else if actor.reads_only_own_calls {
+            Principal::Caller(actor.on_behalf_of)
         } else if self.sees_all().await? {
             Principal::Unrestricted
         } else {
@@ -70,10 +73,18 @@ impl TenantStore {
     }
 
     async fn sees_all(&self) -> Result<bool> {
-        if self.actor.on_behalf_of == self.actor.agent {
-            return Ok(self.actor.sees_all());
+        if self.actor.is_acting_for_another() {
+            return Ok(self.rights_of_agent().await?.sees_all);
         }
-        Ok(self.rights_of_agent().await?.sees_all)
+        Ok(self.actor.sees_all())
+    }
+
+    /// The actor with the limits of the agent on whose behalf it acts.
+    async fn actor(&self) -> Result<Actor> {
+        if self.actor.is_acting_for_another() {
+            return Ok(self.actor.limited_by(&self.rights_of_agent().await?));
+        }
+        Ok(self.actor)
     }
 
     /// The rights of the agent for which this acts, from its row: an agent on whose behalf a runner
@@ -87,6 +98,8 @@ impl TenantStore {
         let agent = agents::find(&mut self.begin().await?, self.actor.on_behalf_of).await?;
         let rights = agent.map_or_else(AgentRights::default, |agent| AgentRights {
             sees_all: agent.roles.iter().any(|role| role.sees_all()),
+            writes_only_requests: Role::write_only_requests(&agent.roles),
+            reads_only_own_calls: Role::read_only_own_calls(&agent.roles),
             allowed_tools: agent.tools,
         });
         self.store.role_cache.insert(key, asked, rights.clone());
@@ -100,7 +113,7 @@ impl TenantStore {
 
     /// The access to the other tenant's record, if that tenant has granted this permission.
     async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
-        if self.actor.reads_only_own_calls {
+        if self.actor().await?.reads_only_own_calls {
             return Ok(None);
         }
         let home: Option<Uuid> = sqlx::query_scalar("SELECT find_shared_tenant($1, $2, $3)")
@@ -119,9 +132,9 @@ impl TenantStore {
 
     /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
     /// and only in its own tenant.
-    fn shared_with(&self) -> Option<Uuid> {
-        let reads_others = !self.actor.is_plain_runner() && !self.actor.reads_only_own_calls;
-        (reads_others && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+    async fn shared_with(&self) -> Result<Option<Uuid>> {
+        let reads_others = !self.actor.is_plain_runner() && !self.actor().await?.reads_only_own_calls;
+        Ok((reads_others && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of))
     }
 
     fn context_reader(&self) -> Reader {
@@ -138,7 +151,7 @@ impl TenantStore {
             .bind(request)
             .fetch_one(tx.connection())
             .await?;
-        let is_own = !self.actor.reads_only_own_calls || self.has_asked_for(request).await?;
+        let is_own = !self.actor().await?.reads_only_own_calls || self.has_asked_for(request).await?;
         if is_hidden || !is_own { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
     }
 
@@ -164,16 +177,19 @@ impl TenantStore {
         idempotency_key: Option<&str>,
         how: NewRecord,
     ) -> Result<(Created, Option<Claim>)> {
-        self.actor.refuse_writes_of_callers(record.schema_name.as_deref())?;
+        let actor = self.actor().await?;
+        actor.refuse_creates_of_callers(record.schema_name.as_deref())?;
         record.check()?;
-        self.actor.mark(&mut record.tags, &[])?;
-        self.actor.mark_tool(&mut record)?;
+        actor.refuse_parent(&record)?;
+        actor.mark(&mut record.tags, &[])?;
+        actor.mark_tool(&mut record)?;
+        actor.mark_memory(&mut record)?;
         records::refuse_response(record.schema_name.as_deref())?;
         records::refuse_response_tag(&record.tags, &[])?;
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
-        records::create(&self.store.writer, self.owner_id, self.actor, record, idempotency_key, how).await
+        records::create(&self.store.writer, self.owner_id, actor, record, idempotency_key, how).await
     }
 
     async fn load_quotas(&self, owner_id: Uuid) -> Result<()> {
@@ -190,13 +206,13 @@ impl TenantStore {
 macro_rules! with_grant_fallback {
     ($store:expr, $id:expr, $permission:expr, |$tx:ident, $actor:ident| $work:expr) => {{
         #[allow(unused_mut)]
-        let (mut $tx, $actor) = ($store.begin_for($permission).await?, $store.actor);
+        let (mut $tx, $actor) = ($store.begin_for($permission).await?, $store.actor().await?);
         match $work.await {
             Err(failure) if failure.misses_record($id) => match $store.find_shared_tenant($id, $permission).await? {
                 Some(access) => {
                     #[allow(unused_mut)]
                     let mut $tx = TenantTransaction::begin_as(&$store.store.database, access).await?;
-                    let $actor = $store.actor.as_guest();
+                    let $actor = $actor.as_guest();
                     $work.await
                 }
                 None => Err(failure),
@@ -214,7 +230,7 @@ impl TenantStore {
         changes: BreadcrumbChanges,
         check: Option<&ChangeCheck<'_>>,
     ) -> Result<Breadcrumb, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor.refuse_changes_of_callers()?;
         self.load_quotas(self.owner_id).await?;
         let updated: Result<(Breadcrumb, bool), StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
@@ -278,7 +294,7 @@ impl Records for TenantStore {
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor.refuse_changes_of_callers()?;
         let deleted: Result<bool, StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Delete, |tx, actor| records::delete(
                 tx, actor, id, version
@@ -293,7 +309,7 @@ impl Records for TenantStore {
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
         let (database, access, shared_with) =
-            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with());
+            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with().await?);
         let asked = query.clone();
         let listing = Box::pin(async move {
             let mut tx = TenantTransaction::begin_as(&database, access).await?;
@@ -329,7 +345,7 @@ impl Rights for TenantStore {
     }
 
     async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor().await?.refuse_other_writes_of_callers()?;
         change.check()?;
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
@@ -339,7 +355,7 @@ impl Rights for TenantStore {
     }
 
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor().await?.refuse_other_writes_of_callers()?;
         change.check()?;
         retrying!(async { acl::revoke(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })
     }
@@ -352,7 +368,7 @@ impl Events for TenantStore {
     }
 
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
-        let rights = SubscriberRights::new(self.owner_id, self.actor, self.sees_all().await?);
+        let rights = SubscriberRights::new(self.owner_id, self.actor().await?, self.sees_all().await?);
         Ok(events::subscribe(&self.store.streams, rights, self.actor.on_behalf_of, options).await?)
     }
 }
@@ -410,7 +426,7 @@ impl CallQueue for TenantStore {
 
     async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
         // Only an agent that writes nothing but requests has a list.
-        if self.actor.on_behalf_of == self.actor.agent && !self.actor.writes_only_requests {
+        if !self.actor.is_acting_for_another() && !self.actor.writes_only_requests {
             return Ok(None);
         }
         Ok(self.rights_of_agent().await?.allowed_tools)
@@ -454,7 +470,7 @@ impl CallQueue for TenantStore {
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.refuse_hidden(request).await?;
-        if self.actor.writes_only_requests && !self.has_asked_for(request).await? {
+        if self.actor().await?.writes_only_requests && !self.has_asked_for(request).await? {
             return Err(StoreError::Forbidden("an agent with the role caller can cancel only its own calls".into()));
         }
         retrying!(async { calls::cancel(self.begin().await?, self.actor.agent, request).await })
@@ -479,7 +495,7 @@ impl CallHistory for TenantStore {
         query.check()?;
         let agent = self.restricted_agent().await?;
         let own = CallQuery { agent_id: Some(self.actor.on_behalf_of), ..query.clone() };
-        let query = if self.actor.reads_only_own_calls { &own } else { query };
+        let query = if self.actor().await?.reads_only_own_calls { &own } else { query };
         Ok(calls::history::list(&mut self.begin_for(RequiredPermission::Read).await?, agent, query).await?)
     }
 

@@ -15,6 +15,7 @@ use crate::backoff::with_retries;
 use crate::dispatch::leases::{LeaseGuard, Leases};
 use crate::dispatch::slots::Slot;
 use crate::execution::deadline::Deadline;
+use crate::execution::on_behalf_of::in_name_of;
 use crate::execution::preparation::take_input;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
@@ -215,7 +216,10 @@ impl CallRunner {
             Ok(output) => {
                 let chain = TriggerChain::of_request(&pending.claim.request.tags);
                 let settings = &self.options.large_results;
-                let memory = WorkingMemory::new(self.store.clone(), chain, pending.claim.profiles.clone());
+                // The parts belong to the agent that asked, as what its tools write.
+                let agent = pending.claim.request.created_by;
+                let store = in_name_of(&self.store, agent).unwrap_or_else(|_| self.store.clone());
+                let memory = WorkingMemory::new(store, chain, pending.claim.profiles.clone(), agent);
                 tokio::select! {
                     () = pending.held.lost.cancelled() => return,
                     () = pending.held.cancel.cancelled() => Err(cancelled()),
