@@ -6,6 +6,7 @@
 --   rcrt.guest    the agent's own tenant, when the transaction works in another one: then only
 --                 what was granted is visible.
 --   rcrt.own_calls  `on`: the agent is only a caller, and sees its requests and their responses.
+--                 `created`: a tool runs for such an agent, and also sees what was created for it.
 --   rcrt.actions  the granted actions that open a record for this transaction, such as
 --                 {read_context,read_full}.
 

@@ -46,8 +46,9 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- default of 4 MB for a tenth of a second.
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
--- Whether the record is a request of the transaction's agent, or the response to one. Not in SQL,
--- because `requester_of` is created later.
+-- Whether the record is a request of the transaction's agent, or the response to one; for a tool that
+-- runs for that agent, also whether it was created for it. Not in SQL, because `requester_of` is
+-- created later.
 CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
@@ -55,7 +56,8 @@ BEGIN
     RETURN CASE schema_name
         WHEN 'tool.request.v1' THEN created_by::text = current_setting('rcrt.agent', true)
         WHEN 'tool.response.v1' THEN requester_of(record)::text = current_setting('rcrt.agent', true)
-        ELSE false
+        ELSE current_setting('rcrt.own_calls', true) = 'created'
+            AND created_by::text = current_setting('rcrt.agent', true)
     END;
 END
 $$;
@@ -69,7 +71,7 @@ CREATE POLICY tenant ON breadcrumbs
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid
         AND CASE
             WHEN current_setting('rcrt.agent', true) = '*' THEN true
-            WHEN current_setting('rcrt.own_calls', true) = 'on'
+            WHEN current_setting('rcrt.own_calls', true) IN ('on', 'created')
                 THEN is_own_call(id, schema_name, created_by)
             WHEN coalesce(current_setting('rcrt.guest', true), '') = '' THEN visibility <> 'private'
                 OR created_by::text = current_setting('rcrt.agent', true) OR grant_allows(id)
@@ -131,21 +133,84 @@ AS $$
             AND g.actions && '{read_context,read_full}'::text[])
 $$;
 
--- The ranked matches in the transaction's tenant. SECURITY DEFINER, because the match operator is
--- not leakproof and under row-level security could not use the index.
-CREATE FUNCTION matching_breadcrumbs(words_wanted text) RETURNS TABLE (id uuid, rank real)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+-- Candidates for a search by words in the transaction's tenant: records with at least one of these
+-- terms (texts of a `tsquery`) that satisfy `required`. SECURITY DEFINER, because the match operator
+-- is not leakproof and under row-level security could not use the index; the caller joins with
+-- `breadcrumbs`, whose policy decides what is visible.
+--
+-- The cost is bounded, however many records there are. Each term is looked up by itself, up to
+-- 1,000 records, and the rarest are taken first, up to 5,000 records. A term of more records is
+-- common. Only while there are fewer candidates than wanted, common terms are used: records that
+-- have all of them, and what the 10,000 newest records have.
+CREATE FUNCTION matching_breadcrumbs(
+    terms text[], required text, all_tags text[], any_tags text[], wanted_schema text, wanted integer
+) RETURNS TABLE (ids uuid[], searched integer, common integer[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT b.id, ts_rank(b.words, q)
-    FROM breadcrumbs b, websearch_to_tsquery('english', words_wanted) q
-    WHERE b.owner_id = current_tenant() AND b.words @@ q
+DECLARE
+    tenant uuid := current_tenant();
+    conditions text := 'b.owner_id = $1';
+    satisfies text := CASE WHEN required = '' THEN '' ELSE format(' AND b.words @@ %L::tsquery', required) END;
+    lookups text;
+    with_all text;
+    with_any text;
+    more uuid[];
+BEGIN
+    FOR place IN 1 .. cardinality(all_tags) LOOP
+        conditions := conditions || format(' AND EXISTS (SELECT FROM breadcrumb_tags t
+            WHERE t.owner_id = $1 AND t.breadcrumb_id = b.id AND t.tag = ($2)[%s])', place);
+    END LOOP;
+    IF cardinality(any_tags) > 0 THEN
+        conditions := conditions || ' AND EXISTS (SELECT FROM breadcrumb_tags t
+            WHERE t.owner_id = $1 AND t.breadcrumb_id = b.id AND t.tag = ANY ($3))';
+    END IF;
+    IF wanted_schema IS NOT NULL THEN
+        conditions := conditions || ' AND b.schema_name = $4';
+    END IF;
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM breadcrumbs b WHERE %s LIMIT 10000) n', conditions)
+    INTO searched USING tenant, all_tags, any_tags, wanted_schema;
+
+    ids := '{}';
+    common := '{}';
+    -- Literals, so that the planner knows how common each term is.
+    SELECT string_agg(format('(SELECT %s AS place, b.id FROM breadcrumbs b
+        WHERE %s AND b.words @@ %L::tsquery%s LIMIT 1001)', t.place, conditions, t.term, satisfies), ' UNION ALL ')
+    INTO lookups FROM unnest(terms) WITH ORDINALITY t(term, place);
+    IF lookups IS NOT NULL THEN
+        EXECUTE format(
+            'WITH hit AS MATERIALIZED (%s),
+            term AS (SELECT h.place, count(*) AS records FROM hit h GROUP BY h.place),
+            rare AS (SELECT t.place FROM (
+                SELECT t.place, sum(t.records) OVER (ORDER BY t.records, t.place) AS total
+                FROM term t WHERE t.records <= 1000) t WHERE t.total <= 5000)
+            SELECT ARRAY(SELECT DISTINCT h.id FROM hit h JOIN rare USING (place)),
+                ARRAY(SELECT t.place::integer FROM term t WHERE t.records > 1000)', lookups)
+        INTO ids, common USING tenant, all_tags, any_tags, wanted_schema;
+    END IF;
+    -- A question of exclusions alone has no terms: the newest records without those words.
+    IF cardinality(ids) < wanted AND (cardinality(common) > 0 OR (lookups IS NULL AND required <> '')) THEN
+        SELECT string_agg(format('(%s)', terms[place]), ' & '), string_agg(format('(%s)', terms[place]), ' | ')
+        INTO with_all, with_any FROM unnest(common) place;
+        EXECUTE format(
+            'SELECT array_agg(c.id) FROM (
+                (SELECT b.id FROM breadcrumbs b WHERE %1$s AND b.words @@ %2$L::tsquery%4$s LIMIT 1000)
+                UNION
+                (SELECT b.id FROM (
+                    SELECT b.id, b.words FROM breadcrumbs b WHERE %1$s ORDER BY b.updated_at DESC LIMIT 10000) b
+                WHERE (%3$L IS NULL OR b.words @@ %3$L::tsquery)%4$s LIMIT 1000)) c
+            WHERE c.id <> ALL ($5)', conditions, with_all, with_any, satisfies)
+        INTO more USING tenant, all_tags, any_tags, wanted_schema, ids;
+        ids := ids || more;
+    END IF;
+    RETURN NEXT;
+END
 $$;
 
 REVOKE ALL ON FUNCTION can_see_record(uuid), record_exists(uuid),
-    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text)
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION can_see_record(uuid), record_exists(uuid),
-    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text)
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
     TO rcrt_app;
 
 -- A row per tag and not a GIN index on the array: under row-level security a condition must be

@@ -560,11 +560,11 @@ export interface paths {
         };
         /**
          * Search records by text and by meaning
-         * @description Best match first, each with its `score`. `hybrid` combines a full-text search over title,
-         *     description, tags and context with the records nearest in meaning (reciprocal rank fusion). It
-         *     is the default if search by meaning is enabled, otherwise `text` is. The header `Search-Mode`
-         *     says how the search was done. `Search-Fallback` says why only text was searched if the model did
-         *     not respond in time.
+         * @description Best match first, each with its `score`. `text` counts each word of `q` by its rarity, in title,
+         *     description, tags and context; a phrase in `"…"` is required, `-word` excludes. `hybrid` adds the
+         *     similarity of the meaning. It is the default if search by meaning is enabled, otherwise `text`
+         *     is. The header `Search-Mode` says how the search was done. `Search-Fallback` says why only text
+         *     was searched if the model did not respond in time.
          *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
@@ -2404,6 +2404,11 @@ export interface components {
         /** @description A runner of the tenant whose lease has not ended. */
         LiveRunner: {
             host: string;
+            /**
+             * Format: int64
+             * @description How long it counts as live without another report, in milliseconds.
+             */
+            lease_left_ms: number;
             /** Format: uuid */
             runner_id: string;
             working_folder?: string | null;

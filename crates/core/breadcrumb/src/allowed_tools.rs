@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ToolSource, Violations};
+use crate::{LARGE_RESULT_READERS, ToolSource, Violations};
 
 /// The most entries in each list.
 const MAX_ENTRIES: usize = 500;
@@ -63,15 +63,20 @@ impl AllowedToolsChange {
 }
 
 impl AllowedTools {
+    /// The native tools that read large results are always allowed: they return only what the agent
+    /// can read, and without them it could not read the results of the tools on its list.
     pub fn allows(&self, name: &str, source: &ToolSource, tags: &[String]) -> bool {
-        self.names.iter().any(|allowed| allowed == name)
+        let reads_results = *source == ToolSource::Native && LARGE_RESULT_READERS.contains(&name);
+        reads_results
+            || self.names.iter().any(|allowed| allowed == name)
             || self.sources.iter().any(|allowed| *allowed == source.to_string() || *allowed == source.kind())
             || self.tags.iter().any(|allowed| tags.contains(allowed))
     }
 
     /// Whether no tool with this name is allowed, whatever its source and tags are.
     pub fn denies_name(&self, name: &str) -> bool {
-        self.sources.is_empty() && self.tags.is_empty() && !self.names.iter().any(|allowed| allowed == name)
+        let is_named = LARGE_RESULT_READERS.contains(&name) || self.names.iter().any(|allowed| allowed == name);
+        self.sources.is_empty() && self.tags.is_empty() && !is_named
     }
 
     /// Checks the list. `field_path` is its path in the input.

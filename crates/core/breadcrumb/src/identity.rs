@@ -14,6 +14,10 @@ use crate::{
     TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, UnfinishedCalls, Webhooks,
 };
 
+/// With the agent's id at its end: the tag of a `memory.entry.v1` that a tool wrote for an agent
+/// with the role `caller`. The store sets it. The entry counts for that agent alone.
+pub const MEMORY_OF_CALLER_TAG: &str = "memory-of-caller:";
+
 /// Which HTTP routes an agent can use. An agent can have several roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

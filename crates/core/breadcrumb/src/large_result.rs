@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+/// The native tools that read the parts of a large result.
+pub const LARGE_RESULT_READERS: [&str; 4] =
+    ["get_from_working_memory", "result_search", "result_slice", "result_jsonpath"];
+
 /// The `output` of a response whose result is larger than the caller accepts. `metadata` of the
 /// response then has `large_result`. The parts are in the working memory of the request's session:
 /// the tool `get_from_working_memory` returns each by its key. Without a session the result is cut,

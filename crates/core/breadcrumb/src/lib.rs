@@ -104,10 +104,10 @@ pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
 pub use identity::{
-    AgentInfo, AgentRegistration, AgentStatus, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo,
-    TokenRevocation, WhichTokens,
+    AgentInfo, AgentRegistration, AgentStatus, Identity, MEMORY_OF_CALLER_TAG, NewAgent, NewAgentKey, Role, Tenancy,
+    TenantInfo, TokenRevocation, WhichTokens,
 };
-pub use large_result::{LargeResult, LargeResultKind, LargeResultMarker, model_text};
+pub use large_result::{LARGE_RESULT_READERS, LargeResult, LargeResultKind, LargeResultMarker, model_text};
 pub use limits::{LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
 pub use matcher::Matcher;
 pub use near_miss::intended_field;

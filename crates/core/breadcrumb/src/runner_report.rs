@@ -38,6 +38,8 @@ pub struct LiveRunner {
     pub host: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_folder: Option<String>,
+    /// How long it counts as live without another report, in milliseconds.
+    pub lease_left_ms: u64,
 }
 
 /// The reply to a [`RunnerReport`].

@@ -23,7 +23,7 @@ pub enum SearchMode {
     Text,
     /// By their meaning: the nearest vectors.
     Vector,
-    /// Both, combined by reciprocal rank fusion.
+    /// Both: the similarity of the meaning, and the words by their rarity.
     Hybrid,
 }
 

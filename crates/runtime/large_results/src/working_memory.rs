@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, NewBreadcrumb, Profiles, Records, Search, SearchMode,
-    Selector, StoreError, schema_names::MEMORY_ENTRY,
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profiles, Records,
+    Search, SearchMode, Selector, StoreError, schema_names::MEMORY_ENTRY,
 };
-use rcrt_executors::TriggerChain;
+use rcrt_executors::{ToolCall, TriggerChain};
+use uuid::Uuid;
 
 use crate::entry::{MemoryEntry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
 use crate::key::{EntryKey, Namespace};
@@ -25,6 +26,7 @@ pub struct WorkingMemory {
     store: Arc<dyn Records>,
     chain: TriggerChain,
     profiles: Profiles,
+    agent: Option<Uuid>,
 }
 
 /// Which entries to read.
@@ -70,9 +72,16 @@ impl Selection {
 impl WorkingMemory {
     /// `chain` and `profiles` are those of the writing call. They mark what is written, so that no
     /// triggered tool triggers itself through it, and triggered calls are bound to the same
-    /// profiles.
-    pub fn new(store: Arc<dyn Records>, chain: TriggerChain, profiles: Profiles) -> Self {
-        Self { store, chain, profiles }
+    /// profiles. `agent`: the one that asked for the call. Entries of other agents that are only
+    /// callers do not count: a caller cannot replace what others read.
+    pub fn new(store: Arc<dyn Records>, chain: TriggerChain, profiles: Profiles, agent: Option<Uuid>) -> Self {
+        Self { store, chain, profiles, agent }
+    }
+
+    /// For a tool of this call.
+    pub fn of(call: &ToolCall) -> Self {
+        let (store, chain, profiles) = (call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone());
+        Self::new(store, chain, profiles, call.request.agent_id)
     }
 
     pub async fn save(&self, entry: &NewEntry) -> Result<Saved, StoreError> {
@@ -102,8 +111,8 @@ impl WorkingMemory {
 
     pub async fn get(&self, key: &EntryKey) -> Result<Option<MemoryEntry>, StoreError> {
         let query = BreadcrumbQuery { limit: PAGE, include_context: true, ..by_tag(&key.tag()) };
-        let found = self.store.list(&query).await?;
-        Ok(found.into_iter().filter_map(MemoryEntry::read).find(|entry| entry.key == *key))
+        let found = self.store.list(&query).await?.into_iter().filter(|item| self.counts(item));
+        Ok(found.filter_map(MemoryEntry::read).find(|entry| entry.key == *key))
     }
 
     /// Returns whether it existed.
@@ -130,7 +139,8 @@ impl WorkingMemory {
         let query = BreadcrumbQuery { selector: selection.selector(), limit: PAGE, offset, include_context: true };
         let found = self.store.list(&query).await?;
         let next = (found.len() == PAGE as usize).then(|| offset.saturating_add(PAGE));
-        Ok(EntryPage { entries: found.into_iter().filter_map(MemoryEntry::read).collect(), next })
+        let counting = found.into_iter().filter(|item| self.counts(item));
+        Ok(EntryPage { entries: counting.filter_map(MemoryEntry::read).collect(), next })
     }
 
     /// The keys of entries whose first words contain the query's words in any grammatical form,
@@ -140,13 +150,21 @@ impl WorkingMemory {
             Search { mode: Some(SearchMode::Text), nn: most, selector: selection.selector(), ..Search::of(words) };
         let found = self.store.search(&search).await?.items;
         let path = |item: BreadcrumbListItem| item.title.strip_prefix("Memory: ").map(str::to_owned);
-        Ok(found.into_iter().filter_map(path).collect())
+        Ok(found.into_iter().filter(|item| self.counts(item)).filter_map(path).collect())
+    }
+
+    /// Whether it is not an entry of another caller.
+    fn counts(&self, item: &BreadcrumbListItem) -> bool {
+        let own = self.agent.map(|agent| agent.to_string());
+        let callers = item.tags.iter().filter_map(|tag| tag.strip_prefix(MEMORY_OF_CALLER_TAG));
+        callers.into_iter().all(|caller| Some(caller) == own.as_deref())
     }
 
     /// The records of a key, newest first. All writers use this order to agree on the one that
     /// counts.
     async fn records(&self, tag: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        self.store.list(&by_tag(tag)).await
+        let found = self.store.list(&by_tag(tag)).await?;
+        Ok(found.into_iter().filter(|item| self.counts(item)).collect())
     }
 
     async fn create(&self, mut record: NewBreadcrumb) -> Result<(), StoreError> {

@@ -87,7 +87,9 @@ macro_rules! suite {
                 a_caller_writes_only_requests,
                 a_caller_reads_only_its_own_calls,
                 a_caller_hears_only_of_its_own_calls,
-                a_runner_that_acts_for_a_caller_is_not_limited_to_its_calls,
+                a_tool_of_a_caller_reads_its_calls_and_what_was_created_for_it,
+                a_tool_of_a_caller_writes_no_definitions,
+                only_a_runner_names_the_parent_of_a_request,
             ],
             request_ids: [
                 a_list_by_request_id_has_only_ones_own_response,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs,
-    BreadcrumbsDecorator, Created, Lease, LeaseState, NewBreadcrumb, StoreError, SubscribeOptions, SubscriptionStream,
-    schema_names,
+    BreadcrumbsDecorator, Created, Lease, LeaseState, NewBreadcrumb, ReportReply, RunnerReport, StoreError,
+    SubscribeOptions, SubscriptionStream, schema_names,
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use uuid::Uuid;
@@ -72,6 +72,10 @@ pub struct FailingStore {
     pub runner_lists: Gate,
     /// Holds back the results of creating a runner's record, which is written.
     pub runners_created: Gate,
+    /// Holds back the reports of runners.
+    pub reports: Gate,
+    /// How many reports of runners were answered.
+    pub reported: watch::Sender<usize>,
     /// How many starts of calls were requested.
     pub starts: watch::Sender<u32>,
     stop: Option<Stop>,
@@ -105,6 +109,8 @@ impl FailingStore {
             tool_errors_listed: watch::Sender::default(),
             runner_lists: Gate::new(),
             runners_created: Gate::new(),
+            reports: Gate::new(),
+            reported: watch::Sender::default(),
             starts: watch::Sender::default(),
             stop,
             stopped: Notify::default(),
@@ -211,6 +217,13 @@ impl BreadcrumbsDecorator for FailingStore {
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         self.starts.send_modify(|starts| *starts += 1);
         self.store.start(lease, max_attempts).await
+    }
+
+    async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
+        self.reports.pass().await;
+        let reply = self.store.report_runner(report).await;
+        self.reported.send_modify(|reported| *reported += 1);
+        reply
     }
 
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<LeaseState>, StoreError> {

@@ -171,7 +171,7 @@ impl WebBrowse {
             name: &page_name(&page.url),
             keep: self.settings.chunk_keep,
             request: &call.request,
-            memory: WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone()),
+            memory: WorkingMemory::of(call),
         };
         call.progress.report(None, &format!("keeping {} chunks", chunks.parts()));
         chunks.keep(location).await

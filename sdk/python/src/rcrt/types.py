@@ -676,6 +676,8 @@ class LeaseState(TypedDict):
 
 class _LiveRunner(TypedDict):
     host: str
+    lease_left_ms: int
+    """How long it counts as live without another report, in milliseconds."""
     runner_id: str
 
 

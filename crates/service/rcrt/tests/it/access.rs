@@ -37,6 +37,8 @@ fn a_caller_is_made_limited_audited_and_deleted() {
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
     let bot = Key::of(&up.run(&["agent", "new", "bot", "--role", "caller", "--tool", "calculator"]).ends_with(0));
     a_caller_calls_its_tools_and_nothing_else(&up, &bot);
+    the_tools_of_a_caller_publish_and_reveal_nothing(&up);
+    a_caller_reads_its_large_results(&up);
     agents_are_shown_and_changed(&up, &bot);
     tokens_are_listed_and_revoked(&up, &bot);
     let bot = a_key_is_replaced(&up, &bot);
@@ -53,7 +55,12 @@ fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
     let ran = bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(4);
     assert!(ran.stderr.contains("PermissionDenied: the tool echo is not on the allow list"), "{}", ran.stderr);
     let listed = bot.run(up, &["tool", "list"]).ends_with(0).stdout;
-    assert!(listed.lines().count() == 2 && listed.contains("calculator"), "{listed}");
+    // With the tools that read large results.
+    let names = listed.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
+    assert!(
+        names.eq(["calculator", "get_from_working_memory", "result_jsonpath", "result_search", "result_slice"]),
+        "{listed}"
+    );
     assert_eq!(bot.run(up, &["tool", "show", "calculator"]).ends_with(0).json()["name"], "calculator");
     bot.run(up, &["tool", "show", "echo"]).ends_with(3);
     // Two requests with their responses, and none of the other records.
@@ -72,6 +79,68 @@ fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
         let ran = bot.run(up, &arguments).ends_with(6);
         assert!(!ran.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+/// The shipped tools that write and read records, for a caller without a list.
+fn the_tools_of_a_caller_publish_and_reveal_nothing(up: &Running) {
+    let free = Key::of(&up.run(&["agent", "new", "free", "--role", "caller"]).ends_with(0));
+    let call = |tool: &str, input: Value, status: i32| {
+        free.run(up, &["call", tool, &input.to_string(), "-o", "json"]).ends_with(status).json()
+    };
+    up.run(&["crumb", "create", r#"{"title": "Of the team", "tags": ["team"]}"#]).ends_with(0);
+    let code = json!({"name": "mine", "code": {"language": "typescript",
+        "source": "export async function execute() { return 1; }"}});
+    for schema in ["tool.code.v1", "tool.v1", "schema.def.v1", "tool.guide.v1"] {
+        let record = json!({"title": "Mine", "schema_name": schema, "tags": ["tool"], "context": code});
+        let response = call("breadcrumb-create", record, 4);
+        assert_eq!(response["error_code"], "PermissionDenied", "{response}");
+        assert!(response["error"].as_str().unwrap().contains("the role caller"), "{response}");
+    }
+    up.run(&["tool", "show", "mine"]).ends_with(3);
+    call("breadcrumb-create", json!({"title": "Own", "tags": ["team"]}), 0);
+    let found = call("breadcrumb-search", json!({"tag": "team"}), 0);
+    assert_eq!(found["output"]["breadcrumbs"][0]["title"], "Own", "{found}");
+    assert_eq!(found["output"]["count"], 1, "{found}");
+    let responses = call("breadcrumb-search", json!({"schema_name": "tool.response.v1", "limit": 100}), 0);
+    let own = free.run(up, &["crumb", "list", "--schema", "tool.response.v1", "-o", "json"]).ends_with(0).json();
+    // Without the response to the search itself.
+    assert_eq!(responses["output"]["count"], own.as_array().unwrap().len() - 1, "{responses}");
+
+    // Working memory: the team's entry and the caller's under one key are two.
+    let entry = |value: &str| json!({"key": "project/x/plan", "value": value});
+    let read = json!({"key": "project/x/plan"});
+    up.json(&["call", "save_to_working_memory", &entry("the team's").to_string()]);
+    let missing = call("get_from_working_memory", read.clone(), 4);
+    assert!(missing["error"].as_str().unwrap().contains("has no entries"), "{missing}");
+    call("save_to_working_memory", entry("the caller's"), 0);
+    assert!(call("get_from_working_memory", read.clone(), 0)["output"].to_string().contains("the caller's"));
+    let of_team = up.json(&["call", "get_from_working_memory", &read.to_string()]);
+    assert!(of_team["output"].to_string().contains("the team's"), "{of_team}");
+    call("delete_from_working_memory", read.clone(), 0);
+    up.run(&["call", "get_from_working_memory", &read.to_string()]).ends_with(0);
+    up.run(&["agent", "delete", "free"]).ends_with(0);
+}
+
+/// Although its list has neither tool that reads them.
+fn a_caller_reads_its_large_results(up: &Running) {
+    let long = json!({"message": "walrus ".repeat(12_000)}).to_string();
+    let reader = Key::of(&up.run(&["agent", "new", "reader", "--role", "caller", "--tool", "echo"]).ends_with(0));
+    let call = |key: &Key, tool: &str, input: &str, status: i32| {
+        key.run(up, &["call", tool, input, "--session", "long", "-o", "json"]).ends_with(status).json()
+    };
+    let output = call(&reader, "echo", &long, 0)["output"].clone();
+    assert_eq!(output["type"], "large_result", "{output}");
+    let part = json!({"key": format!("{}1", output["part_prefix"].as_str().unwrap())}).to_string();
+    let slice = json!({"key": output["key"], "start": 0, "length": 20}).to_string();
+    for (tool, input) in [("get_from_working_memory", &part), ("result_slice", &slice)] {
+        let read = call(&reader, tool, input, 0)["output"].to_string();
+        assert!(read.contains("walrus"), "{tool}: {read}");
+        // Another caller does not read them, not even in the same session.
+        let other = Key::of(&up.run(&["agent", "new", tool, "--role", "caller", "--tool", "echo"]).ends_with(0));
+        assert_eq!(call(&other, tool, input, 4)["error_code"], "ExecutionFailed", "{tool}");
+        up.run(&["agent", "delete", tool]).ends_with(0);
+    }
+    up.run(&["agent", "delete", "reader"]).ends_with(0);
 }
 
 fn agents_are_shown_and_changed(up: &Running, bot: &Key) {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, CatalogEntry, MAX_PAGE, NewBreadcrumb, Records, StoreError, TtlType, schema_names::TOOL_RUNNER,
+    BreadcrumbQuery, CatalogEntry, LiveRunner, MAX_PAGE, NewBreadcrumb, Records, StoreError, TtlType,
+    schema_names::TOOL_RUNNER,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
@@ -28,6 +29,9 @@ const REGISTRATION_TTL: Duration = Duration::from_mins(3);
 const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
 /// After a change of the tools, the runner waits this long for more changes.
 const QUIET: Duration = Duration::from_millis(500);
+/// A longer time between two lists of live runners means that this runner was paused or cut off. Then
+/// the others have this long to report.
+const GRACE: Duration = Duration::from_secs(5);
 /// When stopping: how long a write in progress, and then the deregistration, can take.
 const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -36,8 +40,23 @@ pub(crate) struct PeerRunners {
     registry: Arc<Registry>,
     hints: Arc<QueueHints>,
     runner_id: Uuid,
-    peers: Mutex<HashMap<Uuid, Peer>>,
+    known: Mutex<KnownPeers>,
     listed: OnceCell<()>,
+}
+
+/// What this runner knows of the others.
+#[derive(Default)]
+struct KnownPeers {
+    /// By the id of their record. A runner whose lease has ended can come back with the same record,
+    /// for example after a pause.
+    peers: HashMap<Uuid, Peer>,
+    /// The live runners by the last list, with the end of their leases as far as it is known. One
+    /// that is missing in a list stays until then: the database may have lost its table of runners.
+    live_until: HashMap<Uuid, Instant>,
+    /// When the last list was requested.
+    asked: Option<Instant>,
+    /// What the live ones served when this runner last looked.
+    served: BTreeSet<String>,
 }
 
 struct Peer {
@@ -47,20 +66,52 @@ struct Peer {
     until: Instant,
 }
 
+impl KnownPeers {
+    /// The live ones. A runner that registered after the last list was requested counts as live.
+    fn live(&self) -> impl Iterator<Item = &Peer> {
+        let now = Instant::now();
+        let is_live = |peer: &Peer| self.asked.is_none_or(|asked| peer.since >= asked);
+        self.peers
+            .values()
+            .filter(move |peer| peer.until > now && (is_live(peer) || self.live_until.contains_key(&peer.runner_id)))
+    }
+
+    fn served_now(&self) -> BTreeSet<String> {
+        self.live().flat_map(|peer| &peer.serves).cloned().collect()
+    }
+
+    /// Learns from a list of live runners that was requested at `asked`.
+    fn listed(&mut self, runners: &[LiveRunner], asked: Instant, now: Instant) {
+        // After a pause or a lost connection of this runner, the others may have to report again too.
+        let was_cut_off = self.asked.is_some_and(|before| asked.duration_since(before) > GRACE);
+        for until in self.live_until.values_mut().filter(|_| was_cut_off) {
+            *until = (*until).max(now + GRACE);
+        }
+        self.live_until.retain(|_, until| *until > now);
+        for runner in runners {
+            self.live_until.insert(runner.runner_id, now + Duration::from_millis(runner.lease_left_ms));
+        }
+        self.peers.retain(|_, peer| peer.until > now);
+        self.asked = Some(asked);
+    }
+}
+
 impl PeerRunners {
     pub fn new(store: Arc<dyn Records>, registry: Arc<Registry>, hints: Arc<QueueHints>, runner_id: Uuid) -> Arc<Self> {
-        Arc::new(Self { store, registry, hints, runner_id, peers: Mutex::default(), listed: OnceCell::new() })
+        Arc::new(Self { store, registry, hints, runner_id, known: Mutex::default(), listed: OnceCell::new() })
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownPeers> {
+        self.known.lock()
     }
 
     fn is_served(&self, tool: &str) -> bool {
-        let now = Instant::now();
-        self.peers.lock().values().any(|peer| peer.until > now && peer.serves.contains(tool))
+        self.known().live().any(|peer| peer.serves.contains(tool))
     }
 
     /// The tools that other live runners serve.
     fn served(&self) -> BTreeSet<String> {
-        let now = Instant::now();
-        self.peers.lock().values().filter(|peer| peer.until > now).flat_map(|peer| &peer.serves).cloned().collect()
+        self.known().served_now()
     }
 
     /// Lists the other runners if that was not done before. Events keep the list up to date from
@@ -100,33 +151,45 @@ impl PeerRunners {
     /// A runner published what it serves.
     pub fn registered(&self, record: Uuid, context: &Map<String, Value>) {
         let Some((runner_id, serves)) = serves(context, self.runner_id) else { return };
-        let names: Vec<String> = serves.iter().cloned().collect();
         let since = Instant::now();
-        self.peers.lock().insert(record, Peer { runner_id, since, serves, until: since + REGISTRATION_TTL });
-        self.registry.touch(names);
+        self.change(|known| {
+            known.peers.insert(record, Peer { runner_id, since, serves, until: since + REGISTRATION_TTL });
+        });
     }
 
     /// A runner's record no longer applies: the runner has written a newer one, or has stopped.
     pub fn deregistered(&self, record: Uuid) {
-        let Some(peer) = self.peers.lock().remove(&record) else { return };
-        self.registry.touch(peer.serves);
-        self.hints.now();
+        self.change(|known| {
+            known.peers.remove(&record);
+        });
     }
 
-    /// Forgets runners whose lease has ended. `asked`: when the list of live runners was requested.
-    /// A runner that registered later may be missing in it.
-    pub fn only_live(&self, live: &HashSet<Uuid>, asked: Instant) {
-        let ended = |peer: &Peer| !live.contains(&peer.runner_id) && peer.since < asked;
-        let gone: Vec<Uuid> =
-            self.peers.lock().iter().filter(|(_, peer)| ended(peer)).map(|(record, _)| *record).collect();
-        for record in gone {
-            self.deregistered(record);
+    /// The live runners, by a list that was requested at `asked`.
+    pub fn live(&self, runners: &[LiveRunner], asked: Instant) {
+        self.change(|known| known.listed(runners, asked, Instant::now()));
+    }
+
+    /// Makes a change, and looks again at the tools that are now served by others or no longer are.
+    fn change(&self, change: impl FnOnce(&mut KnownPeers)) {
+        let (changed, has_lost) = {
+            let mut known = self.known();
+            change(&mut known);
+            let now = known.served_now();
+            let before = std::mem::replace(&mut known.served, now);
+            let changed: Vec<String> = before.symmetric_difference(&known.served).cloned().collect();
+            (changed, before.difference(&known.served).next().is_some())
+        };
+        if !changed.is_empty() {
+            self.registry.touch(changed);
+        }
+        if has_lost {
+            self.hints.now();
         }
     }
 
     /// After a gap in the events: finds runners that started or stopped meanwhile.
     pub async fn list_again(&self) {
-        let before: HashSet<Uuid> = self.peers.lock().keys().copied().collect();
+        let before: HashSet<Uuid> = self.known().peers.keys().copied().collect();
         match self.list().await {
             Ok(listed) if listed.len() < MAX_PAGE as usize => {
                 for gone in before.difference(&listed) {
@@ -220,5 +283,54 @@ fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
         ttl_type: Some(TtlType::Duration),
         ttl_config: Some(json!({"duration": REGISTRATION_TTL.as_secs()})),
         ..NewBreadcrumb::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+
+    fn live(runners: &[u128]) -> Vec<LiveRunner> {
+        let runner = |id: &u128| LiveRunner {
+            runner_id: Uuid::from_u128(*id),
+            host: "host".into(),
+            working_folder: None,
+            lease_left_ms: LEASE.as_millis() as u64,
+        };
+        runners.iter().map(runner).collect()
+    }
+
+    /// Whether the peer counts after each of these lists. Each comes `after` the one before.
+    fn counts(lists: &[(Duration, &[u128])]) -> Vec<bool> {
+        let (mut known, mut now) = (KnownPeers::default(), Instant::now());
+        let mut seen = Vec::new();
+        for (after, runners) in lists {
+            now += *after;
+            known.listed(&live(runners), now, now);
+            seen.push(known.live_until.contains_key(&Uuid::from_u128(1)));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_runner_counts_until_the_lease_that_was_last_known_ends() {
+        let soon = Duration::from_millis(500);
+        // Missing in one list: the table was emptied.
+        assert_eq!(counts(&[(soon, &[1]), (soon, &[]), (soon, &[1])]), [true; 3]);
+        let mut lists: Vec<(Duration, &[u128])> = vec![(soon, &[1])];
+        lists.extend([(soon, [].as_slice()); 31]);
+        let seen = counts(&lists);
+        assert_eq!((seen[29], seen[31]), (true, false));
+        // It comes back.
+        lists.push((soon, &[1]));
+        assert_eq!(counts(&lists).last(), Some(&true));
+    }
+
+    #[test]
+    fn after_a_pause_of_this_runner_the_others_have_time_to_report() {
+        let (soon, pause) = (Duration::from_millis(500), Duration::from_secs(60));
+        assert_eq!(counts(&[(soon, &[1]), (pause, &[]), (GRACE - soon, &[]), (soon, &[])]), [true, true, true, false]);
     }
 }

@@ -2,7 +2,6 @@
 //! of a tool waits for that, so the report follows each change of a tool at once. The reply names
 //! the other live runners, and says whether secrets or grants have changed.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,6 @@ use rcrt_breadcrumb::{EventNumber, LiveRunner, ReportReply, RunnerReport, Runner
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
@@ -138,8 +136,7 @@ impl Reporter {
     }
 
     fn learn(&self, reply: &ReportReply, asked: Instant) {
-        let live: HashSet<Uuid> = reply.runners.iter().map(|runner| runner.runner_id).collect();
-        self.peers.only_live(&live, asked);
+        self.peers.live(&reply.runners, asked);
         let before = self.secrets_revision.lock().replace(reply.secrets_revision.clone());
         if before.is_some_and(|before| before != reply.secrets_revision) {
             self.readiness.check_soon();
@@ -171,6 +168,8 @@ fn other_folder(own: &RunnerReport, other: &LiveRunner) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
@@ -186,6 +185,7 @@ mod tests {
             runner_id: Uuid::from_u128(2),
             host: host.into(),
             working_folder: folder.map(str::to_owned),
+            lease_left_ms: 1000,
         };
         assert_eq!(other_folder(&own, &other("a", Some("/work"))), None);
         assert_eq!(other_folder(&own, &other("b", None)), None);

@@ -25,6 +25,7 @@ use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::execution::tool_access::{Refusal, ToolAccess};
+use crate::on_behalf_of::on_behalf_of;
 use crate::options::RunnerOptions;
 use crate::registry::tool::Tool;
 
@@ -219,7 +220,10 @@ impl CallRunner {
             Ok(output) => {
                 let chain = TriggerChain::of_request(&pending.claim.request.tags);
                 let settings = &self.options.large_results;
-                let memory = WorkingMemory::new(self.store.clone(), chain, pending.claim.profiles.clone());
+                // The parts belong to the agent that asked, as what its tools write.
+                let agent = pending.claim.request.created_by;
+                let store = on_behalf_of(&self.store, agent).unwrap_or_else(|_| self.store.clone());
+                let memory = WorkingMemory::new(store, chain, pending.claim.profiles.clone(), agent);
                 tokio::select! {
                     () = pending.held.lost.cancelled() => return,
                     () = pending.held.cancel.cancelled() => Err(cancelled()),

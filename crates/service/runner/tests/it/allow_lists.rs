@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    AgentRegistration, AllowedTools, Breadcrumbs, ErrorCode, Identity, NewAgent, NewBreadcrumb, Profile,
-    ResponseStatus, Role, Tenancy, ToolRequest, ToolResponse,
+    AgentRegistration, AllowedTools, Breadcrumbs, ErrorCode, Identity, LARGE_RESULT_READERS, NewAgent, NewBreadcrumb,
+    Profile, ResponseStatus, Role, Tenancy, ToolRequest, ToolResponse,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -80,6 +80,32 @@ async fn a_call_outside_the_list_gets_permission_denied() {
         }
         runner.stop().await;
     }
+}
+
+/// Without them a caller could not read the results of the tools on its list.
+#[tokio::test]
+async fn native_tools_that_read_large_results_are_on_every_list() {
+    for is_local in [false, true] {
+        let (fixture, fake) = fixture().await;
+        for name in LARGE_RESULT_READERS {
+            fixture.create(native(name, json!({}))).await;
+        }
+        let runner = runners(&fixture, &fake, is_local);
+        fixture.catalog(|catalog| LARGE_RESULT_READERS.iter().all(|name| catalog.find(name).is_some())).await;
+        let (_, store) = caller(&fixture, Some(list(&["echo"], &[], &[]))).await;
+        for name in LARGE_RESULT_READERS {
+            assert_eq!(called(&fixture, &store, name).await.1.status, ResponseStatus::Success, "{name}");
+        }
+        runner.stop().await;
+    }
+    // Another agent's code under such a name is not.
+    let (fixture, fake) = fixture().await;
+    fixture.create(code("result_slice", json!({}))).await;
+    let runner = fixture.start(&fake);
+    let (_, store) = caller(&fixture, Some(list(&["echo"], &[], &[]))).await;
+    let (_, response) = called(&fixture, &store, "result_slice").await;
+    assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied));
+    runner.stop().await;
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Runners with different settings: what one lacks, another serves.
 
+use std::time::Duration;
+
 use rcrt_breadcrumb::{ErrorCode, Event, ResponseStatus, schema_names};
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, native, options};
@@ -41,6 +44,52 @@ async fn a_call_is_left_to_the_runner_with_the_settings_for_it() {
     for runner in others {
         runner.stop().await;
     }
+}
+
+/// Its lease ends while its reports are held back. It registers again only after a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_counts_again_as_soon_as_it_reports_again() {
+    let (fixture, unable) = (Fixture::new().await, without("shell"));
+    fixture.create(native("shell", json!({}))).await;
+    let store = FailingStore::new(fixture.runner.clone());
+    let short = RunnerOptions { lease: Duration::from_secs(1), ..options() };
+    let first = Running::start(store.clone(), &Fake::new(), short);
+    fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    let second = fixture.start(&unable);
+    fixture.catalog(|catalog| catalog.find("shell").is_some()).await;
+    let registered = fixture.list(schema_names::TOOL_RUNNER).await;
+    let paused = store.reports.close().await;
+    fixture.catalog(|catalog| catalog.find("shell").is_none()).await;
+    drop(paused);
+    fixture.catalog(|catalog| catalog.find("shell").is_some()).await;
+    assert_eq!(fixture.list(schema_names::TOOL_RUNNER).await[0].id, registered[0].id);
+    first.stop().await;
+    second.stop().await;
+}
+
+/// As after a crash of Postgres. The other runner has not reported since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_counts_until_its_lease_ends_although_the_table_of_runners_was_emptied() {
+    let fixture = Fixture::new().await;
+    fixture.create(native("shell", json!({}))).await;
+    let (able, unable) = (FailingStore::new(fixture.runner.clone()), FailingStore::new(fixture.runner.clone()));
+    let first = Running::start(able.clone(), &Fake::new(), options());
+    fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    let second = Running::start(unable.clone(), &without("shell"), options());
+    assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
+    let mut reported = unable.reported.subscribe();
+    reported.wait_for(|reported| *reported > 1).await.unwrap();
+
+    let _silent = able.reports.close().await;
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    sqlx::query("TRUNCATE runners").execute(&mut admin).await.unwrap();
+    let before = *reported.borrow_and_update();
+    reported.wait_for(|reported| *reported > before + 1).await.unwrap();
+    for _ in 0..20 {
+        assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
+    }
+    first.stop().await;
+    second.stop().await;
 }
 
 /// The runner that writes RCRT's catalog lacks the setting.

@@ -65,6 +65,7 @@ pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> 
         runner_id: row.runner_id,
         host: row.host,
         working_folder: row.working_folder,
+        lease_left_ms: row.left_ms.max(0.0) as u64,
     });
     Ok(ReportReply { runners: runners.collect(), secrets_revision })
 }

@@ -19,6 +19,8 @@ pub(crate) enum Principal {
     Agent(Uuid),
     /// An agent that is only a caller: sees its requests and their responses.
     Caller(Uuid),
+    /// A tool that runs for such an agent: also sees what was created for that agent.
+    ToolOfCaller(Uuid),
     /// An agent of another tenant.
     Guest { agent: Uuid, tenant: Uuid },
 }
@@ -59,6 +61,7 @@ impl RowAccess {
             Principal::Unrestricted => ("*".to_owned(), String::new(), "off"),
             Principal::Agent(agent) => (agent.to_string(), String::new(), "off"),
             Principal::Caller(agent) => (agent.to_string(), String::new(), "on"),
+            Principal::ToolOfCaller(agent) => (agent.to_string(), String::new(), "created"),
             Principal::Guest { agent, tenant } => (agent.to_string(), tenant.to_string(), "off"),
         };
         let actions = self.permission.actions().join(",");

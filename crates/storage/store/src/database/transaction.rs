@@ -82,7 +82,7 @@ impl TenantTransaction {
         let is_open = match self.access.principal {
             Principal::Unrestricted => true,
             Principal::Agent(agent) => record.visibility != Visibility::Private || record.created_by == Some(agent),
-            Principal::Caller(_) | Principal::Guest { .. } => false,
+            Principal::Caller(_) | Principal::ToolOfCaller(_) | Principal::Guest { .. } => false,
         };
         if is_open {
             return Ok(true);

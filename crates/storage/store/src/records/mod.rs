@@ -212,8 +212,10 @@ pub(crate) async fn update(
     }
     actor.mark(&mut next.tags, &record.tags)?;
     actor.mark_tool(&mut next)?;
+    actor.mark_memory(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
+    actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref(), next.schema_name.as_deref()])?;
     actor.refuse_runner_records(next.schema_name.as_deref())?;
     refuse_request_changes(&record, &next)?;
     actor.refuse_to_open(&record, &next)?;
@@ -286,6 +288,7 @@ fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_vi
 /// Returns whether the record was a tool.
 pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<bool> {
     let record = get_to_change(&mut tx, id).await?;
+    actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref()])?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator can delete a {}", schema_names::TOOL_RESPONSE);

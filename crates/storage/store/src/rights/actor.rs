@@ -1,10 +1,12 @@
 //! The agent that acts, the agent on whose behalf it acts, and what it can do beyond any writer.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, RequestKind, Role, StoreError,
-    Violations, Visibility, schema_names,
+    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profile, Profiles,
+    RequestKind, Role, StoreError, Violations, Visibility, schema_names,
 };
 use uuid::Uuid;
+
+use super::role_cache::AgentRights;
 
 const MAINTAINED_BY_RUNNERS: [&str; 3] =
     [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
@@ -18,9 +20,10 @@ pub(crate) struct Actor {
     pub(crate) profile: Profile,
     pub(crate) is_curator: bool,
     is_runner: bool,
-    /// Can create requests and nothing else.
+    /// It, or the agent on whose behalf it acts, can create requests and nothing else.
     pub(crate) writes_only_requests: bool,
-    /// Sees its own requests and their responses and nothing else.
+    /// It, or the agent on whose behalf it acts, sees its own requests and their responses and
+    /// nothing else.
     pub(crate) reads_only_own_calls: bool,
 }
 
@@ -48,14 +51,58 @@ impl Actor {
         Self { on_behalf_of, is_curator: self.is_curator && on_behalf_of == self.agent, ..self }
     }
 
+    /// With the limits of the agent on whose behalf it acts.
+    pub(crate) fn limited_by(self, agent: &AgentRights) -> Self {
+        let AgentRights { writes_only_requests, reads_only_own_calls, .. } = *agent;
+        Self { writes_only_requests, reads_only_own_calls, ..self }
+    }
+
+    pub(crate) fn is_acting_for_another(self) -> bool {
+        self.on_behalf_of != self.agent
+    }
+
     /// An agent has no role in another tenant.
     pub(crate) fn as_guest(self) -> Self {
         Self { is_curator: false, is_runner: false, ..self }
     }
 
-    /// A caller can only create requests. What tools do on its behalf, runners write.
-    pub(crate) fn refuse_writes_of_callers(self, schema_name: Option<&str>) -> Result<(), StoreError> {
+    /// A caller can only create requests. A tool that runs for it can also create records, except
+    /// those that the runtime and other agents act on.
+    pub(crate) fn refuse_creates_of_callers(self, schema_name: Option<&str>) -> Result<(), StoreError> {
         if !self.writes_only_requests || schema_name == Some(schema_names::TOOL_REQUEST) {
+            return Ok(());
+        }
+        if self.is_acting_for_another() {
+            return refuse_definitions(schema_name);
+        }
+        self.refuse_other_writes_of_callers()
+    }
+
+    /// Called before the record is read, so that a caller learns nothing about it.
+    pub(crate) fn refuse_changes_of_callers(self) -> Result<(), StoreError> {
+        if self.is_acting_for_another() { Ok(()) } else { self.refuse_other_writes_of_callers() }
+    }
+
+    /// A tool that runs for a caller changes and deletes only what such a tool has created.
+    /// `schemas`: of the record before and after the change.
+    pub(crate) fn refuse_change_for_callers(
+        self,
+        record: &Breadcrumb,
+        schemas: &[Option<&str>],
+    ) -> Result<(), StoreError> {
+        if !self.writes_only_requests {
+            return Ok(());
+        }
+        if record.created_by != Some(self.on_behalf_of) {
+            let why =
+                "a tool that runs for an agent with the role caller can change and delete only that agent's records";
+            return Err(StoreError::Forbidden(why.into()));
+        }
+        schemas.iter().try_for_each(|name| refuse_definitions(*name))
+    }
+
+    pub(crate) fn refuse_other_writes_of_callers(self) -> Result<(), StoreError> {
+        if !self.writes_only_requests {
             return Ok(());
         }
         let why = format!(
@@ -65,9 +112,23 @@ impl Actor {
         Err(StoreError::Forbidden(why))
     }
 
+    /// Only the runner that runs a call knows which call its tool's requests belong to.
+    pub(crate) fn refuse_parent(self, record: &NewBreadcrumb) -> Result<(), Violations> {
+        let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
+        let has_parent = record.context.get("parent").is_some_and(|parent| !parent.is_null());
+        let is_runner = self.is_plain_runner() || (self.is_runner && self.is_acting_for_another());
+        if is_request && has_parent && !is_runner {
+            return Err(Violations::one(
+                "context.parent",
+                "is set by the runtime when a tool calls another; leave it out",
+            ));
+        }
+        Ok(())
+    }
+
     /// A runner on its own behalf, with no other role.
     pub(crate) fn is_plain_runner(self) -> bool {
-        self.is_runner && !self.is_curator && self.on_behalf_of == self.agent
+        self.is_runner && !self.is_curator && !self.is_acting_for_another()
     }
 
     pub(crate) fn is_runner(self) -> bool {
@@ -76,15 +137,16 @@ impl Actor {
 
     /// Whether its own roles let it see all records of its tenant.
     pub(crate) fn sees_all(self) -> bool {
-        (self.is_curator || self.is_runner) && self.on_behalf_of == self.agent
+        (self.is_curator || self.is_runner) && !self.is_acting_for_another()
     }
 
     /// The creator of a new record. A runner that acts for another agent is the creator, except of
-    /// private records, which only the other agent can see, and of requests and tools, which must
-    /// not count as the runner's.
+    /// private records, which only the other agent can see, of requests and tools, which must not
+    /// count as the runner's, and of what it writes for a caller, which reads only its own.
     pub(crate) fn creator_of(self, record: &NewBreadcrumb) -> Uuid {
         let is_request = RequestKind::of(record.schema_name.as_deref()).is_some();
-        if is_request || is_tool(record) || record.visibility == Visibility::Private {
+        let is_private = record.visibility == Visibility::Private;
+        if is_request || is_tool(record) || is_private || self.writes_only_requests {
             self.on_behalf_of
         } else {
             self.agent
@@ -149,6 +211,22 @@ impl Actor {
         Ok(())
     }
 
+    /// Tags what tools remember for a caller. A caller's entry must not replace one with the same key
+    /// for other agents.
+    pub(crate) fn mark_memory(self, record: &mut NewBreadcrumb) -> Result<(), Violations> {
+        if !self.writes_only_requests || record.schema_name.as_deref() != Some(schema_names::MEMORY_ENTRY) {
+            return Ok(());
+        }
+        record.tags.retain(|tag| !tag.starts_with(MEMORY_OF_CALLER_TAG));
+        record.tags.push(format!("{MEMORY_OF_CALLER_TAG}{}", self.on_behalf_of));
+        if record.tags.len() > MAX_TAGS {
+            let message =
+                format!("must leave space for the tag {MEMORY_OF_CALLER_TAG}<id>; at most {MAX_TAGS} are allowed");
+            return Err(Violations::one("tags", message));
+        }
+        Ok(())
+    }
+
     /// Only runners and curators write the records that runners maintain: readers trust the
     /// catalog, and runners act on schedules under the profiles that these name. Deleting a
     /// schedule is a cancellation, so the profile must allow it.
@@ -165,6 +243,16 @@ impl Actor {
             return Err(StoreError::Forbidden(format!("the profile {} does not allow {CANCEL}", self.profile)));
         }
         Ok(())
+    }
+}
+
+/// Tools, schema definitions and guides: other agents run or follow them.
+fn refuse_definitions(schema_name: Option<&str>) -> Result<(), StoreError> {
+    match schema_name.filter(|name| name.starts_with("tool.") || name.starts_with("schema.")) {
+        None => Ok(()),
+        Some(name) => Err(StoreError::Forbidden(format!(
+            "a tool that runs for an agent with the role caller cannot create, change or delete a {name}"
+        ))),
     }
 }
 

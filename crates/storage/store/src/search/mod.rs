@@ -1,12 +1,12 @@
-//! Full-text search: how a record's words are found, and how the result is combined with semantic
-//! search.
+//! Search: [`words`] ranks by the words of a question, [`semantic`] by its meaning, and a hybrid
+//! search joins both.
 
 pub(crate) mod semantic;
+mod words;
 
 use std::collections::HashMap;
 
-use rcrt_breadcrumb::{BreadcrumbListItem, Search, SearchMode, Selector};
-use sqlx::AssertSqlSafe;
+use rcrt_breadcrumb::{BreadcrumbListItem, Search, SearchMode};
 use uuid::Uuid;
 
 use self::semantic::SearchPlan;
@@ -24,39 +24,25 @@ pub(crate) async fn run(
     asked: &SearchPlan,
     exact_up_to: u32,
 ) -> Result<Vec<BreadcrumbListItem>> {
-    let words = search.q.as_deref().unwrap_or_default();
+    let text = search.q.as_deref().unwrap_or_default();
     let ranked = match (asked.mode, &asked.vector) {
         (SearchMode::Vector, Some((model, vector))) => {
             semantic::nearest(tx, (*model, vector), &search.selector, search.nn, exact_up_to).await?
         }
         (SearchMode::Hybrid, Some((model, vector))) => {
             let candidates = CANDIDATES.max(search.nn * 2);
-            let near = semantic::nearest(tx, (*model, vector), &search.selector, candidates, exact_up_to).await?;
-            let by_words = by_words(tx, words, &search.selector, candidates).await?;
-            let [near, by_words] =
-                [near, by_words].map(|ranked| ranked.into_iter().map(|(id, _)| id).collect::<Vec<Uuid>>());
-            let mut fused = semantic::fuse(&[&near, &by_words]);
-            fused.truncate(search.nn as usize);
-            fused
+            let mut near = semantic::nearest(tx, (*model, vector), &search.selector, candidates, exact_up_to).await?;
+            let matches = words::matches(tx, text, &search.selector, candidates).await?;
+            words::retain_satisfying(tx, &matches, &mut near).await?;
+            let best = &matches.ranked[..matches.ranked.len().min(candidates as usize)];
+            semantic::fuse(&near, best, &matches.shares)
         }
-        _ => by_words(tx, words, &search.selector, search.nn).await?,
+        _ => {
+            let matches = words::matches(tx, text, &search.selector, search.nn).await?;
+            matches.ranked.into_iter().map(|id| (id, matches.shares[&id])).collect()
+        }
     };
-    items(tx, &ranked, search.include_context).await
-}
-
-/// The best matches of these words, best first, each with its rank.
-async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, most: u32) -> Result<Vec<(Uuid, f64)>> {
-    let mut conditions = Conditions::new();
-    let words = conditions.text(words);
-    conditions.select(selector);
-    let sql = format!(
-        "SELECT b.id, m.rank::float8 FROM matching_breadcrumbs({words}) m \
-         JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = m.id \
-         WHERE {conditions} ORDER BY m.rank DESC, b.updated_at DESC, b.id LIMIT {most}",
-        conditions = conditions.sql(),
-    );
-    let query = conditions.bind(sqlx::query_as(AssertSqlSafe(sql)));
-    Ok(query.fetch_all(tx.connection()).await?)
+    items(tx, &ranked[..ranked.len().min(search.nn as usize)], search.include_context).await
 }
 
 /// The records in the given order, each with its score. Records that were just deleted are left

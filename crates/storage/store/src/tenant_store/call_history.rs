@@ -14,7 +14,7 @@ impl CallHistory for TenantStore {
         query.check()?;
         let agent = self.restricted_agent().await?;
         let own = CallQuery { agent_id: Some(self.actor.on_behalf_of), ..query.clone() };
-        let query = if self.actor.reads_only_own_calls { &own } else { query };
+        let query = if self.actor().await?.reads_only_own_calls { &own } else { query };
         Ok(calls::history::list(&mut self.begin_for(RequiredPermission::Read).await?, agent, query).await?)
     }
 

@@ -76,7 +76,7 @@ impl CallQueue for TenantStore {
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
         self.refuse_hidden(request).await?;
-        if self.actor.writes_only_requests && !self.has_asked_for(request).await? {
+        if self.actor().await?.writes_only_requests && !self.has_asked_for(request).await? {
             return Err(StoreError::Forbidden("an agent with the role caller can cancel only its own calls".into()));
         }
         retrying!(async { calls::cancel(self.begin().await?, self.actor.agent, request).await })

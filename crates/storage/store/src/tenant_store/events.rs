@@ -17,7 +17,7 @@ impl Events for TenantStore {
     }
 
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
-        let rights = SubscriberRights::new(self.owner_id, self.actor, self.sees_all().await?);
+        let rights = SubscriberRights::new(self.owner_id, self.actor().await?, self.sees_all().await?);
         Ok(events::subscribe(&self.store.streams, rights, self.actor.on_behalf_of, options).await?)
     }
 }

@@ -12,7 +12,7 @@ mod secrets;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rcrt_breadcrumb::{Breadcrumbs, Identity, StoreError};
+use rcrt_breadcrumb::{Breadcrumbs, Identity, Role, StoreError};
 use uuid::Uuid;
 
 use crate::database::failure::Result;
@@ -52,8 +52,11 @@ impl TenantStore {
     }
 
     async fn row_access(&self, permission: RequiredPermission) -> Result<RowAccess> {
-        let principal = if self.actor.reads_only_own_calls {
-            Principal::Caller(self.actor.on_behalf_of)
+        let actor = self.actor().await?;
+        let principal = if actor.reads_only_own_calls && actor.is_acting_for_another() {
+            Principal::ToolOfCaller(actor.on_behalf_of)
+        } else if actor.reads_only_own_calls {
+            Principal::Caller(actor.on_behalf_of)
         } else if self.sees_all().await? {
             Principal::Unrestricted
         } else {
@@ -63,10 +66,18 @@ impl TenantStore {
     }
 
     async fn sees_all(&self) -> Result<bool> {
-        if self.actor.on_behalf_of == self.actor.agent {
-            return Ok(self.actor.sees_all());
+        if self.actor.is_acting_for_another() {
+            return Ok(self.rights_of_agent().await?.sees_all);
         }
-        Ok(self.rights_of_agent().await?.sees_all)
+        Ok(self.actor.sees_all())
+    }
+
+    /// The actor with the limits of the agent on whose behalf it acts.
+    async fn actor(&self) -> Result<Actor> {
+        if self.actor.is_acting_for_another() {
+            return Ok(self.actor.limited_by(&self.rights_of_agent().await?));
+        }
+        Ok(self.actor)
     }
 
     /// The rights of the agent for which this acts, from its row: an agent on whose behalf a runner
@@ -80,6 +91,8 @@ impl TenantStore {
         let agent = agents::find(&mut self.begin().await?, self.actor.on_behalf_of).await?;
         let rights = agent.map_or_else(AgentRights::default, |agent| AgentRights {
             sees_all: agent.roles.iter().any(|role| role.sees_all()),
+            writes_only_requests: Role::write_only_requests(&agent.roles),
+            reads_only_own_calls: Role::read_only_own_calls(&agent.roles),
             allowed_tools: agent.tools,
         });
         self.store.role_cache.insert(key, asked, rights.clone());
@@ -93,7 +106,7 @@ impl TenantStore {
 
     /// The access to the other tenant's record, if that tenant has granted this permission.
     async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
-        if self.actor.reads_only_own_calls {
+        if self.actor().await?.reads_only_own_calls {
             return Ok(None);
         }
         let home: Option<Uuid> = sqlx::query_scalar("SELECT find_shared_tenant($1, $2, $3)")
@@ -112,9 +125,9 @@ impl TenantStore {
 
     /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
     /// and only in its own tenant.
-    fn shared_with(&self) -> Option<Uuid> {
-        let reads_others = !self.actor.is_plain_runner() && !self.actor.reads_only_own_calls;
-        (reads_others && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+    async fn shared_with(&self) -> Result<Option<Uuid>> {
+        let reads_others = !self.actor.is_plain_runner() && !self.actor().await?.reads_only_own_calls;
+        Ok((reads_others && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of))
     }
 
     fn context_reader(&self) -> Reader {
@@ -131,7 +144,7 @@ impl TenantStore {
             .bind(request)
             .fetch_one(tx.connection())
             .await?;
-        let is_own = !self.actor.reads_only_own_calls || self.has_asked_for(request).await?;
+        let is_own = !self.actor().await?.reads_only_own_calls || self.has_asked_for(request).await?;
         if is_hidden || !is_own { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
     }
 

@@ -21,13 +21,13 @@ use crate::secrets;
 macro_rules! with_grant_fallback {
     ($store:expr, $id:expr, $permission:expr, |$tx:ident, $actor:ident| $work:expr) => {{
         #[allow(unused_mut)]
-        let (mut $tx, $actor) = ($store.begin_for($permission).await?, $store.actor);
+        let (mut $tx, $actor) = ($store.begin_for($permission).await?, $store.actor().await?);
         match $work.await {
             Err(failure) if failure.misses_record($id) => match $store.find_shared_tenant($id, $permission).await? {
                 Some(access) => {
                     #[allow(unused_mut)]
                     let mut $tx = TenantTransaction::begin_as(&$store.store.database, access).await?;
-                    let $actor = $store.actor.as_guest();
+                    let $actor = $store.actor().await?.as_guest();
                     $work.await
                 }
                 None => Err(failure),
@@ -44,16 +44,19 @@ impl TenantStore {
         idempotency_key: Option<&str>,
         how: NewRecord,
     ) -> Result<(Created, Option<Claim>)> {
-        self.actor.refuse_writes_of_callers(record.schema_name.as_deref())?;
+        let actor = self.actor().await?;
+        actor.refuse_creates_of_callers(record.schema_name.as_deref())?;
         record.check()?;
-        self.actor.mark(&mut record.tags, &[])?;
-        self.actor.mark_tool(&mut record)?;
+        actor.refuse_parent(&record)?;
+        actor.mark(&mut record.tags, &[])?;
+        actor.mark_tool(&mut record)?;
+        actor.mark_memory(&mut record)?;
         records::refuse_response(record.schema_name.as_deref())?;
         records::refuse_response_tag(&record.tags, &[])?;
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
-        records::create(&self.store.writer, self.owner_id, self.actor, record, idempotency_key, how).await
+        records::create(&self.store.writer, self.owner_id, actor, record, idempotency_key, how).await
     }
 
     async fn update_as(
@@ -63,7 +66,7 @@ impl TenantStore {
         changes: BreadcrumbChanges,
         check: Option<&ChangeCheck<'_>>,
     ) -> Result<Breadcrumb, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor.refuse_changes_of_callers()?;
         self.load_quotas(self.owner_id).await?;
         let updated: Result<(Breadcrumb, bool), StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Update, |tx, actor| records::update(
@@ -127,7 +130,7 @@ impl Records for TenantStore {
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor.refuse_changes_of_callers()?;
         let deleted: Result<bool, StoreError> = retrying!(async {
             with_grant_fallback!(self, id, RequiredPermission::Delete, |tx, actor| records::delete(
                 tx, actor, id, version
@@ -142,7 +145,7 @@ impl Records for TenantStore {
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
         let (database, access, shared_with) =
-            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with());
+            (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with().await?);
         let asked = query.clone();
         let listing = Box::pin(async move {
             let mut tx = TenantTransaction::begin_as(&database, access).await?;

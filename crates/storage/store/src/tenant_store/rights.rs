@@ -13,7 +13,7 @@ use crate::rights::acl;
 impl Rights for TenantStore {
     async fn allowed_tools(&self) -> Result<Option<AllowedTools>, StoreError> {
         // Only an agent that writes nothing but requests has a list.
-        if self.actor.on_behalf_of == self.actor.agent && !self.actor.writes_only_requests {
+        if !self.actor.is_acting_for_another() && !self.actor.writes_only_requests {
             return Ok(None);
         }
         Ok(self.rights_of_agent().await?.allowed_tools)
@@ -24,7 +24,7 @@ impl Rights for TenantStore {
     }
 
     async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor().await?.refuse_other_writes_of_callers()?;
         change.check()?;
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
@@ -34,7 +34,7 @@ impl Rights for TenantStore {
     }
 
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
-        self.actor.refuse_writes_of_callers(None)?;
+        self.actor().await?.refuse_other_writes_of_callers()?;
         change.check()?;
         retrying!(async { acl::revoke(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })
     }

@@ -98,7 +98,10 @@ async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
     assert_eq!(smuggled.as_database_error().unwrap().code().unwrap(), "42501");
     sqlx::query("UPDATE breadcrumbs SET owner_id = $1").bind(theirs).execute(&mut raw).await.unwrap_err();
     let found: Vec<Uuid> =
-        sqlx::query_scalar("SELECT id FROM matching_breadcrumbs('echo')").fetch_all(&mut raw).await.unwrap();
+        sqlx::query_scalar("SELECT unnest(ids) FROM matching_breadcrumbs(ARRAY['echo'], '', '{}', '{}', NULL, 10)")
+            .fetch_all(&mut raw)
+            .await
+            .unwrap();
     assert_eq!(found.len(), 1);
     harness.close().await;
 }

@@ -26,6 +26,7 @@ mod semantic_search;
 mod tenancy;
 mod tokens;
 mod transfer;
+mod word_search;
 mod writes_of_dispatchers;
 mod writing;
 

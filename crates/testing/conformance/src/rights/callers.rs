@@ -1,7 +1,7 @@
 //! An agent with the role `caller` writes requests and reads its own calls, and nothing else.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, Role, Search, StoreError, ToolRequest,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, EventNumber, Role, Search, ToolRequest,
     Visibility, schema_names,
 };
 use serde_json::json;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::id_of;
 use crate::harness::{
-    Agent, Harness, answer_to, assert_forbidden, assert_not_found, claim_of, next, note, noted, request,
+    Agent, Harness, answer_to, assert_forbidden, assert_not_found, claim_of, fields, next, note, noted, request,
 };
 
 /// The request of this agent, answered by the runner. Returns the request and its response.
@@ -107,7 +107,7 @@ pub async fn a_caller_reads_only_its_own_calls(harness: &impl Harness) {
     assert_not_found(other.call(request).await);
 }
 
-async fn listed(agent: &Agent, query: &BreadcrumbQuery) -> Vec<Uuid> {
+async fn listed(agent: &dyn Breadcrumbs, query: &BreadcrumbQuery) -> Vec<Uuid> {
     agent.list(query).await.unwrap().into_iter().map(|item| item.id).collect()
 }
 
@@ -130,18 +130,96 @@ pub async fn a_caller_hears_only_of_its_own_calls(harness: &impl Harness) {
     }
 }
 
-/// What a tool does for a caller, its runner does: it reads what every agent can read.
-pub async fn a_runner_that_acts_for_a_caller_is_not_limited_to_its_calls(harness: &impl Harness) {
+/// A tool that runs for a caller: its runner acts for that agent.
+pub async fn a_tool_of_a_caller_reads_its_calls_and_what_was_created_for_it(harness: &impl Harness) {
     let tenant = harness.tenant().await;
     let (caller, runner) =
         (harness.agent_with(tenant, &[Role::Caller]).await, harness.agent_with(tenant, &[Role::Runner]).await);
-    let author = harness.agent(tenant).await;
-    let open = author.create(note("Open"), None).await.unwrap().id;
-    let hidden = rcrt_breadcrumb::NewBreadcrumb { visibility: Visibility::Private, ..note("Hidden") };
-    let hidden = author.create(hidden, None).await.unwrap().id;
+    let (author, other) = (harness.agent(tenant).await, harness.agent_with(tenant, &[Role::Caller]).await);
+    let (request, response) = called(&caller, &author).await;
+    let (other_request, other_response) = called(&other, &author).await;
+    let open = author.create(noted("Open", json!({"text": "walrus"}), &["shared"]), None).await.unwrap().id;
     let acting = runner.on_behalf_of(id_of(&caller)).unwrap();
-    assert_eq!(acting.view(open).await.unwrap().id, open);
-    assert_not_found(acting.view(hidden).await);
-    let written: Result<_, StoreError> = acting.create(note("Written by a tool"), None).await;
-    written.unwrap();
+    let acting_for_other = runner.on_behalf_of(id_of(&other)).unwrap();
+    let own = acting.create(noted("Own", json!({"text": "walrus"}), &["shared"]), None).await.unwrap().id;
+    let of_other = acting_for_other.create(noted("Other", json!({}), &["shared"]), None).await.unwrap().id;
+
+    for id in [request, response, own] {
+        assert_eq!(acting.view(id).await.unwrap().id, id);
+        assert_eq!(acting.history(id).await.unwrap().len(), 1);
+    }
+    for id in [other_request, other_response, open, of_other] {
+        assert_not_found(acting.view(id).await);
+        assert_not_found(acting.get(id).await);
+        assert_not_found(acting.history(id).await);
+        assert_not_found(acting.update(id, 1, BreadcrumbChanges::default()).await);
+        assert_not_found(acting.delete(id, None).await);
+    }
+    assert_eq!(listed(&acting, &BreadcrumbQuery::tagged("shared")).await, [own]);
+    let every = BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() };
+    assert_eq!(listed(&acting, &every).await, [own, response, request]);
+    let found = acting.search(&Search { q: Some("walrus".into()), nn: 10, ..Search::default() }).await.unwrap();
+    let found: Vec<Uuid> = found.items.iter().map(|item| item.id).collect();
+    assert!(found.contains(&own) && found.iter().all(|id| [request, response, own].contains(id)), "{found:?}");
+    // The caller itself sees its calls alone; other agents see what its tools wrote.
+    assert_not_found(caller.view(own).await);
+    assert_eq!(author.view(own).await.unwrap().id, own);
+
+    acting.update(own, 1, BreadcrumbChanges { title: Some("Changed".into()), ..Default::default() }).await.unwrap();
+    acting.delete(own, None).await.unwrap();
+}
+
+pub async fn a_tool_of_a_caller_writes_no_definitions(harness: &impl Harness) {
+    let tenant = harness.tenant().await;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let author = harness.agent(tenant).await;
+    // With the role `subscriber` it reads everything, and publishes nothing either.
+    for roles in [[Role::Caller].as_slice(), &[Role::Caller, Role::Subscriber]] {
+        let caller = harness.agent_with(tenant, roles).await;
+        let acting = runner.on_behalf_of(id_of(&caller)).unwrap();
+        let of_others = author.create(note("Of others"), None).await.unwrap().id;
+        let own = acting.create(note("Own"), None).await.unwrap().id;
+        for schema in
+            [schema_names::TOOL_CODE, schema_names::TOOL_V1, schema_names::TOOL_GUIDE, schema_names::SCHEMA_DEFINITION]
+        {
+            let record = noted("Definition", json!({"name": "mine"}), &["tool"]);
+            let record = rcrt_breadcrumb::NewBreadcrumb { schema_name: Some(schema.into()), ..record };
+            assert_forbidden(acting.create(record, None).await);
+            let into = BreadcrumbChanges { schema_name: Some(schema.into()), ..BreadcrumbChanges::default() };
+            assert_forbidden(acting.update(own, 1, into).await);
+        }
+        assert!(acting.update(of_others, 1, BreadcrumbChanges::default()).await.is_err());
+        assert!(acting.delete(of_others, None).await.is_err());
+        let request = acting.create(request(), None).await.unwrap().id;
+        assert_forbidden(acting.delete(request, None).await);
+        let change = AclChange {
+            breadcrumb_id: own,
+            grantee_agent_id: Some(id_of(&author)),
+            grantee_owner_id: None,
+            action: Some(Action::ReadFull),
+            actions: Vec::new(),
+        };
+        assert_forbidden(acting.grant(&change).await);
+    }
+}
+
+/// An agent chooses which call its request belongs to only through its tools.
+pub async fn only_a_runner_names_the_parent_of_a_request(harness: &impl Harness) {
+    let tenant = harness.tenant().await;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let author = harness.agent(tenant).await;
+    let parent = author.create(request(), None).await.unwrap().id;
+    let child = || {
+        let mut child = request();
+        child.context.insert("parent".into(), parent.to_string().into());
+        child
+    };
+    for roles in [[Role::Caller].as_slice(), &[Role::Emitter], &Role::ALL] {
+        let agent = harness.agent_with(tenant, roles).await;
+        assert_eq!(fields(agent.create(child(), None).await), ["context.parent"]);
+        assert_eq!(fields(agent.create(child(), Some("key")).await), ["context.parent"]);
+        let acting = runner.on_behalf_of(id_of(&agent)).unwrap();
+        let request = acting.create(child(), None).await.unwrap().id;
+        assert_eq!(author.call_details(request).await.unwrap().summary.parent, Some(parent));
+    }
 }

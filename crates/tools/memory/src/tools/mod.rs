@@ -45,7 +45,7 @@ pub fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
 }
 
 fn memory(call: &ToolCall) -> WorkingMemory {
-    WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone())
+    WorkingMemory::of(call)
 }
 
 /// The namespace that the input names, else that of the session.

@@ -72,6 +72,7 @@ impl Fixture {
             self.tenant.breadcrumbs.clone(),
             rcrt_executors::TriggerChain::default(),
             Profiles::default(),
+            None,
         )
     }
 }

@@ -1,23 +1,27 @@
-//! Combines two rankings by rank alone, because their scores cannot be compared.
+//! Combines the ranking by meaning with the ranking by words.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-/// Damps the weight of the first ranks (Cormack, Clarke and Büttcher, 2009).
-const K: f64 = 60.0;
+/// The share of the cosine in the score; the rest is the share of the words.
+const MEANING: f64 = 0.6;
+/// Above 1, so that a word or two of many add little, and a rare code adds much.
+const WORDS_POWER: f64 = 1.5;
 
-/// Reciprocal rank fusion: a record with a high rank in one list comes early, one with a high rank
-/// in both comes earlier. Returns each record with its score. Equal scores are ordered by id, so
-/// that the result is stable.
-pub(crate) fn fuse(rankings: &[&[Uuid]]) -> Vec<(Uuid, f64)> {
-    let mut scores: HashMap<Uuid, f64> = HashMap::new();
-    for ranking in rankings {
-        for (rank, id) in ranking.iter().enumerate() {
-            *scores.entry(*id).or_default() += 1.0 / (K + 1.0 + rank as f64);
-        }
-    }
-    let mut fused: Vec<(Uuid, f64)> = scores.into_iter().collect();
+/// `near`: records with their cosine, the nearest first. `words`: how much of the question each
+/// record has, from 0 to 1. A record that is not near has at most the cosine of the last that is.
+/// Returns each record with its score, the best first. Equal scores are ordered by id, so that the
+/// result is stable.
+pub(crate) fn fuse(near: &[(Uuid, f64)], by_words: &[Uuid], words: &HashMap<Uuid, f64>) -> Vec<(Uuid, f64)> {
+    let farthest = near.last().map_or(0.0, |(_, cosine)| *cosine);
+    let mut cosines: HashMap<Uuid, f64> = by_words.iter().map(|id| (*id, farthest)).collect();
+    cosines.extend(near.iter().copied());
+    let score = |(id, cosine)| {
+        let share = words.get(&id).copied().unwrap_or_default();
+        (id, MEANING * cosine + (1.0 - MEANING) * share.powf(WORDS_POWER))
+    };
+    let mut fused: Vec<(Uuid, f64)> = cosines.into_iter().map(score).collect();
     fused.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(one.cmp(other)));
     fused
 }
@@ -26,12 +30,22 @@ pub(crate) fn fuse(rankings: &[&[Uuid]]) -> Vec<(Uuid, f64)> {
 mod tests {
     use super::*;
 
+    fn order(near: &[(u128, f64)], words: &[(u128, f64)]) -> Vec<u128> {
+        let near: Vec<(Uuid, f64)> = near.iter().map(|(id, cosine)| (Uuid::from_u128(*id), *cosine)).collect();
+        let by_words: Vec<Uuid> = words.iter().map(|(id, _)| Uuid::from_u128(*id)).collect();
+        let words = words.iter().map(|(id, share)| (Uuid::from_u128(*id), *share)).collect();
+        fuse(&near, &by_words, &words).into_iter().map(|(id, _)| id.as_u128()).collect()
+    }
+
     #[test]
-    fn records_in_both_rankings_come_first() {
-        let [a, b, c] = [1, 2, 3].map(Uuid::from_u128);
-        let fused = fuse(&[&[a, b], &[c, b]]);
-        assert_eq!(fused.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [b, a, c]);
-        assert!((fused[0].1 - 2.0 / 62.0).abs() < 1e-12);
-        assert!((fused[1].1 - 1.0 / 61.0).abs() < 1e-12);
+    fn the_record_with_a_rare_code_comes_before_nearer_ones() {
+        assert_eq!(order(&[(1, 0.6), (2, 0.58), (3, 0.5)], &[(3, 0.5), (1, 0.05)]), [3, 1, 2]);
+        // Also if it is not among the nearest.
+        assert_eq!(order(&[(1, 0.6), (2, 0.58)], &[(3, 0.5)]), [3, 1, 2]);
+    }
+
+    #[test]
+    fn a_word_of_many_does_not_hide_the_nearest() {
+        assert_eq!(order(&[(1, 0.5), (2, 0.3)], &[(2, 0.2)]), [1, 2]);
     }
 }
