@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import lzma
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -128,6 +129,20 @@ class Archive(Stage):
         server = self.served({})
         self.download(f"{server.url}/v1/other.a.gz").ends(1).says("HTTP 404", "RUSTY_V8_ARCHIVE").sentences(2)
         self.download("http://127.0.0.1:1/x").ends(1).says("refused", "RUSTY_V8_ARCHIVE").sentences(2)
+
+    def test_without_python_it_prints_two_sentences(self):
+        (self.bin / "python3").unlink()
+        self.download(archive.VENDORED_URL).ends(1).says("there is no python3", "Debian: python3").sentences(2)
+
+    def test_a_server_that_does_not_answer_is_reported_after_the_time_of_a_check(self):
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        script = (self.tree / "vendor/v8/archive.py").read_text()
+        script = script.replace("CHECK_TIMEOUT = 8", "CHECK_TIMEOUT = 0.2")
+        self.write("vendor/v8/archive.py", script.replace("DOWNLOAD_TIMEOUT = 60", "DOWNLOAD_TIMEOUT = 1000"))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/other.a.gz"
+        self.download(url).ends(1).says("timed out", "RUSTY_V8_ARCHIVE").sentences(2)
+        self.assertFalse(self.into.exists())
 
     def test_everything_else_is_python(self):
         self.write("hello.py", "import sys\nprint('hello', *sys.argv[1:])\n")

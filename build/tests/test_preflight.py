@@ -8,9 +8,23 @@ from stage import Stage
 class Preflight(Stage):
     def setUp(self):
         super().setUp()
-        self.stand_in("cargo")
+        self.copy("Cargo.toml")
+        self.cargo_is("1.95.0 (abc 2026-01-01)")
         self.stand_in("cc")
         self.stand_in("python3")
+
+    def cargo_is(self, version):
+        self.stand_in("cargo", f"echo 'cargo {version}'")
+
+    def test_an_older_toolchain_is_reported(self):
+        for version in ("1.94.1 (abc 2025-11-01)", "1.9.0", "0.99.0"):
+            self.cargo_is(version)
+            self.run_script("build/preflight").ends(1).says("missing: Rust 1.95 or later")
+
+    def test_a_newer_toolchain_is_accepted(self):
+        for version in ("1.95.0", "1.96.0-nightly (abc 2026-02-01)", "1.100.0", "2.0.0"):
+            self.cargo_is(version)
+            self.run_script("build/preflight").ends(0).is_silent()
 
     def test_nothing_is_printed_if_nothing_is_missing(self):
         self.run_script("build/preflight").ends(0).is_silent()

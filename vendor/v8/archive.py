@@ -97,18 +97,20 @@ def unreachable(url, error):
     )
 
 
-def download(url, filename):
-    try:
-        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT) as answer, open(filename, "wb") as out:
-            shutil.copyfileobj(answer, out, PIECE)
-    except (OSError, ValueError) as error:
-        raise unreachable(url, error) from None
-
-
 def probe(url):
     request = urllib.request.Request(url, headers={"Range": "bytes=0-0"})
     try:
         urllib.request.urlopen(request, timeout=CHECK_TIMEOUT).close()
+    except (OSError, ValueError) as error:
+        raise unreachable(url, error) from None
+
+
+def download(url, filename):
+    # An address that does not answer is reported soon: the build waits here.
+    probe(url)
+    try:
+        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT) as answer, open(filename, "wb") as out:
+            shutil.copyfileobj(answer, out, PIECE)
     except (OSError, ValueError) as error:
         raise unreachable(url, error) from None
 

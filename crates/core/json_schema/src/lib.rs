@@ -3,7 +3,7 @@
 //!
 //! This crate knows no tools, stores or networks. References to other documents are never fetched.
 //!
-//! Begin with `schema.rs`, then `cost.rs` and `budget.rs` (the bounds).
+//! Begin with `schema.rs`, then `cost.rs`, `errors.rs`, `pattern.rs` and `budget.rs` (the bounds).
 //!
 //! # Example
 //! ```
@@ -26,8 +26,11 @@ mod alternatives;
 mod budget;
 mod by_hash;
 mod cost;
+mod errors;
+mod expansion;
 mod graph;
 mod lint;
+mod matching;
 mod message;
 mod path;
 mod pattern;

@@ -102,7 +102,6 @@ fn words(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::AdditionalItems { limit } => format!("must have at most {limit} items"),
         ValidationErrorKind::MinProperties { limit } => format!("must have at least {limit} properties"),
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} properties"),
-        ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {}", shorten(pattern)),
         ValidationErrorKind::Contains => "must have an item that matches the schema under `contains`".to_owned(),
         // Reported for the object when `additionalProperties: false` allows no property.
         ValidationErrorKind::FalseSchema if error.schema_path().as_str().ends_with("Properties") => {

@@ -1,6 +1,6 @@
 //! A compiled schema.
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use rcrt_breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
@@ -8,23 +8,24 @@ use crate::alternatives::Alternatives;
 use crate::budget::{Budget, BudgetShare};
 use crate::by_hash::{OneOf, Unique};
 use crate::cost::{self, Cost};
+use crate::errors::ErrorCost;
+use crate::expansion::Expansions;
 use crate::graph::Graph;
+use crate::matching::{Matches, PATTERN_BYTES};
 use crate::{message, pattern};
 
 /// The most violations that are reported for one value.
 pub const MAX_VIOLATIONS: usize = 50;
 
-/// The most bytes of one compiled pattern, and of its cache.
-const PATTERN_BYTES: usize = 1024 * 1024;
 /// The most steps of one check, a fraction of a second: see [`Cost`].
 const MAX_STEPS: u64 = 20_000_000;
-/// Up to this many steps, all violations are reported. The validator collects all of them before it
-/// returns the first.
-const MAX_STEPS_FOR_ALL_VIOLATIONS: u64 = 1_000_000;
+/// If all errors can take more bytes, one is reported. See [`ErrorCost`].
+const MAX_ERROR_BYTES: u64 = 32 * 1024 * 1024;
 /// The compiler recurses along references. This is more than the limits in `graph` need.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
-/// The most steps of a quick check.
+/// The most steps of a quick check, and the most bytes of its errors.
 const QUICK: u64 = 20_000;
+const QUICK_ERROR_BYTES: u64 = 512 * 1024;
 /// Approximate bytes of a compiled schema for each byte of its text, without its patterns.
 const GROWTH: u64 = 8;
 
@@ -37,6 +38,7 @@ const GROWTH: u64 = 8;
 pub struct Schema {
     validator: Validator,
     cost: Cost,
+    errors: ErrorCost,
     alternatives: Alternatives,
     /// The share of its owner's budget.
     _part: Option<BudgetShare>,
@@ -55,8 +57,9 @@ impl Schema {
 
     fn compile_as(schema: &Value, budget: Option<&Budget>) -> Result<Self, Violations> {
         let graph = Graph::new(schema)?;
+        let expansions = Expansions::of(&graph)?;
         let patterns = pattern::measure(&graph)?;
-        let takes = patterns.bytes.saturating_add(GROWTH * graph.bytes as u64);
+        let takes = patterns.bytes.saturating_add(GROWTH * graph.bytes as u64 + expansions.unevaluated_bytes);
         let part = budget.map(|budget| budget.take(takes)).transpose().map_err(|all| {
             let message = format!(
                 "takes about {takes} bytes when it is compiled, which is more than is left of the {all} for all schemas \
@@ -64,7 +67,9 @@ impl Schema {
             );
             Violations::one("", message)
         })?;
-        let cost = cost::by_depth(&graph, &patterns.states)?;
+        let cost = Cost::of_schema(&expansions, &patterns);
+        let errors = ErrorCost::of(&graph, &expansions);
+        let expressions = pattern::compile(&graph)?;
         let compiled = std::thread::scope(|scope| {
             let compiling =
                 std::thread::Builder::new().name("schema".into()).stack_size(STACK_BYTES).spawn_scoped(scope, || {
@@ -75,8 +80,13 @@ impl Schema {
                         .with_keyword("enum", |_, values, _| Ok(Box::new(OneOf::of(values))))
                         .with_keyword("const", |_, value, _| Ok(Box::new(OneOf::only(value))))
                         .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::if_asked(asked))))
+                        .with_keyword("pattern", move |_, pattern, _| {
+                            let known = pattern.as_str().and_then(|text| expressions.get(text)).cloned();
+                            let known = known.ok_or_else(|| ValidationError::custom("must be a regular expression"))?;
+                            Ok(Box::new(Matches(known)))
+                        })
                         .with_pattern_options(
-                            PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES),
+                            PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(pattern::KEPT_DFA_BYTES),
                         )
                         .build(schema)
                         .map_err(|error| message::of_schema(&error))
@@ -87,7 +97,7 @@ impl Schema {
                 Err(error) => Err(Violations::one("", format!("cannot start a thread to compile the schema: {error}"))),
             }
         });
-        Ok(Self { validator: compiled?, cost, alternatives: Alternatives::of(schema), _part: part })
+        Ok(Self { validator: compiled?, cost, errors, alternatives: Alternatives::of(schema), _part: part })
     }
 
     /// Checks a value. Each violation has its place in the value: `items[0].name`, empty for the
@@ -99,32 +109,34 @@ impl Schema {
     /// Whether a check of this value takes far less than a millisecond, so that any thread can do
     /// it. This itself takes less.
     pub fn is_quick(&self, value: &Value) -> bool {
-        self.cost.of(value, QUICK).is_some()
+        self.cost.of(value, QUICK).is_some() && self.errors.of_value(value, QUICK_ERROR_BYTES).is_some()
     }
 
     /// Like [`Schema::check`], with places that start with `root`: `input.items[0].name`.
     pub fn check_as(&self, root: &str, value: &Value) -> Vec<Violation> {
-        let Some(steps) = self.cost.of(value, MAX_STEPS) else {
+        if self.cost.of(value, MAX_STEPS).is_none() {
             let message = if cost::is_too_deep(value) {
                 format!("is nested deeper than {} levels", cost::MAX_VALUE_DEPTH)
             } else {
                 "is too large or too deep for its schema, which checks each place many times".to_owned()
             };
             return vec![Violation::new(root, message)];
-        };
+        }
         let mut found = Vec::new();
         // This allocates nothing if the value is valid.
         if self.validator.is_valid(value) {
             return found;
         }
-        if steps > MAX_STEPS_FOR_ALL_VIOLATIONS {
-            if let Err(error) = self.validator.validate(value) {
-                message::add(root, &error, &self.alternatives, &mut found);
-            }
-        } else {
+        if self.errors.of_value(value, MAX_ERROR_BYTES).is_some() {
+            // The validator collects all errors before it returns the first.
             for error in self.validator.iter_errors(value).take(MAX_VIOLATIONS) {
                 message::add(root, &error, &self.alternatives, &mut found);
             }
+        } else if self.errors.nests {
+            // Even the first error can contain very many.
+            found.push(Violation::new(root, "does not match its schema, and is too large for a list of its errors"));
+        } else if let Err(error) = self.validator.validate(value) {
+            message::add(root, &error, &self.alternatives, &mut found);
         }
         found.truncate(MAX_VIOLATIONS);
         found

@@ -2,6 +2,8 @@
 
 use aws_lc_rs::{hkdf, hmac};
 
+use crate::BackupError;
+
 /// Proves that a backup was written by a holder of the secrets key. It is derived from that key and
 /// used for nothing else, so a backup reveals nothing about the secrets key.
 #[derive(Debug, Clone)]
@@ -14,12 +16,15 @@ const INFO: &[u8] = b"rcrt backup authentication, format 2";
 
 impl BackupKey {
     /// `id`: the id of the secrets key, by which a restore finds it.
-    pub fn derive(id: impl Into<String>, secret: &[u8; 32]) -> Self {
+    pub fn derive(id: impl Into<String>, secret: &[u8; 32]) -> Result<Self, BackupError> {
+        let id = id.into();
         let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, b"").extract(secret);
-        // HKDF does not fail for one block of output.
-        let key = expanded.expand(&[INFO], hmac::HMAC_SHA256).map(hmac::Key::from);
-        let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, secret));
-        Self { id: id.into(), key }
+        // HKDF does not fail for one block of output. If it did, the secrets key must not be used
+        // in its place.
+        match expanded.expand(&[INFO], hmac::HMAC_SHA256).map(hmac::Key::from) {
+            Ok(key) => Ok(Self { id, key }),
+            Err(_) => Err(BackupError::Derivation { key: id }),
+        }
     }
 
     pub fn id(&self) -> &str {

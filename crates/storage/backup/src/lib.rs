@@ -56,6 +56,8 @@ pub enum BackupError {
         path.display()
     )]
     Forged { path: PathBuf, key: String },
+    #[error("the key that authenticates backups cannot be derived from the key {key}")]
+    Derivation { key: String },
     #[error("{program} cannot be run: {source}")]
     Run { program: String, source: std::io::Error },
     #[error("{program} failed: {output}")]

@@ -3,11 +3,16 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{PostgresError, at, ownership};
+
+/// How long a process that is exiting may keep its lock.
+const DYING: Duration = Duration::from_secs(2);
+/// The interval between two attempts.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// The process that owns a data folder, as written in the lock file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -30,7 +35,37 @@ impl LockHolder {
             listening: None,
         }
     }
+
+    /// Returns whether the process still runs its program. True if this cannot be found out.
+    fn is_alive(&self) -> bool {
+        if self.pid == 0 || !Path::new("/proc/self/stat").exists() {
+            return true;
+        }
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap_or_default();
+        let (line, stat, status) = (read("cmdline"), read("stat"), read("status"));
+        let program = line.split('\0').next().and_then(|path| Path::new(path).file_name()?.to_str());
+        if program != self.command.split(' ').next() {
+            return false;
+        }
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+        let is_exiting = fields
+            .get(FLAGS - STATE)
+            .and_then(|flags| flags.parse::<u64>().ok())
+            .is_some_and(|flags| flags & EXITING != 0);
+        let pending = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
+        let mut pending = pending.filter_map(|signals| u64::from_str_radix(signals.trim(), 16).ok());
+        let is_killed = pending.any(|signals| signals & KILLED != 0);
+        !matches!(fields.first(), None | Some(&("Z" | "X" | ""))) && !is_exiting && !is_killed
+    }
 }
+
+/// The numbers of these fields in `/proc/<pid>/stat`.
+const STATE: usize = 3;
+const FLAGS: usize = 9;
+/// The kernel's flag of a process that is exiting.
+const EXITING: u64 = 4;
+/// The bit of SIGKILL in a set of signals.
+const KILLED: u64 = 1 << 8;
 
 /// A subcommand is the first argument and a plain word. After an option, words may be its value.
 fn command() -> String {
@@ -77,8 +112,9 @@ pub struct DataLock {
 }
 
 impl DataLock {
-    /// Creates the folder if needed, readable by its owner only, and locks it. Returns at once with
-    /// the holder if it is locked.
+    /// Creates the folder if needed, readable by its owner only, and locks it. Returns the holder if
+    /// it is locked. A killed process holds its locks until its memory is freed, so this waits up to
+    /// two seconds for a holder that is exiting. Blocks.
     pub fn acquire(data_dir: &Path) -> Result<Self, PostgresError> {
         if !data_dir.exists() {
             std::fs::DirBuilder::new()
@@ -105,18 +141,26 @@ impl DataLock {
             .mode(0o600)
             .open(&path)
             .map_err(at("open the lock file", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // The holder might not have written its details yet.
-                let holder = match file.read_to_string(&mut text) {
-                    Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
-                    Err(_) => LockHolder::default(),
-                };
+        let begun = Instant::now();
+        let mut seen_alive = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
+            }
+            let mut text = String::new();
+            // The holder might not have written its details yet.
+            let holder = match file.rewind().and_then(|()| file.read_to_string(&mut text)) {
+                Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
+                Err(_) => LockHolder::default(),
+            };
+            // A process that begins to exit looks alive for a moment.
+            seen_alive = if holder.is_alive() { seen_alive + 1 } else { 0 };
+            if seen_alive > 2 || begun.elapsed() > DYING {
                 return Err(PostgresError::Held { data_dir, holder: Box::new(holder) });
             }
-            Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
+            std::thread::sleep(RETRY);
         }
         let mut lock = Self { file, data_dir, holder: LockHolder::this_process() };
         lock.write()?;

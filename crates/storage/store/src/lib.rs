@@ -58,7 +58,7 @@ mod writing;
 pub use database::cluster::{create_app_role, server_version, stored_sizes};
 pub use database::migrating::{MIGRATOR, migrate};
 pub use database::open_error::OpenError;
-pub use options::{Retention, StoreOptions};
+pub use options::{ContextReadLimits, Retention, StoreOptions};
 pub use search::semantic::{EmbeddingOptions, EmbeddingState};
 pub use secrets::{Rewrapped, SecretsKey, SecretsKeys, rewrap_secrets, secrets_by_key};
 pub use store::Store;

@@ -52,7 +52,7 @@ impl Store {
             role_cache: RoleCache::default(),
             streams: Arc::new(EventStreams::new(database.clone(), feeds.clone(), announcer.clone())),
             writer: Arc::new(Writer::new(database.clone(), quotas.clone(), feeds, announcer)),
-            context_reads: ContextReads::new(database.clone()),
+            context_reads: ContextReads::new(database.clone(), options.context_reads),
             semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),
             webhooks: Arc::new(WebhookStore::new(database.clone(), cipher.clone())),
             retention: options.retention,

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions, OpenOptionsExt};
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_executors::builtin::{FolderContent, MAX_ENTRIES};
 use rustix::fs::OFlags;
 use serde_json::json;
 
@@ -21,11 +22,13 @@ const MAX_PATH: usize = 4096;
 const LISTED: usize = 100;
 /// The maximum number of entries that are read for such a list.
 const MAX_SCANNED: usize = 10_000;
+const MB: u64 = 1_000_000;
 
 pub struct WorkingFolder {
     path: PathBuf,
     in_jail: Option<PathBuf>,
     min_free: u64,
+    most_bytes: u64,
 }
 
 /// A caller's path, relative to the working folder. It is checked only when it is opened, and could
@@ -38,7 +41,12 @@ pub struct ToolPath {
 
 impl WorkingFolder {
     pub fn new(settings: &Settings) -> Self {
-        Self { path: settings.folder.clone(), in_jail: settings.in_jail.clone(), min_free: settings.min_free }
+        Self {
+            path: settings.folder.clone(),
+            in_jail: settings.in_jail.clone(),
+            min_free: settings.min_free,
+            most_bytes: settings.most_bytes,
+        }
     }
 
     /// Opens the folder, and creates it for the program's user alone if it does not exist. Every
@@ -53,26 +61,39 @@ impl WorkingFolder {
     }
 
     /// The same before a write of this many bytes. Fails if too little space would be left on the
-    /// disk.
+    /// disk, or if the folder would hold too much.
     pub fn open_for(&self, bytes: u64) -> Result<Dir, ToolFailure> {
-        const MB: u64 = 1_000_000;
         let dir = self.open()?;
-        if self.min_free == 0 {
-            return Ok(dir);
+        if self.min_free > 0 {
+            let disk = rustix::fs::fstatvfs(&dir)
+                .map_err(|error| failed(format!("the disk of the working folder cannot be inspected: {error}")))?;
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            if free.saturating_sub(bytes) < self.min_free {
+                let message = format!(
+                    "the disk has {} MB left, and {} MB must stay free (--min-free-disk-mb)",
+                    free / MB,
+                    self.min_free / MB
+                );
+                return Err(exhausted(message, "free_disk_bytes", self.min_free).retryable(true));
+            }
         }
-        let disk = rustix::fs::fstatvfs(&dir)
-            .map_err(|error| failed(format!("the disk of the working folder cannot be inspected: {error}")))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free.saturating_sub(bytes) >= self.min_free {
-            return Ok(dir);
+        if self.most_bytes > 0 {
+            let content = FolderContent::read(&self.path)
+                .map_err(|error| failed(format!("the working folder cannot be measured: {error}")))?;
+            if content.bytes.saturating_add(bytes) > self.most_bytes {
+                let message = format!(
+                    "the working folder has {} MB of the {} MB that it may have (--workdir-mb)",
+                    content.bytes / MB,
+                    self.most_bytes / MB
+                );
+                return Err(exhausted(message, "workdir_bytes", self.most_bytes));
+            }
+            if content.entries > MAX_ENTRIES {
+                let message = format!("the working folder has more than {MAX_ENTRIES} files and folders");
+                return Err(exhausted(message, "workdir_entries", MAX_ENTRIES as u64));
+            }
         }
-        let message = format!(
-            "the disk has {} MB left, and {} MB must stay free (--min-free-disk-mb)",
-            free / MB,
-            self.min_free / MB
-        );
-        let details = json!({"limit": "free_disk_bytes", "allowed": self.min_free});
-        Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details).retryable(true))
+        Ok(dir)
     }
 
     /// Parses a path. An absolute path below the working folder is accepted too, under either name
@@ -99,6 +120,11 @@ impl WorkingFolder {
         let names = [Some(folder.clone()), self.in_jail.clone(), folder.canonicalize().ok()];
         names.into_iter().flatten().find_map(|name| path.strip_prefix(name).ok().map(Path::to_owned))
     }
+}
+
+fn exhausted(message: String, limit: &str, allowed: u64) -> ToolFailure {
+    let details = json!({"limit": limit, "allowed": allowed});
+    ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details)
 }
 
 impl ToolPath {

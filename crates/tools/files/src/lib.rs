@@ -36,6 +36,9 @@ pub struct Settings {
     /// Bytes that must stay free on the disk. Writes that would leave less fail. 0 disables the
     /// check.
     pub min_free: u64,
+    /// The most bytes that the folder can hold. Writes that would exceed it fail. 0 disables the
+    /// check.
+    pub most_bytes: u64,
 }
 
 /// The tools of this family: `read_file`, `write_file`, `append_file`.

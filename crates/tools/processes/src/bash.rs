@@ -55,7 +55,7 @@ impl NativeTool for Bash {
         order.program = self.program.clone().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why))?;
         let options = ["--noprofile", "--norc", "-c", "--"];
         order.arguments = options.into_iter().map(str::to_owned).chain([input.command]).collect();
-        let finished = self.program_runner.run(&order).await?;
+        let finished = self.program_runner.run(order).await?;
         let exit_code = exit_status::exit_code(&finished, &call.limits, time)?;
         let answer =
             |[stdout, stderr]: [String; 2]| json!({"exit_code": exit_code, "stdout": stdout, "stderr": stderr});

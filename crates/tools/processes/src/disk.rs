@@ -9,8 +9,9 @@ use nix::sys::statvfs::statvfs;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use serde_json::json;
 
-/// The interval between two checks of the free space.
-const LOOK: Duration = Duration::from_millis(250);
+/// The interval between two checks of the free space: short enough that a program cannot write the
+/// default of `min_free` meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
 const MB: u64 = 1_000_000;
 
 /// Limits in bytes.
@@ -20,6 +21,8 @@ pub struct DiskBounds {
     pub packages_set: u64,
     /// The most bytes of all sets together, including those that are being installed.
     pub packages_total: u64,
+    /// The most bytes of the working folder. 0: no limit.
+    pub workdir: u64,
     /// The bytes that must stay free on the disk. With less, no program starts, and running
     /// programs are terminated. 0: no limit.
     pub min_free: u64,
@@ -27,7 +30,7 @@ pub struct DiskBounds {
 
 impl Default for DiskBounds {
     fn default() -> Self {
-        Self { packages_set: 2_000 * MB, packages_total: 8_000 * MB, min_free: 500 * MB }
+        Self { packages_set: 2_000 * MB, packages_total: 8_000 * MB, workdir: 10_000 * MB, min_free: 500 * MB }
     }
 }
 

@@ -15,6 +15,7 @@ mod exit_status;
 mod output_truncation;
 mod program_runner;
 mod python;
+mod working_folder;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

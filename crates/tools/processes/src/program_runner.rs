@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
+use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
 use crate::disk::DiskBounds;
+use crate::working_folder::WorkingFolder;
 
 /// The path of the working folder in the jail.
 pub const FOLDER: &str = "/work";
@@ -60,19 +62,54 @@ impl ProgramRunner {
         })
     }
 
-    /// Runs a command while enough space is left on the disk of the working folder.
-    pub async fn run(&self, order: &CommandSpec) -> Result<Finished, ToolFailure> {
+    /// Runs a command while enough space is left on the disk and in the working folder. If the
+    /// command uses up either, it fails, and what it left in the working folder is removed. That
+    /// happens in a task, so a call that is cancelled cannot prevent it.
+    pub async fn run(&self, order: CommandSpec) -> Result<Finished, ToolFailure> {
         self.disk.check(&self.workdir).await?;
-        let finished = tokio::select! {
-            failure = self.disk.ran_low(&self.workdir) => return Err(failure),
-            finished = self.jail.run(order) => finished,
+        let (jail, disk, folder) = (self.jail.clone(), self.disk, self.workdir.clone());
+        let cancelled = CancellationToken::new();
+        let _on_drop = cancelled.clone().drop_guard();
+        let task = async move {
+            if order.view.writable.is_empty() {
+                let stop = async {
+                    tokio::select! { low = disk.ran_low(&folder) => low, () = cancelled.cancelled() => over() }
+                };
+                return jail.run_until(&order, stop).await.map_err(not_run)?;
+            }
+            let working_folder = WorkingFolder::before(&folder, disk).await?;
+            if cancelled.is_cancelled() {
+                return Err(over());
+            }
+            let stop = async {
+                tokio::select! {
+                    low = disk.ran_low(&folder) => low,
+                    full = working_folder.exceeded() => full,
+                    () = cancelled.cancelled() => over(),
+                }
+            };
+            let finished = jail.run_until(&order, stop).await.map_err(not_run)?;
+            if let Err(failure) = working_folder.check().await {
+                working_folder.restore().await;
+                return Err(failure);
+            }
+            finished
         };
-        finished.map_err(|error| {
-            // A helper that could not start, or died, may work the next time.
-            let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
-            ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
+        tokio::spawn(task).await.unwrap_or_else(|_| {
+            Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the program's end was not seen: internal error"))
         })
     }
+}
+
+fn not_run(error: JailError) -> ToolFailure {
+    // A helper that could not start, or died, may work the next time.
+    let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
+    ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
+}
+
+/// The result of a cancelled call, which is not read.
+fn over() -> ToolFailure {
+    ToolFailure::new(ErrorCode::Cancelled, "the call is over")
 }
 
 /// Converts a call's limits to limits of a program.

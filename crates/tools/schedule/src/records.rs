@@ -83,7 +83,13 @@ pub(crate) async fn named(store: &dyn Records, name: &str) -> Result<Vec<Schedul
 async fn list(store: &dyn Records, selector: Selector, limit: u32) -> Result<Vec<ScheduleRecord>, StoreError> {
     let selector = Selector { schema_name: Some(schema_names::SCHEDULE.into()), ..selector };
     let query = BreadcrumbQuery { selector, limit, offset: 0, include_context: true };
-    Ok(store.list(&query).await?.into_iter().map(ScheduleRecord::from).collect())
+    let mut entries = Vec::new();
+    for item in store.list(&query).await? {
+        entries.push(ScheduleRecord::from(item));
+        // A page can have a thousand large schedules. Other tasks of this thread go on in between.
+        tokio::task::yield_now().await;
+    }
+    Ok(entries)
 }
 
 fn status_is(op: MatchOp, status: Status) -> Option<ContextMatch> {

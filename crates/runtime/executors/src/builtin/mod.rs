@@ -2,6 +2,8 @@
 //! "tool": "read_file"}`. Each tool is a [`NativeTool`] in the crate of its family. Time limits,
 //! cancellation and secrets are handled here for all of them.
 
+mod working_folder;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{Executor, ToolCall, ToolOutput};
+
+pub use working_folder::{FolderContent, MAX_ENTRIES};
 
 /// The `implementation.type` that this executor runs.
 pub const KIND: &str = "builtin";

@@ -23,15 +23,18 @@ use crate::fixture::{function, worker};
 const READ_AT_ONCE: usize = 16 * 1024;
 
 /// A zygote, which is killed when this is dropped.
-struct Zygote {
-    process: Child,
-    socket: UnixStream,
+pub struct Zygote {
+    pub process: Child,
+    pub socket: UnixStream,
 }
 
 impl Zygote {
     fn start() -> Self {
+        Self::start_as(Command::new(worker().program))
+    }
+
+    pub fn start_as(mut command: Command) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut command = Command::new(worker().program);
         command.env_clear().current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
         // SAFETY: the only function between fork and exec is async-signal-safe.
         #[allow(unsafe_code)]

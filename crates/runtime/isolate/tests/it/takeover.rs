@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{PATIENCE_MS, block_on, function, invocation, run_in, shared, worker};
+use crate::leftovers::Zygote;
 use expected::Expected;
 
 const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
@@ -142,7 +143,22 @@ fn all_other_attempts_have_no_effect() {
     try_all(takeover(), |attempt| !is_deadly(attempt));
 }
 
-/// In the second case the zygote refuses to be forked.
+/// Its copies would draw the same numbers.
+#[test]
+fn a_zygote_whose_generator_was_used_is_not_forked() {
+    use std::io::Read;
+    let mut command = std::process::Command::new(TAKEOVER);
+    command.arg("used").stderr(std::process::Stdio::piped());
+    let mut zygote = Zygote::start_as(command);
+    // Otherwise it would end successfully now: nothing more is asked of it.
+    zygote.socket.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut told = String::new();
+    zygote.process.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(!zygote.process.wait().unwrap().success());
+    assert!(told.contains("random number generator was used"), "{told}");
+}
+
+/// In the second case a zygote refuses to be forked.
 #[test]
 fn a_generator_that_was_used_before_a_fork_is_detected() {
     let output = std::process::Command::new(TAKEOVER).arg("copies").output().unwrap();

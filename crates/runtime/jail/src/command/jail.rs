@@ -1,6 +1,7 @@
 //! The caller's side: checks whether this machine supports the restrictions, and runs programs
 //! under them.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,10 +92,24 @@ impl Jail {
     /// Runs a program until it exits or reaches a limit. If the future is dropped, the program and
     /// all its descendants are killed.
     pub async fn run(&self, order: &CommandSpec) -> Result<Finished, JailError> {
+        match self.run_until(order, std::future::pending::<Infallible>()).await? {
+            Ok(finished) => Ok(finished),
+            Err(never) => match never {},
+        }
+    }
+
+    /// The same, but the program is also killed when `stop` completes. Then its value is returned,
+    /// after all processes have exited.
+    pub async fn run_until<T>(
+        &self,
+        order: &CommandSpec,
+        stop: impl Future<Output = T>,
+    ) -> Result<Result<Finished, T>, JailError> {
         if let Some(reason) = &self.refusal {
             return Err(JailError::Refused(reason.clone()));
         }
-        Running::start(&self.helper, &self.cgroups, self.counted, order, &self.ends).await?.finish(order).await
+        let running = Running::start(&self.helper, &self.cgroups, self.counted, order, &self.ends).await?;
+        running.finish(order, stop).await
     }
 
     /// Returns when all processes of finished calls have exited.

@@ -124,10 +124,16 @@ impl Running {
         Ok(Self { started, stdout, stderr, hold })
     }
 
-    /// Reads the program's output until it exits or reaches a limit. Then waits until everything
-    /// has exited.
-    pub async fn finish(mut self, order: &CommandSpec) -> Result<Finished, JailError> {
+    /// Reads the program's output until it exits, reaches a limit, or `stop` completes. Then waits
+    /// until everything has exited.
+    pub async fn finish<T>(
+        mut self,
+        order: &CommandSpec,
+        stop: impl Future<Output = T>,
+    ) -> Result<Result<Finished, T>, JailError> {
         let bounds = order.bounds;
+        let mut stop = std::pin::pin!(stop);
+        let mut stopped = None;
         let mut stdout = Stream::new(self.stdout.take(), bounds.output);
         let mut stderr = Stream::new(self.stderr.take(), bounds.output);
         let mut how = None;
@@ -143,17 +149,24 @@ impl Running {
                 },
                 read = stdout.read() => read,
                 read = stderr.read() => read,
-                () = sleep_until(until), if how.is_none() => {
+                value = &mut stop, if how.is_none() && stopped.is_none() => {
+                    stopped = Some(value);
+                    self.hold.socket = None;
+                }
+                () = sleep_until(until), if how.is_none() && stopped.is_none() => {
                     how = Some(ExitReason::OutOfTime);
                     self.hold.socket = None;
                 }
             }
-            if how.is_none() && stdout.total + stderr.total > bounds.flood {
+            if how.is_none() && stopped.is_none() && stdout.total + stderr.total > bounds.flood {
                 how = Some(ExitReason::TooMuchOutput);
                 self.hold.socket = None;
             }
         }
         let ended = self.hold.wait().await.map_err(|error| JailError::Broken(error.to_string()))?;
+        if let Some(value) = stopped {
+            return Ok(Err(value));
+        }
         match failure {
             Some(HelperMessage::Refused(reason)) => return Err(JailError::Refused(reason)),
             Some(HelperMessage::NoProgram(reason)) => return Err(JailError::Program(reason)),
@@ -167,7 +180,7 @@ impl Running {
             None => return Err(JailError::Broken(ended.status)),
         };
         let took = self.started.elapsed();
-        Ok(Finished { how, stdout: stdout.captured, stderr: stderr.captured, took })
+        Ok(Ok(Finished { how, stdout: stdout.captured, stderr: stderr.captured, took }))
     }
 }
 

@@ -114,6 +114,9 @@ mod tests {
             format!("{:?}", limits(&[])),
             format!("{:?}", ServerLimits { address: limits(&[]).address, ..ServerLimits::default() })
         );
+        // The library has no such limit: many clients of its tests have one address.
+        assert!(ServerLimits::default().address.is_none());
+        assert_eq!(limits(&[]).address.unwrap().to_string(), "200:1000");
         for off in ["off", "0"] {
             let limits = limits(&["--rate-limit-agent", off, "--rate-limit-tenant", off, "--rate-limit-address", off]);
             assert!(limits.agent.is_none() && limits.tenant.is_none() && limits.address.is_none());

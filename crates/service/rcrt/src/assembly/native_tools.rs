@@ -82,6 +82,10 @@ pub struct NativeToolOptions {
     #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
     packages_total_mb: u64,
 
+    /// Maximum size of the working folder, in MB; 0 for no bound
+    #[arg(long, env = "RCRT_WORKDIR_MB", default_value_t = 10_000, value_name = "MB", value_parser = megabytes)]
+    workdir_mb: u64,
+
     /// Free disk space, in MB, below which programs are stopped, and packages and files refused; 0
     /// for no bound
     #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
@@ -191,6 +195,7 @@ impl NativeToolOptions {
             folder: workdir.clone(),
             in_jail: Some(rcrt_processes::FOLDER.into()),
             min_free: self.disk_bounds().min_free,
+            most_bytes: self.disk_bounds().workdir,
         });
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
@@ -207,6 +212,7 @@ impl NativeToolOptions {
         DiskBounds {
             packages_set: self.packages_set_mb * MB,
             packages_total: self.packages_total_mb * MB,
+            workdir: self.workdir_mb * MB,
             min_free: self.min_free_disk_mb * MB,
         }
     }

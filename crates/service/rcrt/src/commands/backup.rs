@@ -77,7 +77,7 @@ impl Backup {
             return Err(Failure::Refused(what).into());
         }
         let Some((id, key)) = ring.load()?.into_iter().next() else { bail!("the folder of keys is empty") };
-        let key = ::rcrt_backup::BackupKey::derive(id, &key);
+        let key = ::rcrt_backup::BackupKey::derive(id, &key)?;
         let programs = direct.programs(config, progress).await?;
         progress.step("Writing the backup");
         let facts =

@@ -161,6 +161,8 @@ struct DataFolder {
     /// Bounds on Python packages: each set, and all sets together.
     packages_set_bytes: u64,
     packages_total_bytes: u64,
+    /// Bound on the working folder.
+    workdir_bytes: u64,
 }
 
 impl Doctor {
@@ -188,6 +190,7 @@ impl Doctor {
                 min_free_bytes: disk.min_free,
                 packages_set_bytes: disk.packages_set,
                 packages_total_bytes: disk.packages_total,
+                workdir_bytes: disk.workdir,
             },
             settings: self.native.settings(&config.data)?.in_force().to_vec(),
             stored: Stored { retention: self.retention, sizes },
@@ -450,6 +453,9 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     let mb = |bytes: u64| bytes / 1_000_000;
     let (set, total, free) = (folder.packages_set_bytes, folder.packages_total_bytes, folder.min_free_bytes);
     row("Disk bounds", &format!("Python packages {} MB per set, {} MB in total", mb(set), mb(total)), None)?;
+    if folder.workdir_bytes > 0 {
+        row("", &format!("working folder {} MB", mb(folder.workdir_bytes)), None)?;
+    }
     if free > 0 {
         row("", &format!("programs are stopped when less than {} MB is free", mb(free)), None)?;
     }

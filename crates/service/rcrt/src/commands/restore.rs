@@ -123,7 +123,7 @@ impl Restore {
 
     /// Opens the file, and refuses it if none of the keys authenticates it.
     fn open(&self, config: &Config, known: &[SecretKey]) -> anyhow::Result<::rcrt_backup::Backup> {
-        let keys: Vec<BackupKey> = known.iter().map(|(id, key)| BackupKey::derive(id, key)).collect();
+        let keys = known.iter().map(|(id, key)| BackupKey::derive(id, key)).collect::<Result<Vec<_>, _>>()?;
         let error = match ::rcrt_backup::open(&self.file, Proof::Keys(&keys)) {
             Err(error @ (BackupError::KeyMissing { .. } | BackupError::Unauthenticated { .. })) => error,
             opened => return Ok(opened?),

@@ -262,6 +262,7 @@ fn doctor(up: &Running) {
     assert!(report["postgres"]["vector"].is_string(), "{report}");
     assert_eq!(report["data_folder"]["min_free_bytes"], 500_000_000, "{report}");
     assert_eq!(report["data_folder"]["packages_total_bytes"], 8_000_000_000_u64, "{report}");
+    assert_eq!(report["data_folder"]["workdir_bytes"], 10_000_000_000_u64, "{report}");
     assert!(report["data_folder"]["held_by"].as_str().unwrap().contains(&up.pid().to_string()), "{report}");
     assert_eq!(report["stored"]["retention"]["keep_calls"], "30d", "{report}");
     let sizes = report["stored"]["sizes"].as_array().unwrap();

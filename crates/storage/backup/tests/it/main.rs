@@ -75,7 +75,7 @@ async fn back_up(database: &TestDatabase, folder: &TempDir) -> PathBuf {
 
 /// The backup key for a secrets key of 32 times this byte.
 fn key(byte: u8) -> BackupKey {
-    BackupKey::derive(SecretsKey::from_bytes([byte; 32]).id(), &[byte; 32])
+    BackupKey::derive(SecretsKey::from_bytes([byte; 32]).id(), &[byte; 32]).unwrap()
 }
 
 fn open_backup(path: &Path) -> Result<rcrt_backup::Backup, BackupError> {

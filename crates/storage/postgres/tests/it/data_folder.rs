@@ -31,6 +31,45 @@ fn a_dropped_lock_is_released() {
     DataLock::acquire(folder.path()).unwrap();
 }
 
+/// A killed process with much memory holds its lock for some time after it became a zombie.
+#[test]
+fn the_lock_of_an_exiting_process_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("lock");
+    // Never waited for until the end of the test, so it stays a zombie.
+    let mut holder = Command::new("true").spawn().unwrap();
+    let ended = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ");
+    if !Path::new("/proc/self/stat").exists() {
+        return;
+    }
+    while !ended(holder.id()) {
+        std::thread::yield_now();
+    }
+    std::fs::write(&lock, format!(r#"{{"pid": {}, "command": "true", "since": 0, "listening": null}}"#, holder.id()))
+        .unwrap();
+    let held = std::fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let path = folder.path().to_owned();
+    let waiting = std::thread::spawn(move || DataLock::acquire(&path).map(drop));
+    for _ in 0..100_000 {
+        std::thread::yield_now();
+    }
+    held.unlock().unwrap();
+    waiting.join().unwrap().unwrap();
+    // A process that now has the number, but runs something else, does not hold it.
+    let other = r#"{"pid": PID, "command": "rcrt up", "since": 0, "listening": null}"#;
+    std::fs::write(&lock, other.replace("PID", &std::process::id().to_string())).unwrap();
+    held.lock().unwrap();
+    let path = folder.path().to_owned();
+    let waiting = std::thread::spawn(move || DataLock::acquire(&path).map(drop));
+    for _ in 0..100_000 {
+        std::thread::yield_now();
+    }
+    held.unlock().unwrap();
+    waiting.join().unwrap().unwrap();
+    holder.wait().unwrap();
+}
+
 #[test]
 fn an_invalid_lock_file_is_ignored() {
     let folder = tempfile::tempdir().unwrap();

@@ -55,6 +55,27 @@ async fn no_transaction_waits_for_a_check() {
     harness.close().await;
 }
 
+/// A record of 1 KB for which the validator collected three million errors: 3.4 s and 1.2 GB, in the
+/// transaction of the change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_errors_of_a_small_record_are_not_collected_in_a_transaction() {
+    let harness = LayerHarness::start().await;
+    let agent = harness.alone().await;
+    let required: Vec<String> = (0..6_000).map(|n| format!("n{n}")).collect();
+    let schema = json!({"properties": {"many": {"items": {"required": required}}}});
+    agent.create(of_notes(json!({"schema": schema})), None).await.unwrap();
+    let id = agent.create(noted("x", json!({"n": 1}), &[]), None).await.unwrap().id;
+    let busy = Busy::of(agent.identity.owner_id).await;
+    let changing = harness.here(&agent);
+    let change = context(json!({"many": vec![json!({}); 300]}));
+    let change = tokio::spawn(async move { changing.update(id, 1, change).await });
+    Busy::wait_for(agent.identity.owner_id, 1).await;
+    harness.database.no_transaction_is_open().await;
+    busy.end().await;
+    assert_eq!(fields(change.await.unwrap()), ["context.many[0].n0"]);
+    harness.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_that_changes_is_compiled_before_its_transaction() {
     let harness = LayerHarness::start().await;

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::database::{ACQUIRE_TIMEOUT, Database};
+use crate::options::ContextReadLimits;
 use crate::records::selector_sql;
 
-/// Longer than the timeout of a statement with conditions on the context, so that reads of other
-/// tenants finish within it.
+/// Longer than one statement can take, so that reads of other tenants finish within it.
 const COMMON_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// The reader. A tenant's runners have one slot in addition to the share of its agents, because
@@ -34,7 +34,9 @@ pub(crate) struct ContextReads {
     /// The slots of `all` that are open to readers that already have one. The others are for
     /// readers without a slot.
     further: Arc<Semaphore>,
+    slots: usize,
     share: usize,
+    limits: ContextReadLimits,
     /// Readers that have such reads now.
     readers: Mutex<HashMap<Reader, Weak<Share>>>,
 }
@@ -49,16 +51,20 @@ struct ReadSlot {
     /// Keeps the share in the map, so that it stays counted.
     _share: Arc<Share>,
     _permits: [OwnedSemaphorePermit; 3],
+    /// How long one statement can take.
+    limit: Duration,
 }
 
 impl ContextReads {
     /// One tenant gets a quarter of the connections, and all tenants together half of them, at
     /// least one. The other half is for writes, calls, claims and `/health`.
-    pub(crate) fn new(database: Arc<Database>) -> Self {
+    pub(crate) fn new(database: Arc<Database>, limits: ContextReadLimits) -> Self {
         let of = |part: usize| (database.max_connections() as usize / part).max(1);
-        let share = of(4);
+        let (slots, share) = (of(2), of(4));
         Self {
-            all: Arc::new(Semaphore::new(of(2))),
+            all: Arc::new(Semaphore::new(slots)),
+            slots,
+            limits,
             further: Arc::new(Semaphore::new(share - 1)),
             share,
             database,
@@ -93,26 +99,34 @@ impl ContextReads {
             Ok::<_, AcquireError>((which, self.all.clone().acquire_owned().await?))
         };
         let (which, all) = timeout(COMMON_TIMEOUT, common).await.ok()?.ok()?;
-        Some(ReadSlot { _share: share, _permits: [own, which, all] })
+        let used = self.slots.saturating_sub(self.all.available_permits());
+        let is_crowded = self.slots > 1 && used * 2 > self.slots;
+        let limit = if is_crowded { self.limits.crowded } else { self.limits.longest };
+        Some(ReadSlot { _share: share, _permits: [own, which, all], limit })
     }
 
-    /// Runs a read with this selector. If it can read many contexts, it runs within the reader's
-    /// share of the connections. Work that has begun continues when its caller is gone, because the
-    /// database would continue its statement too, and that connection would be busy outside of the
-    /// share.
-    pub(crate) async fn run<T: Send + 'static>(
+    /// Runs a read with this selector, which gets its time limit. If it can read many contexts, it
+    /// runs within the reader's share of the connections. Work that has begun continues when its
+    /// caller is gone, because the database would continue its statement too, and that connection
+    /// would be busy outside of the share.
+    pub(crate) async fn run<T, W>(
         &self,
         reader: Reader,
         selector: &Selector,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(Duration) -> W + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
         if !selector_sql::reads_contexts(selector) {
-            return work.await;
+            return work(self.limits.longest).await;
         }
         let Some(slot) = self.acquire_slot(reader).await else {
             let message = "too many lists and searches with context_match are running; try again later";
             return Err(StoreError::Unavailable(message.into()));
         };
+        let work = work(slot.limit);
         let working = self.database.tasks.spawn(async move {
             let done = work.await;
             drop(slot);

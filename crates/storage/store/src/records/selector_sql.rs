@@ -4,6 +4,7 @@
 //! could serve them), so narrow them by a tag or a schema name.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use rcrt_breadcrumb::{ContextMatch, MatchOp, Selector, StoreError, Violations, schema_names};
 use serde_json::Value;
@@ -17,10 +18,6 @@ use crate::database::transaction::TenantTransaction;
 /// Longer names are not in the column (see its migration), and no valid tool has one.
 const MAX_TOOL_NAME: usize = 100;
 
-/// Shorter than for other statements: conditions on the context read every record that the other
-/// conditions leave.
-const LONGEST: &str = "SET LOCAL statement_timeout = '10s'";
-
 /// Whether the contexts of all records that match the other conditions are read. A tool's name
 /// alone is an index lookup.
 pub(crate) fn reads_contexts(selector: &Selector) -> bool {
@@ -28,20 +25,25 @@ pub(crate) fn reads_contexts(selector: &Selector) -> bool {
     selector.context_match.len() > looked_up
 }
 
-/// Sets a statement timeout if the selector has conditions on the context.
-pub(crate) async fn limit_time(tx: &mut TenantTransaction, selector: &Selector) -> Result<()> {
+/// Sets a statement timeout if the selector has conditions on the context: these read every record
+/// that the other conditions leave.
+pub(crate) async fn limit_time(tx: &mut TenantTransaction, selector: &Selector, limit: Duration) -> Result<()> {
     if !selector.context_match.is_empty() {
-        sqlx::query(LONGEST).execute(tx.connection()).await?;
+        let limit = format!("{}ms", limit.as_millis());
+        sqlx::query("SELECT set_config('statement_timeout', $1, true)").bind(limit).execute(tx.connection()).await?;
     }
     Ok(())
 }
 
 /// The error that the caller gets after that timeout.
-pub(crate) fn timeout_error(selector: &Selector, failure: Failure) -> StoreError {
+pub(crate) fn timeout_error(selector: &Selector, limit: Duration, failure: Failure) -> StoreError {
     if selector.context_match.is_empty() || !failure.ran_out_of_time() {
         return failure.into();
     }
-    let message = "takes longer than 10 s to match; add a tag or a schema_name to the selector, so that fewer records are compared";
+    let seconds = limit.as_secs_f64();
+    let message = format!(
+        "takes longer than {seconds} s to match (the limit is lower while many such reads run); add a tag or a schema_name to the selector, so that fewer records are compared"
+    );
     Violations::one("context_match", message).into()
 }
 
@@ -233,4 +235,47 @@ fn contains_any(wanted: &str) -> String {
             WHERE jsonb_typeof(w.one) = 'string' AND strpos(whole.text, w.one #>> '{{}}') > 0) \
          ELSE false END"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use rcrt_breadcrumb::{ContextPath, Tenancy};
+    use rcrt_test_database::TestDatabase;
+    use serde_json::json;
+    use sqlx::AssertSqlSafe;
+
+    use super::*;
+    use crate::{SecretsKey, Store, StoreOptions};
+
+    /// Each `OFFSET 0` keeps an expression out of a condition that is evaluated many times.
+    #[tokio::test]
+    async fn each_context_is_parsed_once_and_its_text_made_once() {
+        let database = TestDatabase::new().await;
+        let options = StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]));
+        let store = Store::open(options, &|_| {}).await.unwrap();
+        let tenant = store.ensure_tenant("one").await.unwrap().id;
+        let mut tx = TenantTransaction::begin(&store.inner.database, tenant).await.unwrap();
+        for (op, value) in
+            [(MatchOp::ContainsAny, json!(["a", "b"])), (MatchOp::Gt, json!(1)), (MatchOp::Lt, json!("a"))]
+        {
+            let path = ContextPath::try_from("$.a.b".to_owned()).unwrap();
+            let mut conditions = Conditions::new();
+            conditions
+                .select(&Selector { context_match: vec![ContextMatch { path, op, value }], ..Selector::default() });
+            let sql = format!("EXPLAIN (VERBOSE, COSTS OFF) SELECT b.id FROM breadcrumbs b WHERE {}", conditions.sql());
+            let plan: Vec<(String,)> =
+                conditions.bind(sqlx::query_as(AssertSqlSafe(sql))).fetch_all(tx.connection()).await.unwrap();
+            let plan: Vec<String> = plan.into_iter().map(|(line,)| line).collect();
+            let plan = plan.join("\n");
+            assert_eq!(plan.matches("context)::jsonb").count(), 1, "{plan}");
+            if op == MatchOp::ContainsAny {
+                // An output of its own, not a part of the condition on each wanted text.
+                assert!(plan.contains("Output: (at_path.v #>> '{}'::text[])"), "{plan}");
+            }
+        }
+        drop(tx);
+        store.close().await;
+    }
 }

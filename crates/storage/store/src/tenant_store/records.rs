@@ -147,12 +147,14 @@ impl Records for TenantStore {
         let (database, access, shared_with) =
             (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, self.shared_with().await?);
         let asked = query.clone();
-        let listing = Box::pin(async move {
-            let mut tx = TenantTransaction::begin_as(&database, access).await?;
-            selector_sql::limit_time(&mut tx, &asked.selector).await?;
-            let listed = listing::list(&mut tx, &asked, shared_with).await;
-            listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, failure))
-        });
+        let listing = move |limit: std::time::Duration| {
+            Box::pin(async move {
+                let mut tx = TenantTransaction::begin_as(&database, access).await?;
+                selector_sql::limit_time(&mut tx, &asked.selector, limit).await?;
+                let listed = listing::list(&mut tx, &asked, shared_with).await;
+                listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, limit, failure))
+            })
+        };
         self.store.context_reads.run(self.context_reader(), &query.selector, listing).await
     }
 
@@ -163,13 +165,15 @@ impl Records for TenantStore {
         let exact_up_to = semantic_search.map_or(0, |semantic_search| semantic_search.options.exact_up_to);
         let (database, access, wanted) =
             (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, search.clone());
-        let searching = Box::pin(async move {
-            let mut tx = TenantTransaction::begin_as(&database, access).await?;
-            selector_sql::limit_time(&mut tx, &wanted.selector).await?;
-            let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
-            let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, failure))?;
-            Ok(SearchResults { items, mode: asked.mode, fallback: asked.fallback })
-        });
+        let searching = move |limit: std::time::Duration| {
+            Box::pin(async move {
+                let mut tx = TenantTransaction::begin_as(&database, access).await?;
+                selector_sql::limit_time(&mut tx, &wanted.selector, limit).await?;
+                let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
+                let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, limit, failure))?;
+                Ok(SearchResults { items, mode: asked.mode, fallback: asked.fallback })
+            })
+        };
         self.store.context_reads.run(self.context_reader(), &search.selector, searching).await
     }
 }

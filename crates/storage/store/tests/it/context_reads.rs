@@ -2,6 +2,7 @@
 //! The tests block them with a lock, never with time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Role, Search, Selector,
@@ -9,6 +10,7 @@ use rcrt_breadcrumb::{
 };
 use rcrt_conformance::harness::{claim_of, note, request};
 use rcrt_conformance::{Agent, Harness};
+use rcrt_store::ContextReadLimits;
 use rcrt_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -22,6 +24,9 @@ const CONNECTIONS: u32 = 8;
 const SHARE: i64 = 2;
 /// Of all tenants.
 const ALL: i64 = 4;
+
+/// The tests with this end their blocked statements themselves.
+const LONG: ContextReadLimits = ContextReadLimits { longest: Duration::from_mins(1), crowded: Duration::from_mins(1) };
 
 /// While it exists, every list and search of the tenants waits in the database.
 struct Held(PgConnection);
@@ -84,7 +89,7 @@ fn ask_for_many(store: &Arc<dyn Breadcrumbs>) -> Vec<Asked> {
 }
 
 async fn start() -> (StoreHarness, Agent, Agent, Held) {
-    let harness = StoreHarness::with_connections(CONNECTIONS).await;
+    let harness = StoreHarness::with_connections(CONNECTIONS, LONG).await;
     let (greedy, other) = (harness.alone().await, harness.alone().await);
     for agent in [&greedy, &other] {
         agent.create(note("Note"), None).await.unwrap();
@@ -123,7 +128,7 @@ async fn one_tenants_context_lists_leave_connections_for_other_tenants() {
 /// Regression: two tenants with full shares took every slot for context lists.
 #[tokio::test]
 async fn two_tenants_leave_a_slot_for_a_third_tenants_context_lists() {
-    let harness = StoreHarness::with_connections(CONNECTIONS).await;
+    let harness = StoreHarness::with_connections(CONNECTIONS, LONG).await;
     let (first, second, third) = (harness.alone().await, harness.alone().await, harness.alone().await);
     for agent in [&first, &second, &third] {
         agent.create(note("Note"), None).await.unwrap();
@@ -190,7 +195,7 @@ async fn abandoned_lists_hold_their_tenants_share_until_they_finish() {
 /// served until they finished.
 #[tokio::test]
 async fn context_lists_of_all_tenants_leave_connections_for_other_work() {
-    let harness = StoreHarness::with_connections(CONNECTIONS).await;
+    let harness = StoreHarness::with_connections(CONNECTIONS, LONG).await;
     let other = harness.alone().await;
     let runner = harness.agent_with(other.identity.owner_id, &[Role::Runner]).await;
     let mut greedy = Vec::new();
@@ -223,5 +228,41 @@ async fn context_lists_of_all_tenants_leave_connections_for_other_work() {
     for agent in &greedy {
         assert_eq!(agent.list(&query()).await.unwrap().len(), 1);
     }
+    harness.close().await;
+}
+
+/// Regression: reads of many tenants that took as long as they could made all other tenants wait
+/// for 12 seconds, and then get an error. The lock is never released, so only the time limits of
+/// the statements end them.
+#[tokio::test]
+async fn slow_context_lists_of_many_tenants_let_another_tenants_list_through() {
+    let limits = ContextReadLimits { longest: Duration::from_mins(1), crowded: Duration::from_millis(200) };
+    let harness = StoreHarness::with_connections(CONNECTIONS, limits).await;
+    let other = harness.alone().await;
+    other.create(note("Note"), None).await.unwrap();
+    let mut greedy = Vec::new();
+    for _ in 0..9 {
+        let agent = harness.alone().await;
+        agent.create(note("Note"), None).await.unwrap();
+        greedy.push(agent);
+    }
+    let tenants: Vec<Uuid> = greedy.iter().map(|agent| agent.identity.owner_id).collect();
+    let mut held = Held::tenants(&harness.database, &tenants).await;
+    let asked: Vec<Asked> = greedy.iter().flat_map(|agent| ask_for_many(&agent.store)).collect();
+    held.until_waiting(ALL).await;
+    assert_eq!(other.list(&query()).await.unwrap().len(), 1);
+    held.ends().await;
+    let mut ended = 0;
+    for one in asked {
+        match one.await.unwrap() {
+            Err(StoreError::Invalid(found)) => {
+                ended += 1;
+                assert!(found.to_string().contains("longer than 0.2 s"), "{found}");
+            }
+            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(ended > 0);
     harness.close().await;
 }

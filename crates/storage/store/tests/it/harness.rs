@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, Profile, Role, Tenancy};
 use rcrt_conformance::{Agent, Harness};
-use rcrt_store::{SecretsKey, Store, StoreOptions};
+use rcrt_store::{ContextReadLimits, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
@@ -20,8 +20,9 @@ impl StoreHarness {
         Self::with(|options| options).await
     }
 
-    pub async fn with_connections(max_connections: u32) -> Self {
-        Self::with(|options| StoreOptions { max_connections, ..options }).await
+    /// Reads with conditions on the context have these limits.
+    pub async fn with_connections(max_connections: u32, context_reads: ContextReadLimits) -> Self {
+        Self::with(|options| StoreOptions { max_connections, context_reads, ..options }).await
     }
 
     /// A store that sweeps only when asked. A sweep skips what another one has locked, so a test

@@ -11,25 +11,15 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-const TABLES: [&str; 17] = [
-    "revoked_tokens",
-    "used_tickets",
-    "egress_log",
-    "runners",
-    "acl_grants",
-    "shared_events",
-    "breadcrumbs",
-    "breadcrumb_tags",
-    "breadcrumb_versions",
-    "events",
-    "calls",
-    "call_stats",
-    "secrets",
-    "secret_grants",
-    "agents",
-    "audit",
-    "idempotency_keys",
-];
+/// Tables that belong to no tenant. The role has no rights on them, except to read the models.
+const SHARED: [&str; 5] = ["_sqlx_migrations", "embedding_models", "follower_leases", "restores", "tenants"];
+
+/// All tables with rows of tenants.
+async fn tables(admin: &mut PgConnection) -> Vec<String> {
+    let sql = "SELECT relname::text FROM pg_class c WHERE relkind IN ('r', 'p')
+        AND relnamespace = 'public'::regnamespace AND relname <> ALL ($1) ORDER BY relname";
+    sqlx::query_scalar(sql).bind(SHARED.map(str::to_owned).to_vec()).fetch_all(admin).await.unwrap()
+}
 
 const NONE: [Uuid; 0] = [];
 
@@ -65,21 +55,65 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     owner_id
 }
 
+/// Rows of tables that only background work fills, or only one of many settings.
+async fn fill_directly(harness: &StoreHarness, tenant: Uuid) {
+    let sql = "
+        INSERT INTO tokens (owner_id, id, agent_id, roles, profile, issued_at, expires_at)
+            VALUES ('TENANT', gen_random_uuid(), gen_random_uuid(), '{}', 'main', now(), now() + interval '1 hour');
+        INSERT INTO agent_selectors VALUES ('TENANT', 'TENANT', 1, now());
+        INSERT INTO selectors (owner_id, id, agent_id, selector) VALUES ('TENANT', gen_random_uuid(), 'TENANT', '{}');
+        INSERT INTO webhooks (owner_id, id, agent_id, url, after)
+            VALUES ('TENANT', 'TENANT', 'TENANT', 'https://example.org', 0);
+        INSERT INTO webhook_secrets (owner_id, agent_id, version, key_id, wrapped_key, sealed_value)
+            VALUES ('TENANT', 'TENANT', 1, 'key', '', '');
+        INSERT INTO deliveries (owner_id, id, webhook_id, event, breadcrumb_id, version, payload, size_bytes)
+            SELECT owner_id, gen_random_uuid(), owner_id, number, breadcrumb_id, 1, '{}', 2 FROM events
+            WHERE owner_id = 'TENANT' LIMIT 1;
+        INSERT INTO event_cursors (owner_id, follower, number) VALUES ('TENANT', 'test', 0);
+        INSERT INTO pruned_events VALUES ('TENANT', 0);
+        INSERT INTO call_outcomes (owner_id, tool, finished_at, total_us) VALUES ('TENANT', 'echo', now(), 1);
+        INSERT INTO breadcrumb_reads SELECT owner_id, id, 1 FROM breadcrumbs WHERE owner_id = 'TENANT' LIMIT 1;
+        INSERT INTO hygiene VALUES ('TENANT', 1, 0, now(), 0, 0, 0);
+        INSERT INTO embedding_models (name, dimensions) VALUES ('test', 2) ON CONFLICT DO NOTHING;
+        INSERT INTO breadcrumb_embeddings
+            SELECT owner_id, id, (SELECT id FROM embedding_models), '', '[1,0]' FROM breadcrumbs
+            WHERE owner_id = 'TENANT';
+        INSERT INTO embedding_queue SELECT owner_id, id FROM breadcrumbs WHERE owner_id = 'TENANT';
+        INSERT INTO embedding_backfills (owner_id, model) VALUES ('TENANT', (SELECT id FROM embedding_models));
+    ";
+    let sql = sql.replace("TENANT", &tenant.to_string());
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut harness.admin().await).await.unwrap();
+}
+
 async fn count(connection: &mut PgConnection, table: &str) -> i64 {
     sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}"))).fetch_one(connection).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let (mine, theirs) = (fill(&harness).await, fill(&harness).await);
+    for tenant in [mine, theirs] {
+        fill_directly(&harness, tenant).await;
+    }
     let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
-    for table in TABLES {
+    let tables = tables(&mut harness.admin().await).await;
+    for table in &tables {
         assert_eq!(count(&mut raw, table).await, 0, "{table} without a tenant");
     }
-    sqlx::query("SELECT set_config('rcrt.tenant', $1, false)").bind(mine.to_string()).execute(&mut raw).await.unwrap();
-    for table in TABLES {
-        assert!(count(&mut raw, table).await > 0, "{table} with a tenant");
+    sqlx::query("SELECT set_config('rcrt.tenant', $1, false), set_config('rcrt.agent', '*', false)")
+        .bind(mine.to_string())
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    for table in &tables {
+        let of_tenant = async |connection: &mut PgConnection, tenant: Uuid| -> i64 {
+            let sql = format!("SELECT count(*) FROM {table} WHERE owner_id = $1");
+            sqlx::query_scalar(AssertSqlSafe(sql)).bind(tenant).fetch_one(connection).await.unwrap()
+        };
+        // Without foreign rows the test would show nothing.
+        assert!(of_tenant(&mut harness.admin().await, theirs).await > 0, "fill_directly leaves {table} empty");
+        assert!(of_tenant(&mut raw, mine).await > 0, "{table} with a tenant");
         let foreign: i64 =
             sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table} WHERE owner_id <> $1")))
                 .bind(mine)
@@ -87,8 +121,20 @@ async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
                 .await
                 .unwrap();
         assert_eq!(foreign, 0, "{table}");
+        let moved = sqlx::query(AssertSqlSafe(format!("UPDATE {table} SET owner_id = $1")))
+            .bind(theirs)
+            .execute(&mut raw)
+            .await
+            .unwrap_err();
+        assert_eq!(moved.as_database_error().unwrap().code().unwrap(), "42501", "{table}");
+        let deleted = sqlx::query(AssertSqlSafe(format!("DELETE FROM {table} WHERE owner_id = $1")))
+            .bind(theirs)
+            .execute(&mut raw)
+            .await;
+        let is_refused = |error: sqlx::Error| error.as_database_error().unwrap().code().unwrap() == "42501";
+        assert!(deleted.map_or_else(is_refused, |done| done.rows_affected() == 0), "{table}");
     }
-    // A row cannot be inserted into another tenant, or moved there.
+    // A row cannot be inserted into another tenant.
     let smuggled = sqlx::query("INSERT INTO breadcrumb_tags VALUES ($1, 'tag', $2)")
         .bind(theirs)
         .bind(Uuid::new_v4())
@@ -96,7 +142,7 @@ async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
         .await
         .unwrap_err();
     assert_eq!(smuggled.as_database_error().unwrap().code().unwrap(), "42501");
-    sqlx::query("UPDATE breadcrumbs SET owner_id = $1").bind(theirs).execute(&mut raw).await.unwrap_err();
+    sqlx::query("SELECT set_config('rcrt.agent', '', false)").execute(&mut raw).await.unwrap();
     let found: Vec<Uuid> =
         sqlx::query_scalar("SELECT unnest(ids) FROM matching_breadcrumbs(ARRAY['echo'], '', '{}', '{}', NULL, 10)")
             .fetch_all(&mut raw)
@@ -145,8 +191,31 @@ async fn every_table_is_under_row_level_security() {
     .fetch_all(&mut harness.admin().await)
     .await
     .unwrap();
-    // The role has no rights on these two.
     assert_eq!(open, ["_sqlx_migrations", "tenants"]);
+    // All others belong to a tenant, or give the role no rights.
+    let mut admin = harness.admin().await;
+    let without_owner: Vec<String> = sqlx::query_scalar(
+        "SELECT relname::text FROM pg_class c WHERE relkind IN ('r', 'p')
+         AND relnamespace = 'public'::regnamespace AND NOT EXISTS (
+            SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'owner_id' AND a.attnotnull)
+         ORDER BY relname",
+    )
+    .fetch_all(&mut admin)
+    .await
+    .unwrap();
+    assert_eq!(without_owner, SHARED);
+    for table in SHARED {
+        let rights: Vec<String> = sqlx::query_scalar(
+            "SELECT privilege FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) privilege
+             WHERE has_table_privilege('rcrt_app', $1, privilege)",
+        )
+        .bind(table)
+        .fetch_all(&mut admin)
+        .await
+        .unwrap();
+        let expected: &[&str] = if table == "embedding_models" { &["SELECT"] } else { &[] };
+        assert_eq!(rights, expected, "{table}");
+    }
     harness.close().await;
 }
 

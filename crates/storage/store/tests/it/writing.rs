@@ -168,7 +168,7 @@ async fn a_write_whose_connection_is_lost_happens_once() {
 /// back to the pool while still in that transaction, and nothing must be written in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_left_open_by_a_dropped_reader_loses_no_write() {
-    let harness = StoreHarness::with_connections(2).await;
+    let harness = StoreHarness::with_connections(2, rcrt_store::ContextReadLimits::default()).await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
     let left_open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

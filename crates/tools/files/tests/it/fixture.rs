@@ -21,14 +21,15 @@ pub struct Fixture {
 impl Fixture {
     /// The working folder is `work` in a temporary folder, next to a secret file.
     pub async fn new() -> Self {
-        Self::on_a_disk(0).await
+        Self::limited(0, 0).await
     }
 
-    /// `min_free` bytes must stay free on the disk.
-    pub async fn on_a_disk(min_free: u64) -> Self {
+    /// `min_free` bytes must stay free on the disk, and the folder holds at most `most_bytes`.
+    pub async fn limited(min_free: u64, most_bytes: u64) -> Self {
         let outer = TempDir::new().unwrap();
         std::fs::write(outer.path().join("secret.txt"), "the secret").unwrap();
-        let settings = Settings { folder: outer.path().join("work"), in_jail: Some("/jailed/work".into()), min_free };
+        let (folder, in_jail) = (outer.path().join("work"), Some("/jailed/work".into()));
+        let settings = Settings { folder, in_jail, min_free, most_bytes };
         let executor = Arc::new(BuiltinExecutor::new().with(rcrt_files::tools(&settings)));
         Self { tenant: Box::pin(Tenant::new()).await, outer, executor }
     }

@@ -21,14 +21,25 @@ async fn file_is_created_with_its_folders_and_replaced_whole() {
 
 #[tokio::test]
 async fn nearly_full_disk_is_not_written_to() {
-    let fixture = Fixture::on_a_disk(u64::MAX).await;
+    let fixture = Fixture::limited(u64::MAX, 0).await;
     fixture.put("log.txt", "old");
     let failure = refused(fixture.write("new.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
     assert_eq!((failure.is_retryable, failure.details.unwrap()["limit"].clone()), (true, json!("free_disk_bytes")));
     refused(fixture.append("log.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
     assert_eq!(fixture.names(), ["log.txt"]);
     assert_eq!(fixture.read_all("log.txt").await.unwrap(), "old");
-    Fixture::on_a_disk(1).await.write("new.txt", "x").await.unwrap();
+    Fixture::limited(1, 0).await.write("new.txt", "x").await.unwrap();
+}
+
+#[tokio::test]
+async fn full_folder_is_not_written_to() {
+    let fixture = Fixture::limited(0, 100_000).await;
+    fixture.write("log.txt", &"x".repeat(50_000)).await.unwrap();
+    let failure = refused(fixture.write("new.txt", &"x".repeat(60_000)).await, ResourceExhausted, "--workdir-mb");
+    assert_eq!(failure.details.unwrap(), json!({"limit": "workdir_bytes", "allowed": 100_000}));
+    refused(fixture.append("log.txt", &"x".repeat(60_000)).await, ResourceExhausted, "--workdir-mb");
+    assert_eq!((fixture.names(), fixture.text("log.txt").len()), (vec!["log.txt".to_owned()], 50_000));
+    fixture.append("log.txt", "x").await.unwrap();
 }
 
 #[tokio::test]

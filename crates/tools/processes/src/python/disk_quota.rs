@@ -188,7 +188,8 @@ fn bytes_in(folder: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    const NO_BOUNDS: DiskBounds = DiskBounds { packages_set: u64::MAX, packages_total: u64::MAX, min_free: 0 };
+    const NO_BOUNDS: DiskBounds =
+        DiskBounds { packages_set: u64::MAX, packages_total: u64::MAX, workdir: 0, min_free: 0 };
 
     fn at(seconds: u64) -> FileTimes {
         FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))

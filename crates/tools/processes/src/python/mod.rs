@@ -128,7 +128,7 @@ impl NativeTool for ExecutePythonScript {
         if let Some(data) = data {
             order.environment.extend(INPUT.map(|name| (name.to_owned(), data.clone())));
         }
-        let finished = self.program_runner.run(&order).await?;
+        let finished = self.program_runner.run(order).await?;
         match exit_status::exit_code(&finished, &call.limits, time)? {
             0 => Ok(match output_truncation::taken_at_once(&call.request) {
                 Some(most) => output_truncation::text(&finished.stdout, most).into(),

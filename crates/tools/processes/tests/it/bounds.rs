@@ -5,11 +5,13 @@ use std::fs;
 use std::time::Duration;
 
 use rcrt_breadcrumb::ErrorCode;
+use rcrt_executors::Executor;
 use rcrt_jail::command::{CommandLimits, CommandSpec, ExitReason, Finished, Jail};
 use rcrt_processes::DiskBounds;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{Cell, Tools, failed, helper, limited, needs_the_jail};
+use crate::fixture::{Cell, Tools, failed, helper, limited, needs_the_jail, until};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -203,7 +205,6 @@ async fn files_and_descriptors_are_bounded() {
 
 #[tokio::test]
 async fn full_disk_stops_programs() {
-    const FILE: u64 = 900 * MIB;
     needs_the_jail!();
     let call = |tools: &Tools, command: &str| tools.call("bash", json!({"command": command}));
     let full = DiskBounds { min_free: u64::MAX, ..DiskBounds::default() };
@@ -213,26 +214,73 @@ async fn full_disk_stops_programs() {
     assert!(failure.message.contains("--min-free-disk-mb") && failure.is_retryable, "{failure}");
     assert!(!tools.work().join("begun").exists());
 
-    // One that fills it meanwhile, by writing more than is allowed. Other programs fill and empty
-    // this disk too, so it is tried again if one of them was faster.
-    let command = format!("touch begun; fallocate -l {FILE} big; sleep 600");
-    for attempt in 1.. {
-        assert!(attempt < 20, "no running program was stopped");
-        let disk = nix::sys::statvfs::statvfs(tools.folders.path()).unwrap();
-        let free = disk.blocks_available() * disk.fragment_size();
-        let nearly = DiskBounds { min_free: free - 100 * MIB, ..DiskBounds::default() };
-        let tools = Tools::with_disk(Jail::open(helper()).await, &[], nearly).await;
-        let brief = limited(call(&tools, &command), |limits| limits.timeout_ms = 30_000);
-        let failure = tools.execute(brief).await.result.unwrap_err();
-        if failure.code == ErrorCode::Timeout {
-            continue;
-        }
-        assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{failure}");
+    // One that fills it meanwhile, by writing more than is allowed.
+    let disk = nix::sys::statvfs::statvfs(tools.folders.path()).unwrap();
+    let free = disk.blocks_available() * disk.fragment_size();
+    let nearly = DiskBounds { min_free: free - 100 * MIB, ..DiskBounds::default() };
+    let tools = Tools::with_disk(Jail::open(helper()).await, &[], nearly).await;
+    for then in ["sleep 600", "exit 0"] {
+        let command = format!("head -c 900M /dev/zero > big; {then}");
+        let failure = failed(tools.execute(call(&tools, &command)).await.result, ErrorCode::ResourceExhausted);
         assert!(failure.message.contains("--min-free-disk-mb"), "{failure}");
-        if tools.work().join("begun").exists() {
-            break;
-        }
+        assert!(!tools.work().join("big").exists());
     }
+}
+
+async fn small_folder() -> Tools {
+    let disk = DiskBounds { min_free: 0, workdir: 2_000_000, ..DiskBounds::default() };
+    Tools::with_disk(Jail::open(helper()).await, &[], disk).await
+}
+
+/// These programs end before the first check while they run.
+#[tokio::test]
+async fn program_that_fills_the_working_folder_fails_and_leaves_nothing() {
+    needs_the_jail!();
+    let tools = small_folder().await;
+    tools.bash("mkdir notes; head -c 100K /dev/zero > notes/old").await;
+    let script = "import os\nos.posix_fallocate(os.open('big', os.O_CREAT | os.O_RDWR), 0, 5_000_000)\nos.mkdir('more'); open('notes/old', 'a').write('x')";
+    let input = json!({"script": script, "keep_files": true});
+    let failure = failed(tools.result("execute_python_script", input).await, ErrorCode::ResourceExhausted);
+    assert!(failure.message.contains("--workdir-mb"), "{failure}");
+    assert_eq!(failure.details.unwrap(), json!({"limit": "workdir_bytes", "allowed": 2_000_000}));
+    let write = |name: &str| json!({"command": format!("head -c 5M /dev/zero > notes/{name}")});
+    for name in ["new", "old"] {
+        failed(tools.result("bash", write(name)).await, ErrorCode::ResourceExhausted);
+    }
+    assert_eq!(tools.bash("find . -type f -printf '%p %s\\n'; ls").await, "./notes/old 102400\nnotes\n");
+    // A script without the folder is not affected.
+    std::fs::write(tools.work().join("full"), vec![b'x'; 3_000_000]).unwrap();
+    assert_eq!(tools.printed("print('well')").await, "well\n");
+    // A program can make room, but not use more.
+    failed(tools.result("bash", write("new")).await, ErrorCode::ResourceExhausted);
+    tools.bash("rm full").await;
+    tools.bash("echo well > notes/new").await;
+}
+
+#[tokio::test]
+async fn program_that_goes_on_in_a_full_folder_is_stopped() {
+    needs_the_jail!();
+    let tools = small_folder().await;
+    let write = json!({"command": "head -c 5M /dev/zero > big; sleep 600"});
+    let failure = failed(tools.result("bash", write).await, ErrorCode::ResourceExhausted);
+    assert!(failure.message.contains("--workdir-mb"), "{failure}");
+    assert!(!tools.work().join("big").exists());
+}
+
+#[tokio::test]
+async fn cancelled_call_leaves_no_full_folder() {
+    needs_the_jail!();
+    let tools = small_folder().await;
+    let write = tools.call("bash", json!({"command": "head -c 5M /dev/zero > big; touch done; sleep 600"}));
+    let cancelled = CancellationToken::new();
+    let cancel = async {
+        until("the file", || tools.work().join("done").exists()).await;
+        cancelled.cancel();
+    };
+    let (output, ()) = tokio::join!(tools.executor.execute(write, cancelled.clone()), cancel);
+    let code = output.result.unwrap_err().code;
+    assert!(matches!(code, ErrorCode::Cancelled | ErrorCode::ResourceExhausted), "{code:?}");
+    until("the removal", || !tools.work().join("big").exists()).await;
 }
 
 #[tokio::test]

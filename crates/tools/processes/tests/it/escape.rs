@@ -72,6 +72,11 @@ const ATTEMPTS: &[Attempt] = &[
         "['0000000000000000', '0000000000000000', '0000000000000000', '0000000000000000', '0000000000000000', '1', '2']",
     ),
     (
+        "all space of the disk at once",
+        "f = os.open('big', os.O_CREAT | os.O_RDWR)\nprint(call(285, f, 0, 0, 1 << 20), os.fstat(f).st_size, error(os.posix_fallocate, f, 0, 1 << 20), os.fstat(f).st_size)\nos.unlink('big')",
+        "EOPNOTSUPP 0 ('no error', None) 1048576|ENOTSUP 0 ('no error', None) 1048576",
+    ),
+    (
         "a program of its owner's rights, by every call",
         "\
 open('p', 'w').close(); f = os.open('p', os.O_RDONLY)\n\

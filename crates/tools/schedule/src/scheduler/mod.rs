@@ -119,6 +119,7 @@ impl Scheduler {
         cache.keep(|id| entries.iter().any(|entry| entry.id == id));
         for entry in &entries {
             cache.insert(entry.id, entry.version, &entry.schedule, now, &self.settings);
+            tokio::task::yield_now().await;
         }
         Ok(())
     }

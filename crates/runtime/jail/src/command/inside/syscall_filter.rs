@@ -24,6 +24,10 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_register,
 ];
 
+/// Refused with `EOPNOTSUPP`, as by file systems without it, so that libraries write instead. It
+/// fills a disk at once.
+const UNSUPPORTED: &[i64] = &[libc::SYS_fallocate];
+
 /// Flags of `clone` that create namespaces.
 const NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWNS,
@@ -59,6 +63,8 @@ pub fn apply(is_counted: bool) -> ProtectionResult {
     install(refusals(is_counted)?, refused, SeccompAction::Allow)?;
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     install(always(UNKNOWN), unknown, SeccompAction::Allow)?;
+    let unsupported = SeccompAction::Errno(libc::EOPNOTSUPP.unsigned_abs());
+    install(always(UNSUPPORTED), unsupported, SeccompAction::Allow)?;
     let no_such_network = SeccompAction::Errno(libc::EAFNOSUPPORT.unsigned_abs());
     install(networks()?, no_such_network, SeccompAction::Allow)
 }

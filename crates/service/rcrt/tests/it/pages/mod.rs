@@ -30,10 +30,16 @@ impl Page {
 
     /// All pages that describe the current state, so not CHANGELOG.md.
     fn all() -> Vec<Self> {
-        let mut paths: Vec<String> =
-            ["README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bootstrap-breadcrumbs/README.md"]
-                .map(str::to_owned)
-                .to_vec();
+        let mut paths: Vec<String> = [
+            "README.md",
+            "SECURITY.md",
+            "ARCHITECTURE.md",
+            "CONTRIBUTING.md",
+            "bootstrap-breadcrumbs/README.md",
+            "vendor/v8/README.md",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let mut folders = vec!["docs".to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(top().join(&folder)).unwrap().map(Result::unwrap) {
