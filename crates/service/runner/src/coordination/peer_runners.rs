@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
     BreadcrumbQuery, CatalogEntry, LiveRunner, MAX_PAGE, NewBreadcrumb, Records, StoreError, TtlType,
     schema_names::TOOL_RUNNER,

@@ -1,7 +1,7 @@
 //! An agent with the role `caller` writes requests and reads its own calls, and nothing else.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, EventNumber, Role, Search, ToolRequest,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, Records, Role, Search, ToolRequest,
     Visibility, schema_names,
 };
 use serde_json::json;
@@ -91,11 +91,11 @@ pub async fn a_caller_reads_only_its_own_calls(harness: &impl Harness) {
         assert_not_found(caller.cancel(id).await);
     }
     assert_eq!(
-        listed(&caller, &BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() }).await,
+        listed(&**caller, &BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() }).await,
         [response, request]
     );
-    assert_eq!(listed(&caller, &BreadcrumbQuery::of_schema(schema_names::TOOL_RESPONSE)).await, [response]);
-    assert!(listed(&caller, &BreadcrumbQuery::of_schema("note.v1")).await.is_empty());
+    assert_eq!(listed(&**caller, &BreadcrumbQuery::of_schema(schema_names::TOOL_RESPONSE)).await, [response]);
+    assert!(listed(&**caller, &BreadcrumbQuery::of_schema("note.v1")).await.is_empty());
     let found = caller.search(&Search { q: Some("walrus".into()), nn: 10, ..Search::default() }).await.unwrap();
     let found: Vec<Uuid> = found.items.iter().map(|item| item.id).collect();
     assert!(found.iter().all(|id| [request, response].contains(id)), "{found:?}");
@@ -107,7 +107,7 @@ pub async fn a_caller_reads_only_its_own_calls(harness: &impl Harness) {
     assert_not_found(other.call(request).await);
 }
 
-async fn listed(agent: &dyn Breadcrumbs, query: &BreadcrumbQuery) -> Vec<Uuid> {
+async fn listed(agent: &(impl Records + ?Sized), query: &BreadcrumbQuery) -> Vec<Uuid> {
     agent.list(query).await.unwrap().into_iter().map(|item| item.id).collect()
 }
 
@@ -155,9 +155,9 @@ pub async fn a_tool_of_a_caller_reads_its_calls_and_what_was_created_for_it(harn
         assert_not_found(acting.update(id, 1, BreadcrumbChanges::default()).await);
         assert_not_found(acting.delete(id, None).await);
     }
-    assert_eq!(listed(&acting, &BreadcrumbQuery::tagged("shared")).await, [own]);
+    assert_eq!(listed(&*acting, &BreadcrumbQuery::tagged("shared")).await, [own]);
     let every = BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() };
-    assert_eq!(listed(&acting, &every).await, [own, response, request]);
+    assert_eq!(listed(&*acting, &every).await, [own, response, request]);
     let found = acting.search(&Search { q: Some("walrus".into()), nn: 10, ..Search::default() }).await.unwrap();
     let found: Vec<Uuid> = found.items.iter().map(|item| item.id).collect();
     assert!(found.contains(&own) && found.iter().all(|id| [request, response, own].contains(id)), "{found:?}");
