@@ -23,8 +23,9 @@ fuzz: preflight ## Fuzz the parsers of untrusted input; ARGS="60 hosts" for a mi
 fuzz-api: preflight ## Test the running server against its OpenAPI document; ARGS="200 7" for more, with the seed 7
 	@build/fuzz-api $(ARGS)
 
-lint: preflight check-format ## Check the format and run clippy, as CI does
+lint: preflight check-format ## Check the format, the code and its documentation, as CI does
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 
 fmt: ## Format the code
 	@cargo fmt --all

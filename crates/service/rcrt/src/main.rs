@@ -4,6 +4,8 @@
 //! system. Begin with `cli.rs`, `commands/up.rs` and `assembly/system.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+// The comments of options are their help texts, with plain addresses and placeholders.
+#![allow(rustdoc::bare_urls, rustdoc::invalid_html_tags)]
 
 mod assembly;
 mod cli;
