@@ -91,11 +91,11 @@ pub async fn a_caller_reads_only_its_own_calls(harness: &impl Harness) {
         assert_not_found(caller.cancel(id).await);
     }
     assert_eq!(
-        listed(&**caller, &BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() }).await,
+        listed(&*caller, &BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::default() }).await,
         [response, request]
     );
-    assert_eq!(listed(&**caller, &BreadcrumbQuery::of_schema(schema_names::TOOL_RESPONSE)).await, [response]);
-    assert!(listed(&**caller, &BreadcrumbQuery::of_schema("note.v1")).await.is_empty());
+    assert_eq!(listed(&*caller, &BreadcrumbQuery::of_schema(schema_names::TOOL_RESPONSE)).await, [response]);
+    assert!(listed(&*caller, &BreadcrumbQuery::of_schema("note.v1")).await.is_empty());
     let found = caller.search(&Search { q: Some("walrus".into()), nn: 10, ..Search::default() }).await.unwrap();
     let found: Vec<Uuid> = found.items.iter().map(|item| item.id).collect();
     assert!(found.iter().all(|id| [request, response].contains(id)), "{found:?}");
