@@ -110,10 +110,8 @@ async fn a_killed_runner_stops_counting_when_its_lease_ends() {
     fixture.catalog(|catalog| catalog.find("more").is_some() && catalog.find("shell").is_some()).await;
 
     first.kill().await;
-    let killed = Instant::now();
     let response = fixture.call("shell", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{response:?}");
-    assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
     // The record of the killed runner is still stored.
     let records = fixture.list(schema_names::TOOL_RUNNER).await;
     assert!(!records.is_empty(), "its time to live is longer than its lease");
@@ -121,7 +119,8 @@ async fn a_killed_runner_stops_counting_when_its_lease_ends() {
     second.stop().await;
 }
 
-/// Faster than the check of all tools, which is off here.
+/// By the signals for each of them: the check of all tools is off here. The intervals of the signals
+/// are constants of `dispatch/reporter.rs` and `registry/readiness.rs`.
 #[tokio::test]
 async fn the_catalog_follows_secrets_grants_and_settings() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -131,32 +130,28 @@ async fn the_catalog_follows_secrets_grants_and_settings() {
     let rarely = RunnerOptions { readiness: Duration::from_hours(1), ..options() };
     let runner = Running::start(fixture.runner.clone(), &fake, rarely);
     fixture.catalog(|catalog| catalog.find_waiting("vault").is_some()).await;
-    let within = async |wanted: &str, offered: bool| {
-        let begun = Instant::now();
+    let becomes = async |wanted: &str, offered: bool| {
         // The newest catalog: an older one may have been the same.
         let mut events = fixture.person.events(None).await.unwrap();
         loop {
             let catalog = rcrt_breadcrumb::Catalog::read(&*fixture.person).await.unwrap().unwrap();
             if catalog.find(wanted).is_some() == offered {
-                return begun.elapsed();
+                return;
             }
             tokio::time::timeout(PATIENCE, events.next()).await.expect("a change of the catalog").unwrap().unwrap();
         }
     };
     let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
     let secret = fixture.person.create_secret(secret).await.unwrap().id;
-    let mut took: Vec<(&str, Duration)> = Vec::new();
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    took.push(("grant", within("vault", true).await));
+    becomes("vault", true).await;
     fixture.person.revoke_secret(secret, tool).await.unwrap();
-    took.push(("revoke", within("vault", false).await));
+    becomes("vault", false).await;
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    within("vault", true).await;
+    becomes("vault", true).await;
     fixture.person.delete_secret(secret).await.unwrap();
-    took.push(("delete", within("vault", false).await));
+    becomes("vault", false).await;
     fake.missing_requirements.lock().unwrap().clear();
-    took.push(("setting", within("shell", true).await));
-    // Generous, for a loaded machine: the check of all tools would take an hour.
-    assert!(took.iter().all(|(_, time)| *time < Duration::from_secs(10)), "{took:?}");
+    becomes("shell", true).await;
     runner.stop().await;
 }
