@@ -38,6 +38,8 @@ CREATE TABLE calls (
     finished_at timestamptz,
     -- Why a finished call failed.
     error_code text,
+    -- How long the tool ran, in microseconds; NULL if it did not run.
+    run_us bigint,
     -- Attempts that ended without a response: an array of objects.
     past_attempts jsonb,
 
@@ -63,6 +65,8 @@ CREATE UNIQUE INDEX calls_response ON calls (owner_id, response) WHERE response 
 -- successful call that no other call asked for is in neither index.
 CREATE INDEX calls_failed ON calls (owner_id, request) WHERE error_code IS NOT NULL;
 CREATE INDEX calls_with_parent ON calls (owner_id, parent) WHERE parent IS NOT NULL;
+-- Most requests have no id of their caller's, and are found by the primary key.
+CREATE INDEX calls_request_id ON calls (owner_id, request_id) WHERE request_id <> request::text;
 ALTER TABLE calls ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON calls
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
@@ -91,10 +95,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON runners TO rcrt_app;
 -- and an index would cost every call a write.
 CREATE TABLE call_outcomes (
     owner_id uuid NOT NULL,
+    -- Of a call that did not run, the result of `counted_name`.
     tool text NOT NULL,
     error_code text,
     finished_at timestamptz NOT NULL,
-    -- From the write of the request to that of the response, in microseconds.
+    -- The result of `call_us`.
     total_us bigint NOT NULL,
     -- The tool alone; NULL if it did not run.
     run_us bigint
@@ -125,6 +130,24 @@ ALTER TABLE call_stats ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON call_stats
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON call_stats TO rcrt_app;
+
+-- How long a call took, in microseconds: from the write of the request to that of the response. A
+-- tool can run before its request is written.
+CREATE FUNCTION call_us(queued timestamptz, finished timestamptz, run_us bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN greatest((extract(epoch FROM finished - queued) * 1000000)::bigint, run_us, 0);
+
+-- The name under which a call that did not run is counted. Callers choose names: without a tool of
+-- that name, they would add rows without bound.
+CREATE FUNCTION counted_name(named text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off
+AS $$
+    SELECT CASE WHEN EXISTS (
+            SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.tool_name = named)
+        THEN named ELSE '(unknown)' END
+$$;
+REVOKE ALL ON FUNCTION counted_name(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION counted_name(text) TO rcrt_app;
 
 -- The bucket of a duration: four for each factor of two, from 1 microsecond. `calls/stats.rs` has
 -- the inverse.

@@ -93,6 +93,7 @@ BEGIN
                     ELSE c.started_at END,
                 response = s.response,
                 error_code = s.error_code,
+                run_us = s.run_us,
                 finished_at = CASE WHEN s.response IS NOT NULL THEN clock_timestamp() END,
                 runner_id = CASE WHEN s.response IS NULL THEN c.runner_id END,
                 lease_until = CASE WHEN s.response IS NULL THEN c.lease_until END
@@ -103,8 +104,8 @@ BEGIN
             RETURNING c.request, c.tool, c.queued_at, c.finished_at, c.error_code, s.run_us),
         counted AS (
             INSERT INTO call_outcomes (owner_id, tool, error_code, finished_at, total_us, run_us)
-            SELECT tenant, d.tool, d.error_code, d.finished_at,
-                (extract(epoch FROM d.finished_at - d.queued_at) * 1000000)::bigint, d.run_us
+            SELECT tenant, CASE WHEN d.run_us IS NULL THEN counted_name(d.tool) ELSE d.tool END, d.error_code,
+                d.finished_at, call_us(d.queued_at, d.finished_at, d.run_us), d.run_us
             FROM done d WHERE d.finished_at IS NOT NULL)
         SELECT coalesce(array_agg(done.request), '{}') INTO stepped FROM done;
         RETURN QUERY SELECT s.request, NULL::bigint, NULL::timestamptz, NULL::bigint
@@ -164,7 +165,7 @@ BEGIN
         call AS (
             INSERT INTO calls (owner_id, request, creates_tool, tool, request_id, workspace, agent_id, queued_at,
                 profiles, deadline_at, state, attempt, max_attempts, fence, runner_id, lease_until,
-                response, finished_at, session, parent, started_at)
+                response, finished_at, run_us, session, parent, started_at)
             SELECT tenant, f.id, f.schema_name = 'tool.create.request.v1', f.tool, f.request_id, f.workspace, f.agent, f.at, f.profiles,
                 f.at + f.deadline_ms * interval '1 millisecond',
                 CASE WHEN f.answer IS NOT NULL THEN 'finished' WHEN f.runner IS NULL THEN 'queued'
@@ -176,12 +177,13 @@ BEGIN
                 CASE WHEN f.answer IS NULL THEN f.runner END,
                 CASE WHEN f.answer IS NULL AND f.runner IS NOT NULL
                     THEN f.at + f.lease_ms * interval '1 millisecond' END,
-                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END, f.session, f.parent,
+                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END, f.run_us, f.session, f.parent,
                 CASE WHEN f.answer IS NULL AND f.max_attempts IS NOT NULL THEN f.at END
             FROM fresh f WHERE f.tool IS NOT NULL),
         counted AS (
             INSERT INTO call_outcomes (owner_id, tool, finished_at, total_us, run_us)
-            SELECT tenant, f.tool, f.at, f.run_us, f.run_us FROM fresh f WHERE f.answer IS NOT NULL)
+            SELECT tenant, f.tool, f.at, call_us(f.at, f.at, f.run_us), f.run_us FROM fresh f
+            WHERE f.answer IS NOT NULL)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT tenant, event_number(f.event_index), 'breadcrumb.created', f.id, 1, f.at, f.size_bytes
         FROM fresh f

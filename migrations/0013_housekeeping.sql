@@ -64,25 +64,76 @@ AS $$
         AND EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
 $$;
 
--- What is stored, for `rcrt doctor`: `entries` and the bytes on disk; of records, the bytes of
--- their contexts.
-CREATE FUNCTION stored_sizes() RETURNS TABLE (kind text, entries bigint, bytes bigint)
+-- What is stored, for `rcrt doctor`. Bytes are those on disk, with indexes; of a part of the records,
+-- they are those of the contexts.
+CREATE FUNCTION stored_sizes() RETURNS TABLE (kind text, entries bigint, bytes bigint, is_on_disk boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT k.kind, count(b.id), coalesce(sum(b.size_bytes), 0)::bigint
-    FROM (VALUES ('requests', 1), ('responses', 2), ('other records', 3)) k (kind, ordinal)
-    LEFT JOIN breadcrumbs b ON k.kind = CASE b.schema_name
-        WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.create.request.v1' THEN 'requests'
-        WHEN 'tool.response.v1' THEN 'responses' WHEN 'tool.create.response.v1' THEN 'responses'
-        ELSE 'other records' END
-    GROUP BY k.kind
-    UNION ALL SELECT 'old versions', (SELECT count(*) FROM breadcrumb_versions),
-        pg_total_relation_size('breadcrumb_versions')
-    UNION ALL SELECT 'events', (SELECT count(*) FROM events), pg_total_relation_size('events')
-    UNION ALL SELECT 'egress log', (SELECT count(*) FROM egress_log), pg_total_relation_size('egress_log')
+    WITH parts AS MATERIALIZED (
+        SELECT k.kind, k.place, count(b.id) AS entries, coalesce(sum(b.size_bytes), 0)::bigint AS bytes
+        FROM (VALUES ('requests', 2), ('responses', 3), ('other records', 4)) k (kind, place)
+        LEFT JOIN breadcrumbs b ON k.kind = CASE b.schema_name
+            WHEN 'tool.request.v1' THEN 'requests' WHEN 'tool.create.request.v1' THEN 'requests'
+            WHEN 'tool.response.v1' THEN 'responses' WHEN 'tool.create.response.v1' THEN 'responses'
+            ELSE 'other records' END
+        GROUP BY k.kind, k.place)
+    SELECT s.kind, s.entries, s.bytes, s.is_on_disk FROM (
+        SELECT 'records' AS kind, 1 AS place, sum(entries)::bigint AS entries,
+            pg_total_relation_size('breadcrumbs') + pg_total_relation_size('breadcrumb_tags') AS bytes,
+            true AS is_on_disk
+        FROM parts
+        UNION ALL SELECT kind, place, entries, bytes, false FROM parts
+        UNION ALL SELECT 'old versions', 5, (SELECT count(*) FROM breadcrumb_versions),
+            pg_total_relation_size('breadcrumb_versions'), true
+        UNION ALL SELECT 'embeddings', 6, (SELECT count(*) FROM breadcrumb_embeddings),
+            pg_total_relation_size('breadcrumb_embeddings'), true
+        UNION ALL SELECT 'calls', 7, (SELECT count(*) FROM calls), pg_total_relation_size('calls'), true
+        UNION ALL SELECT 'call statistics', 8, (SELECT count(*) FROM call_stats),
+            pg_total_relation_size('call_stats') + pg_total_relation_size('call_outcomes'), true
+        UNION ALL SELECT 'events', 9, (SELECT count(*) FROM events),
+            pg_total_relation_size('events') + pg_total_relation_size('shared_events'), true
+        UNION ALL SELECT 'idempotency keys', 10, (SELECT count(*) FROM idempotency_keys),
+            pg_total_relation_size('idempotency_keys'), true
+        UNION ALL SELECT 'audit log', 11, (SELECT count(*) FROM audit), pg_total_relation_size('audit'), true
+        UNION ALL SELECT 'egress log', 12, (SELECT count(*) FROM egress_log), pg_total_relation_size('egress_log'),
+            true) s
+    ORDER BY s.place
 $$;
-REVOKE ALL ON FUNCTION stored_sizes() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION stored_sizes() TO rcrt_app;
+
+-- The retention options of the server that deleted last, in seconds; NULL means forever. Of no
+-- tenant, so only the functions below use it.
+CREATE TABLE retention (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    calls bigint,
+    versions bigint,
+    events bigint NOT NULL,
+    egress bigint NOT NULL,
+    recorded_at timestamptz NOT NULL
+);
+ALTER TABLE retention ENABLE ROW LEVEL SECURITY;
+
+-- Returns whether other options were recorded before.
+CREATE FUNCTION record_retention(calls bigint, versions bigint, events bigint, egress bigint) RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    WITH before AS (SELECT * FROM retention),
+    recorded AS (
+        INSERT INTO retention (calls, versions, events, egress, recorded_at) VALUES ($1, $2, $3, $4, clock_timestamp())
+        ON CONFLICT (is_only) DO UPDATE SET calls = $1, versions = $2, events = $3, egress = $4,
+            recorded_at = clock_timestamp())
+    SELECT EXISTS (
+        SELECT FROM before b WHERE (b.calls, b.versions, b.events, b.egress) IS DISTINCT FROM ($1, $2, $3, $4))
+$$;
+
+CREATE FUNCTION recorded_retention()
+RETURNS TABLE (calls bigint, versions bigint, events bigint, egress bigint, recorded_at timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT r.calls, r.versions, r.events, r.egress, r.recorded_at FROM retention r $$;
+
+REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention()
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention()
+    TO rcrt_app;
 
 REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),

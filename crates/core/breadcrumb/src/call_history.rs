@@ -32,7 +32,7 @@ pub struct CallQuery {
     pub parent: Option<Uuid>,
     /// The caller's own id of the request, or the id of its record.
     pub request_id: Option<String>,
-    /// Words in the request or the response.
+    /// Words in texts of the request or the response. Numbers are not found.
     pub text: Option<String>,
     /// Requests that were written at this time or later.
     pub since: Option<DateTime<Utc>>,
@@ -123,6 +123,10 @@ pub struct CallSummary {
     pub finished_at: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<DateTime<Utc>>,
+    /// How long the finished call took: from the write of the request to that of the response, or
+    /// the tool's run if that is longer. A tool can run before its request is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<f64>,
 }
 
 /// One call, with everything that is stored about it.
@@ -133,9 +137,9 @@ pub struct CallDetails {
     /// The runner that has the call or finished it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner_id: Option<Uuid>,
-    /// The trace of the call, 32 hex digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<String>,
+    /// The trace of the call, 32 hex digits. A call without a `traceparent` begins a trace. Its id
+    /// is that of the request without dashes, unless its runner exports traces.
+    pub trace_id: String,
     /// The attempts that were started, oldest first.
     pub attempts: Vec<CallAttempt>,
     /// What the last attempt spent its time on, in order.
@@ -211,7 +215,8 @@ pub struct CallStats {
     /// The length of an interval: 60 for windows up to three hours, otherwise 3600.
     pub interval_seconds: u32,
     pub all: ToolStats,
-    /// By tool, the most calls first. Calls of tools that do not exist are `(unknown)`.
+    /// By tool, the most calls first. Calls that did not run, of tools that do not exist, are
+    /// `(unknown)`.
     pub tools: Vec<ToolStats>,
     /// The intervals in which calls finished, oldest first.
     pub intervals: Vec<CallInterval>,
@@ -229,10 +234,9 @@ pub struct ToolStats {
     pub failed: u64,
     /// Failed calls by error code.
     pub failures: BTreeMap<String, u64>,
-    /// From the write of the request to that of the response. Percentiles are within 10 % of the
-    /// exact value.
+    /// As in a call's `duration_ms`. Percentiles are within 10 % of the exact value.
     pub duration_ms: Percentiles,
-    /// The tool alone.
+    /// The tool alone, of the calls that ran.
     pub run_ms: Percentiles,
 }
 

@@ -50,7 +50,7 @@ impl EventKind {
 }
 
 /// One change of one record. `context` is the record's after the change (before it, for a
-/// deletion).
+/// deletion). It is empty in the events of requests and responses that are past their retention.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Not part of the JSON: on the wire it is the SSE `id`.

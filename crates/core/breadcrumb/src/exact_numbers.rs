@@ -1,5 +1,8 @@
 //! Finds numbers in a JSON text that a value cannot hold: integers beyond 64 bits. The JSON parser
-//! would round them to the nearest floating-point number, without an error.
+//! would round them to the nearest floating-point number, without an error. And finds integers that
+//! JavaScript cannot hold: all its numbers are floating-point numbers.
+
+use serde_json::{Number, Value};
 
 use crate::Violation;
 
@@ -25,6 +28,39 @@ pub fn check_numbers(json: &[u8]) -> Result<(), Violation> {
             Err(Violation::new(reader.path(), message))
         }
     }
+}
+
+/// Refuses the first integer that becomes another number in JavaScript, with its path in the value.
+pub fn check_javascript_numbers(value: &Value) -> Result<(), Violation> {
+    let Some((path, number)) = first_rounded(value) else { return Ok(()) };
+    let rounded = number.as_f64().unwrap_or_default();
+    let message = format!("is the integer {number}, which JavaScript rounds to {rounded}; send it as a string");
+    Err(Violation::new(path, message))
+}
+
+fn first_rounded(value: &Value) -> Option<(String, &Number)> {
+    match value {
+        Value::Number(number) if is_rounded(number) => Some((String::new(), number)),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            let (rest, number) = first_rounded(item)?;
+            Some((joined(&format!("[{index}]"), &rest), number))
+        }),
+        Value::Object(fields) => fields.iter().find_map(|(key, field)| {
+            let (rest, number) = first_rounded(field)?;
+            Some((joined(key, &rest), number))
+        }),
+        _ => None,
+    }
+}
+
+fn joined(step: &str, rest: &str) -> String {
+    let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
+    format!("{step}{dot}{rest}")
+}
+
+fn is_rounded(number: &Number) -> bool {
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    integer.is_some_and(|integer| integer as f64 as i128 != integer)
 }
 
 fn has_long_number(json: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! A call's trace context: the spans of its side effects, and the `traceparent` that connects one
 //! request to the next. Without an exporter there are no spans, and the caller's context is passed
-//! on unchanged.
+//! on unchanged, or a new one.
 //!
 //! Spans contain no data of a call: no arguments, no results, no paths and queries of URLs, no
 //! messages of errors.
@@ -13,6 +13,7 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, KeyValue, global};
 use rcrt_breadcrumb::{OpError, Traceparent};
+use uuid::Uuid;
 
 /// The instrumentation scope of all spans and measures of this program.
 pub const SCOPE: &str = "rcrt";
@@ -26,6 +27,17 @@ pub fn caller(traceparent: Option<&str>) -> Context {
     let (trace, span) = (TraceId::from(caller.trace_id.get()), SpanId::from(caller.span_id.get()));
     let context = SpanContext::new(trace, span, flags, true, TraceState::default());
     Context::new().with_remote_span_context(context)
+}
+
+/// This context, or one of a new trace with this id if it has none. It is sampled, so that a runner
+/// with an exporter records the calls that this one asks for.
+pub fn or_new(context: Context, id: Uuid) -> Context {
+    if context.span().span_context().is_valid() {
+        return context;
+    }
+    let (trace, span) = (TraceId::from(id.as_u128()), SpanId::from(id.as_u64_pair().1));
+    let place = SpanContext::new(trace, span, TraceFlags::SAMPLED, true, TraceState::default());
+    context.with_remote_span_context(place)
 }
 
 /// The `traceparent` of a context's span.
@@ -69,4 +81,20 @@ pub async fn op<T>(
         failed(&context, error.name.clone());
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_context_without_a_trace_begins_one() {
+        let id = Uuid::from_u128(0x0198_c0de_0000_7000_8000_0000_0000_0001);
+        let new = traceparent(&or_new(caller(None), id)).unwrap();
+        assert_eq!((new.trace_id.get(), new.sampled), (id.as_u128(), true));
+        let given = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa01-00f067aa0ba902b7-00";
+        assert_eq!(traceparent(&or_new(caller(Some(given)), id)).unwrap().to_string(), given);
+    }
 }

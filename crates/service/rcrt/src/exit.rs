@@ -13,7 +13,7 @@ Exit status:
   0  success
   1  failure
   2  the command line is wrong
-  3  no such record, tool or secret
+  3  no such record, call, tool, agent or secret
   4  the tool returned an error
   5  the server cannot be reached
   6  the server refuses: no token, an expired token, or missing roles

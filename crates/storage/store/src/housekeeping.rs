@@ -17,7 +17,7 @@ use crate::database::transaction::TenantTransaction;
 use crate::records::{expiry, prune, purge};
 use crate::rights::tokens;
 use crate::store::Inner;
-use crate::{Retention, Store};
+use crate::{Retention, Store, retention};
 
 /// The longest time until a lost runner or an expired record is noticed.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -46,9 +46,10 @@ impl Store {
         Ok(expire(&self.inner.database, Duration::MAX).await?)
     }
 
-    /// Deletes requests, responses, old versions, events and entries of the egress log that are
-    /// past their retention, old statistics of calls, idempotency keys older than one day, and
-    /// revocations of tokens that have expired. Returns how many. The store does so every minute.
+    /// Deletes requests, responses, old versions, events and entries of the egress log that are past
+    /// their retention, old statistics of calls, idempotency keys older than one day, and revocations
+    /// of tokens that have expired. Returns how many. The store does so every minute, unless
+    /// [`crate::StoreOptions::prunes`] is off.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }
@@ -65,19 +66,27 @@ impl Store {
     }
 }
 
+/// What a store does by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sweeps {
+    pub(crate) is_on: bool,
+    /// Whether a sweep also deletes what is past its retention.
+    pub(crate) prunes: bool,
+}
+
 /// Runs until the store is closed.
-pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
+pub(crate) async fn run(store: Arc<Inner>, sweeps: Sweeps) {
     maintain(&store, sweeps).await;
     // Released here and not when the store is dropped, which may happen after the runtime is gone.
     store.database.release_all();
 }
 
-async fn maintain(store: &Inner, sweeps: bool) {
+async fn maintain(store: &Inner, sweeps: Sweeps) {
     let database = &store.database;
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pruned_at: Option<Instant> = None;
-    let mut is_failing = false;
+    let (mut is_failing, mut has_warned) = (false, false);
     loop {
         tokio::select! {
             () = database.stop.cancelled() => return,
@@ -86,14 +95,18 @@ async fn maintain(store: &Inner, sweeps: bool) {
         database.release_unused();
         let sweep = async {
             store.shares.refresh(database).await?;
-            if !sweeps {
+            if !sweeps.is_on {
                 return Ok::<_, crate::database::failure::Failure>(());
             }
             rescue(database).await?;
             time_out_overdue(database).await?;
             stats::count_all(database).await?;
             let expired = expire(database, EXPIRING).await;
-            if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
+            if sweeps.prunes && pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
+                if retention::record(database, store.retention).await? && !has_warned {
+                    tracing::warn!("{}", retention::OTHER_OPTIONS);
+                    has_warned = true;
+                }
                 prune(store).await?;
                 pruned_at = Some(Instant::now());
             }

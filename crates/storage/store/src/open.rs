@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rcrt_breadcrumb::StoreError;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::StoreOptions;
@@ -10,9 +11,10 @@ use crate::database::open_error::OpenError;
 use crate::database::{Database, connect_options};
 use crate::events::selectors;
 use crate::events::{self, Announcer, EventStreams, Feeds, following};
-use crate::housekeeping;
+use crate::housekeeping::{self, Sweeps};
 use crate::records::context_reads::ContextReads;
 use crate::records::purge;
+use crate::retention;
 use crate::rights::role_cache::RoleCache;
 use crate::rights::shares::Shares;
 use crate::rows::quotas::Quotas;
@@ -60,12 +62,16 @@ impl Store {
             quotas,
             cipher,
         });
-        start_tasks(&inner, options.sweeps, admin, app);
+        let prunes = options.sweeps && options.prunes;
+        if prunes && let Err(failure) = retention::record(&inner.database, inner.retention).await {
+            tracing::warn!(error = %StoreError::from(failure), "the retention options cannot be recorded");
+        }
+        start_tasks(&inner, Sweeps { is_on: options.sweeps, prunes }, admin, app);
         Ok(Arc::new(Self { inner }))
     }
 }
 
-fn start_tasks(inner: &Arc<Inner>, sweeps: bool, admin: PgConnectOptions, app: PgConnectOptions) {
+fn start_tasks(inner: &Arc<Inner>, sweeps: Sweeps, admin: PgConnectOptions, app: PgConnectOptions) {
     let (database, streams) = (&inner.database, &inner.streams);
     let tasks = &database.tasks;
     tasks.spawn(housekeeping::run(inner.clone(), sweeps));

@@ -28,6 +28,9 @@ pub struct StoreOptions {
     pub sweeps: bool,
     /// How long what the tenants no longer use is stored.
     pub retention: Retention,
+    /// Whether the sweeps also delete what is past its retention, in all tenants. Off for a store
+    /// that does not have the options of the database's servers, such as a runner's. Default: true.
+    pub prunes: bool,
     /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
     /// How long one statement with conditions on the context can take.
@@ -62,6 +65,7 @@ impl StoreOptions {
             embedding: None,
             sweeps: true,
             retention: Retention::default(),
+            prunes: true,
             quotas: TenantQuotas::default(),
             context_reads: ContextReadLimits::default(),
         }

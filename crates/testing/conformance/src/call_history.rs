@@ -2,12 +2,12 @@
 
 use rcrt_breadcrumb::{
     CallQuery, CallState, CallStatsQuery, Claim, ErrorCode, NewBreadcrumb, Release, ResponseStatus, Role, ToolFailure,
-    ToolRequest, ToolResponse, Visibility,
+    ToolRequest, ToolResponse, Visibility, schema_names,
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-use crate::harness::{Agent, Harness, alone, answer_to, assert_not_found, claim_of, fields};
+use crate::harness::{Agent, Harness, alone, answer_to, assert_not_found, claim_of, fields, noted};
 
 /// A request of this tool with this field in its context.
 fn asking(tool: &str, field: &str, value: &str) -> NewBreadcrumb {
@@ -24,14 +24,16 @@ async fn claimed(agent: &Agent) -> Claim {
     agent.claim(&claim_of(1)).await.unwrap().remove(0)
 }
 
+/// A failure before the tool ran has no time of its run.
 fn failure_of(claim: &Claim, failure: ToolFailure) -> NewBreadcrumb {
+    let run_ms = if failure.code == ErrorCode::InvalidArguments { 0.0 } else { 40.0 };
     let request = ToolRequest::from_breadcrumb(&claim.request).unwrap();
     let mut metadata = Map::new();
     metadata.insert("runner_id".into(), json!(Uuid::nil()));
     metadata.insert("trace_id".into(), json!("4bf92f3577b34da6a3ce929d0e0e4736"));
-    let stages = json!({"queue_ms": 1.5, "claim_ms": 0.5, "load_ms": 0.0, "run_ms": 40.0, "write_ms": 2.0});
+    let stages = json!({"queue_ms": 1.5, "claim_ms": 0.5, "load_ms": 0.0, "run_ms": run_ms, "write_ms": 2.0});
     metadata.insert("stages".into(), stages);
-    ToolResponse::new(&request, Err(failure), 40, metadata, chrono::Utc::now()).record(&request)
+    ToolResponse::new(&request, Err(failure), run_ms as u64, metadata, chrono::Utc::now()).record(&request)
 }
 
 /// Asks, runs and answers one call. The response is a failure if there is a code.
@@ -130,6 +132,7 @@ pub async fn a_call_is_shown_with_its_attempts_stages_and_relatives(harness: &im
     assert_eq!(waiting.stages.len(), 1);
     assert_eq!((waiting.stages[0].name.as_str(), waiting.stages[0].ended_at), ("queue", None));
     assert!(waiting.attempts.is_empty());
+    assert_eq!((waiting.trace_id, waiting.summary.duration_ms), (id.simple().to_string(), None));
 
     let first = claimed(&agent).await;
     agent.start(first.lease, 2).await.unwrap();
@@ -153,7 +156,8 @@ pub async fn a_call_is_shown_with_its_attempts_stages_and_relatives(harness: &im
     assert_eq!(call.stages[3].duration_ms, Some(40.0));
     assert_eq!(call.stages[4].ended_at, call.summary.finished_at);
     assert_eq!(call.summary.error_code, Some(ErrorCode::ExecutionFailed));
-    assert_eq!(call.trace_id.as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+    assert_eq!(call.trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert!(call.summary.duration_ms.unwrap() >= 40.0, "the run took 40 ms");
     assert_eq!(call.children.iter().map(|child| child.call.request).collect::<Vec<_>>(), [child]);
     assert_eq!(call.request_record.unwrap().id, id);
     assert_eq!(call.response_record.unwrap().id, response);
@@ -167,20 +171,34 @@ pub async fn finished_calls_are_counted_by_tool_and_code(harness: &impl Harness)
     for code in [ErrorCode::Timeout, ErrorCode::Timeout, ErrorCode::InvalidOutput] {
         finished(&agent, asking("bad", "session", "s"), Some(code)).await;
     }
-    finished(&agent, asking("missing", "session", "s"), Some(ErrorCode::ToolNotFound)).await;
-    let waiting = asked(&agent, asking("bad", "session", "s")).await;
-    agent.cancel(waiting).await.unwrap();
+    // Its record says that there is such a tool, whose calls are counted even if they do not run.
+    let tool = json!({
+        "name": "bad",
+        "description": "for a test",
+        "implementation": {"type": "builtin", "tool": "bad"},
+        "definition": {"examples": [{"description": "one", "input": {}}]},
+    });
+    let mut record = noted("bad", tool, &["tool", "tool:bad"]);
+    record.schema_name = Some(schema_names::TOOL_V1.into());
+    asked(&agent, record).await;
+    for _ in 0..4 {
+        finished(&agent, asking("bad", "session", "s"), Some(ErrorCode::InvalidArguments)).await;
+    }
+    for tool in ["bad", "missing"] {
+        let waiting = asked(&agent, asking(tool, "session", "s")).await;
+        agent.cancel(waiting).await.unwrap();
+    }
 
     for window_seconds in [600, 86_400] {
         let stats = agent.call_stats(&CallStatsQuery { tool: None, window_seconds }).await.unwrap();
-        assert_eq!((stats.all.calls, stats.all.failed), (6, 5));
-        assert_eq!(stats.intervals.iter().map(|interval| interval.calls).sum::<u64>(), 6);
-        assert_eq!(stats.intervals.iter().map(|interval| interval.failed).sum::<u64>(), 5);
+        assert_eq!((stats.all.calls, stats.all.failed), (10, 9));
+        assert_eq!(stats.intervals.iter().map(|interval| interval.calls).sum::<u64>(), 10);
+        assert_eq!(stats.intervals.iter().map(|interval| interval.failed).sum::<u64>(), 9);
         let names: Vec<Option<&str>> = stats.tools.iter().map(|tool| tool.tool.as_deref()).collect();
         assert_eq!(names, [Some("bad"), Some("(unknown)"), Some("good")]);
         let bad = &stats.tools[0];
         let failures: Vec<(&str, u64)> = bad.failures.iter().map(|(code, calls)| (code.as_str(), *calls)).collect();
-        assert_eq!(failures, [("Cancelled", 1), ("InvalidOutput", 1), ("Timeout", 2)]);
+        assert_eq!(failures, [("Cancelled", 1), ("InvalidArguments", 4), ("InvalidOutput", 1), ("Timeout", 2)]);
         for percentile in [bad.run_ms.p50, bad.run_ms.p95, bad.run_ms.p99] {
             assert!((percentile / 40.0 - 1.0).abs() < 0.1, "{percentile} for 40");
         }

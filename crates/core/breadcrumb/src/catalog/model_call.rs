@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ToolFormat;
 use crate::large_result::model_text;
-use crate::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse, Violations};
+use crate::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse, Violations, check_numbers};
 
 /// A call as a model writes it.
 ///
@@ -21,8 +21,8 @@ pub struct ModelCall {
     pub name: String,
     /// The field of the call with the name.
     pub name_field: &'static str,
-    /// `Err`: the model wrote arguments that are not JSON. The error goes back to it, so that it
-    /// can try again.
+    /// `Err`: the model wrote arguments that are not JSON, or an integer beyond 64 bits. The message
+    /// for the model says so, so that it can try again.
     pub input: Result<Value, String>,
 }
 
@@ -180,7 +180,10 @@ impl CallFields {
             None | Some(Value::Null) => Ok(nothing()),
             Some(Value::String(text)) if text.trim().is_empty() => Ok(nothing()),
             Some(Value::String(text)) => {
-                serde_json::from_str(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))
+                let read =
+                    serde_json::from_str(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))?;
+                check_numbers(text.as_bytes()).map_err(|found| format!("the arguments cannot be read: {found}"))?;
+                Ok(read)
             }
             Some(object @ Value::Object(_)) => Ok(object.clone()),
             Some(_) => {

@@ -1,4 +1,5 @@
-use rcrt_breadcrumb::check_numbers;
+use rcrt_breadcrumb::{check_javascript_numbers, check_numbers};
+use serde_json::json;
 
 #[test]
 fn integers_of_64_bits_and_floats_pass() {
@@ -27,5 +28,26 @@ fn a_larger_integer_is_named_with_its_path() {
     assert_eq!(
         found.message,
         "is the number 123456789012345678901234567890, which has more than 64 bits; send it as a string"
+    );
+}
+
+#[test]
+fn an_integer_that_javascript_rounds_is_named_with_its_path() {
+    for value in [
+        json!([9_007_199_254_740_992_u64, -9_007_199_254_740_992_i64, 1_u64 << 63, i64::MIN]),
+        json!({"float": 1e300, "fraction": 0.1, "text": "9007199254740993"}),
+    ] {
+        assert_eq!(check_javascript_numbers(&value), Ok(()), "{value}");
+    }
+    for (value, path) in [
+        (json!(9_007_199_254_740_993_u64), ""),
+        (json!({"a": [1, {"b": -9_007_199_254_740_993_i64}]}), "a[1].b"),
+        (json!([[u64::MAX]]), "[0][0]"),
+    ] {
+        assert_eq!(check_javascript_numbers(&value).unwrap_err().field, path, "{value}");
+    }
+    assert_eq!(
+        check_javascript_numbers(&json!({"id": 9_007_199_254_740_993_u64})).unwrap_err().to_string(),
+        "id: is the integer 9007199254740993, which JavaScript rounds to 9007199254740992; send it as a string"
     );
 }

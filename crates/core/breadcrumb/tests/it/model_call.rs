@@ -80,6 +80,13 @@ fn arguments_can_be_missing_and_are_reported_if_they_are_not_json() {
     assert_eq!(call(json!("")), Ok(json!({})));
     assert_eq!(call(json!({"a": 1})), Ok(json!({"a": 1})));
     assert!(call(json!("{\"a\": ")).unwrap_err().starts_with("the arguments are not valid JSON: EOF"));
+    let large = call(json!("{\"m\": 123456789012345678901234567890}")).unwrap_err();
+    assert_eq!(
+        large,
+        "the arguments cannot be read: m: is the number 123456789012345678901234567890, which has more than 64 bits; \
+         send it as a string"
+    );
+    assert_eq!(call(json!("{\"m\": 18446744073709551615}")), Ok(json!({"m": u64::MAX})));
     for format in [ToolFormat::Anthropic, ToolFormat::Mcp] {
         assert_eq!(read(format, json!({"id": "c", "name": "now"})).input, Ok(json!({})));
     }

@@ -6,10 +6,10 @@ use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::TenantQuotas;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
-use rcrt_store::{SecretsKeys, Store, StoreOptions};
+use rcrt_store::{Retention, SecretsKeys, Store, StoreOptions};
 
+use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
-use super::{EmbeddingArgs, RetentionOptions};
 use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Clone, Args)]
@@ -26,9 +26,6 @@ pub struct DatabaseOptions {
     /// The tenant in which this process acts; created if it does not exist
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     pub tenant: String,
-
-    #[command(flatten)]
-    pub retention: RetentionOptions,
 
     /// Records that a tenant can keep, unless it has its own quota (PUT /tenants/{id})
     #[arg(long, env = "RCRT_TENANT_MAX_RECORDS", value_name = "N", value_parser = quota())]
@@ -66,6 +63,7 @@ impl Database {
         lock: DataLock,
         secrets_keys: SecretsKeys,
         options: &DatabaseOptions,
+        retention: Retention,
         progress: &ConsoleProgress,
     ) -> anyhow::Result<Self> {
         let say = |step: &str| progress.step(step);
@@ -81,8 +79,11 @@ impl Database {
             }
         };
         let opened = match (&postgres, &options.database_url) {
-            (Some(postgres), _) => open_embedded(postgres, secrets_keys, options, progress).await,
-            (None, url) => open_store(url.clone().unwrap_or_default(), secrets_keys, options, progress).await,
+            (Some(postgres), _) => open_embedded(postgres, secrets_keys, options, retention, progress).await,
+            (None, url) => {
+                let url = url.clone().unwrap_or_default();
+                open(url, None, secrets_keys, options, Some(retention), progress).await
+            }
         };
         match opened {
             Ok(store) => Ok(Self { store, postgres, _lock: lock }),
@@ -119,15 +120,16 @@ impl Database {
     }
 }
 
-/// Opens the store on an external database, with its own users and passwords. The store switches to
-/// its role after login.
-pub async fn open_store(
+/// Opens the store on an external database for a runner, with the database's own users and
+/// passwords. The store switches to its role after login. It deletes nothing: only the servers have
+/// the options for that.
+pub async fn open_runner_store(
     admin_url: String,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
-    open(admin_url, None, secrets_keys, options, progress).await
+    open(admin_url, None, secrets_keys, options, None, progress).await
 }
 
 /// Opens the store on the embedded Postgres. It logs in as its role directly, so it cannot return
@@ -136,13 +138,14 @@ async fn open_embedded(
     postgres: &Postgres,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
+    retention: Retention,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let superuser_url = postgres.url(rcrt_postgres::SUPERUSER, MAINTENANCE);
     rcrt_store::create_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
     let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, rcrt_postgres::DATABASE);
-    open(admin_url, Some(app_url), secrets_keys, options, progress).await
+    open(admin_url, Some(app_url), secrets_keys, options, Some(retention), progress).await
 }
 
 /// Returns the user that owns the tables in the embedded Postgres. After a restore that is an
@@ -158,6 +161,7 @@ async fn open(
     app_url: Option<String>,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
+    retention: Option<Retention>,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let options = StoreOptions {
@@ -165,7 +169,8 @@ async fn open(
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
-        retention: options.retention.in_store(),
+        prunes: retention.is_some(),
+        retention: retention.unwrap_or_default(),
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);

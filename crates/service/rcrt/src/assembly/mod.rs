@@ -23,7 +23,7 @@ mod working_folder;
 
 pub use agents::{Agents, DEFAULT_TENANT};
 pub use data_folder::DataFolder;
-pub use database::{APP_ROLE, Database, DatabaseOptions, open_store};
+pub use database::{APP_ROLE, Database, DatabaseOptions, open_runner_store};
 pub use database_info::{DatabaseInfo, check_url, database_address};
 pub use direct_database::DirectDatabase;
 pub use egress_log_writer::{EgressLogChannel, EgressLogWriter};

@@ -13,7 +13,7 @@ use serde_json::Value;
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-#[derive(Debug, Clone, Copy, Args, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args, Serialize)]
 pub struct RetentionOptions {
     /// How long requests and responses are kept after the end of their call, such as 12h, 30d, 4w
     /// or forever
@@ -47,6 +47,18 @@ impl RetentionOptions {
             versions: self.keep_versions.0,
             events: limited(self.keep_events, default.events),
             egress: limited(self.keep_egress_audit, default.egress),
+        }
+    }
+}
+
+impl From<Retention> for RetentionOptions {
+    fn from(retention: Retention) -> Self {
+        let Retention { calls, versions, events, egress } = retention;
+        Self {
+            keep_calls: Keep(calls),
+            keep_versions: Keep(versions),
+            keep_events: Keep(Some(events)),
+            keep_egress_audit: Keep(Some(egress)),
         }
     }
 }

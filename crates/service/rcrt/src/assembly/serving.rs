@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, HttpServerOptions, System, base_url, bind, check_url};
+use super::{DataFolder, DatabaseOptions, HttpServerOptions, RetentionOptions, System, base_url, bind, check_url};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::progress::ConsoleProgress;
@@ -45,6 +45,8 @@ pub struct ServingOptions {
     streams: StreamBounds,
     #[command(flatten)]
     database: DatabaseOptions,
+    #[command(flatten)]
+    retention: RetentionOptions,
     #[command(flatten)]
     limits: LimitOptions,
     /// Set from `--compat`, which is an option of the command.
@@ -183,7 +185,7 @@ impl ServingOptions {
     ) -> anyhow::Result<StartedServer> {
         let BoundServer { auth, origins, hosts, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
-        system.open_store(folder, &self.database, progress).await?;
+        system.open_store(folder, &self.database, self.retention.in_store(), progress).await?;
         let (limits, rcrt_compat) = (self.limits.limits(), self.rcrt_compat);
         let mut streams = self.streams.options();
         streams.new_as_updated |= rcrt_compat;

@@ -8,6 +8,7 @@ use rcrt_breadcrumb::{EgressLog, Identity, Profile, Role, Tenancy};
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
 use rcrt_server::TokenKey;
+use rcrt_store::Retention;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -40,10 +41,11 @@ impl System {
         &mut self,
         folder: DataFolder,
         options: &DatabaseOptions,
+        retention: Retention,
         progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
         let data = folder.path();
-        let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, progress).await?;
+        let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, retention, progress).await?;
         let database = self.database.insert(database);
         let used = match (&options.database_url, database.postgres_version()) {
             (Some(url), _) => DatabaseInfo::external(url).await?,

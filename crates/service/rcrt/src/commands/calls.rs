@@ -86,7 +86,7 @@ struct List {
     /// Only calls that the call of this request asked for
     #[arg(long, value_name = "ID", value_parser = id)]
     parent: Option<Uuid>,
-    /// Only with these words in the request or the response
+    /// Only with these words in texts of the request or the response; numbers are not found
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
     /// Only from this time on: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago
@@ -173,7 +173,7 @@ fn row(call: &CallSummary) -> Vec<String> {
         time(call.call.queued_at),
         call.call.request.to_string(),
         one_line(&call.call.tool, 40),
-        call.finished_at.map_or_else(String::new, |end| (end - call.call.queued_at).num_milliseconds().to_string()),
+        call.duration_ms.map_or_else(String::new, |ms| format!("{ms:.1}")),
         outcome(call),
     ]
 }
@@ -249,7 +249,7 @@ async fn show(client: &Client, output: Output, id: &str) -> anyhow::Result<()> {
             Some(request) => client.call_details(request).await?,
             None => {
                 let why = format!("no call has the request id {:?}; `rcrt calls` lists them", one_line(id, 100));
-                return Err(Failure::Usage(why).into());
+                return Err(Failure::NotFound(why).into());
             }
         },
     };
@@ -270,7 +270,7 @@ fn print(output: Output, details: &CallDetails) -> anyhow::Result<()> {
     field("session", call.session.as_deref().map(|session| one_line(session, 200)))?;
     field("agent", id(call.agent_id))?;
     field("runner", id(details.runner_id))?;
-    field("trace", details.trace_id.clone())?;
+    field("trace", Some(details.trace_id.clone()))?;
     field("parent", id(call.parent))?;
     field("deadline", call.deadline_at.map(time))?;
     for attempt in &details.attempts {

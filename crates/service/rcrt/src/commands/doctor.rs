@@ -10,17 +10,16 @@ use rcrt_sandbox::{CgroupLocation, Level, Protection, ProtectionState, Report, S
 use serde::Serialize;
 use url::Url;
 
+use super::doctor_stored::Stored;
 use super::doctor_tools::Tools;
-use crate::assembly::{
-    self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, RetentionOptions, sandbox_level, worker_command,
-};
+use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style, counted};
 use crate::settings::EffectiveSetting;
 
 /// Timeout of a health check.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// Show the engine, Postgres, the protections in force, and whether the server responds
 #[derive(Debug, Args)]
@@ -44,8 +43,6 @@ pub struct Doctor {
     native: NativeToolOptions,
     #[command(flatten)]
     embedding: EmbeddingArgs,
-    #[command(flatten)]
-    retention: RetentionOptions,
 }
 
 #[derive(Serialize)]
@@ -62,21 +59,6 @@ struct Findings {
     settings: Vec<EffectiveSetting>,
     stored: Stored,
     tools: Tools,
-}
-
-/// What the database keeps, for how long with these options, and how much of it there is.
-#[derive(Serialize)]
-struct Stored {
-    retention: RetentionOptions,
-    /// `None` if the database does not respond in time.
-    sizes: Option<Vec<StoredKind>>,
-}
-
-#[derive(Serialize)]
-struct StoredKind {
-    kind: String,
-    entries: i64,
-    bytes: i64,
 }
 
 #[derive(Serialize)]
@@ -171,7 +153,7 @@ impl Doctor {
         let server = config.server_url()?;
         let ((engine, protections), postgres, server) =
             tokio::join!(engine(self.sandbox), postgres(config), check_server(server));
-        let sizes = stored_sizes(config).await;
+        let stored = Stored::read(config).await;
         let tools = Tools::find(config, &self.native, server.reachable).await;
         let disk = self.native.disk_bounds();
         let findings = Findings {
@@ -193,7 +175,7 @@ impl Doctor {
                 workdir_bytes: disk.workdir,
             },
             settings: self.native.settings(&config.data)?.in_force().to_vec(),
-            stored: Stored { retention: self.retention, sizes },
+            stored,
             tools,
         };
         if output.is_json() {
@@ -306,21 +288,6 @@ async fn postgres(config: &Config) -> Postgres {
     }
 }
 
-/// How much is stored, read with the rights of the store's role.
-async fn stored_sizes(config: &Config) -> Option<Vec<StoredKind>> {
-    let url = match std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty()) {
-        Some(url) => url,
-        None => {
-            let mut url = Url::parse(&running_cluster(&config.data)?).ok()?;
-            url.set_username(assembly::APP_ROLE).ok()?;
-            url.set_path(rcrt_postgres::DATABASE);
-            url.into()
-        }
-    };
-    let sizes = tokio::time::timeout(ANSWER_TIME, rcrt_store::stored_sizes(&url)).await.ok()?.ok()?;
-    Some(sizes.into_iter().map(|(kind, entries, bytes)| StoredKind { kind, entries, bytes }).collect())
-}
-
 /// An external Postgres, as recorded by the last start.
 fn recorded(used: &DatabaseInfo, remark: Option<&str>) -> Postgres {
     let DatabaseInfo { place, version, vector } = used.clone();
@@ -363,7 +330,7 @@ async fn checked(url: &str) -> Postgres {
 
 /// Returns the URL of a running cluster in a data folder. Lines 4 and 5 of its pid file are the
 /// port and the socket's folder.
-fn running_cluster(data: &Path) -> Option<String> {
+pub(super) fn running_cluster(data: &Path) -> Option<String> {
     let text = std::fs::read_to_string(data.join("postgres/postmaster.pid")).ok()?;
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let (port, folder) = (lines.get(3)?, lines.get(4)?);
@@ -463,31 +430,6 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     findings.sandbox.print(output)?;
     print_settings(output, &findings.settings)?;
     findings.tools.print(output)
-}
-
-impl Stored {
-    fn print(&self, output: Output) -> anyhow::Result<()> {
-        output.line(&format!("\n{}", output.paint(Style::Bold, "Stored:")))?;
-        let kept = &self.retention;
-        let rules = [
-            ("calls", kept.keep_calls, "--keep-calls"),
-            ("old versions", kept.keep_versions, "--keep-versions"),
-            ("events", kept.keep_events, "--keep-events"),
-            ("egress log", kept.keep_egress_audit, "--keep-egress-audit"),
-        ];
-        for (what, keep, option) in rules {
-            output.line(&format!("  {what:<14}kept {keep} ({option})"))?;
-        }
-        let Some(sizes) = &self.sizes else {
-            return output
-                .line("  sizes are not known: they need a running Postgres, and DATABASE_URL for an external one");
-        };
-        for StoredKind { kind, entries, bytes } in sizes {
-            let entries = counted(entries.unsigned_abs(), "entry", "entries");
-            output.line(&format!("  {kind:<14}{entries}, {:.1} MB", *bytes as f64 / 1e6))?;
-        }
-        Ok(())
-    }
 }
 
 fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {

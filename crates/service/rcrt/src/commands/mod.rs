@@ -15,6 +15,7 @@ mod catalog_wait;
 pub mod completions;
 pub mod crumb;
 pub mod doctor;
+mod doctor_stored;
 mod doctor_tools;
 pub mod export;
 mod failure_lines;

@@ -106,7 +106,8 @@ impl Runner {
                 // be computed again.
                 let mut database = self.database.clone();
                 database.embedding.or(Embeddings::Off);
-                let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
+                let store =
+                    assembly::open_runner_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
                 parts.store = Some(store.clone());
                 let agents =
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;

@@ -5,6 +5,7 @@
 mod access;
 mod bench;
 mod bootstrap;
+mod calls;
 mod database;
 mod egress;
 mod killed;
@@ -20,6 +21,8 @@ mod protections;
 mod proxy;
 mod rcrt_compat;
 mod replaced;
+mod retention;
+mod runners;
 mod secrets;
 mod server_and_runner;
 mod settings;

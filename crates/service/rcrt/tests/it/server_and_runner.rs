@@ -40,6 +40,9 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     assert_eq!(runner.wait().unwrap().code(), Some(0));
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
+    // The server itself ended the call that no runner claimed.
+    let failed: Vec<&str> = stderr.lines().filter(|line| line.contains("the call failed")).collect();
+    assert!(failed.len() == 1 && failed[0].contains("code=Cancelled"), "{stderr}");
 }
 
 /// A runner that is suspended reports nothing.
@@ -82,7 +85,7 @@ fn calls_are_listed_shown_and_counted(server: &Running) {
     assert_eq!((stats["all"]["calls"].as_u64(), stats["all"]["failed"].as_u64()), (Some(2), Some(1)));
     let text = server.run(&["calls", "stats"]).ends_with(0).stdout;
     assert!(text.contains("Cancelled 1"), "{text}");
-    let unknown = server.run(&["calls", "show", "nothing"]).ends_with(2).stderr;
+    let unknown = server.run(&["calls", "show", "nothing"]).ends_with(3).stderr;
     assert!(unknown.contains("no call has the request id"), "{unknown}");
 }
 

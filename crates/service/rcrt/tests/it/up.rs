@@ -266,7 +266,8 @@ fn doctor(up: &Running) {
     assert!(report["data_folder"]["held_by"].as_str().unwrap().contains(&up.pid().to_string()), "{report}");
     assert_eq!(report["stored"]["retention"]["keep_calls"], "30d", "{report}");
     let sizes = report["stored"]["sizes"].as_array().unwrap();
-    assert!(sizes.iter().any(|one| one["kind"] == "responses" && one["bytes"].is_number()), "{report}");
+    assert!(sizes.iter().any(|one| one["kind"] == "responses" && one["bytes_of"] == "contexts"), "{report}");
+    assert!(sizes.iter().any(|one| one["kind"] == "audit log" && one["bytes_of"] == "disk"), "{report}");
     let text = up.run(&["doctor"]).stdout;
     assert!(text.contains("kept 30d (--keep-calls)") && text.contains("other records"), "{text}");
 }

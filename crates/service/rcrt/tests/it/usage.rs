@@ -51,6 +51,8 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["call", "echo", "--deadline", "soon"], "such as 2.5"),
         (vec!["call", "echo", r#"{"n": [18446744073709551616]}"#, "--token", "x"], "n[0] is the number"),
         (vec!["up", "--keep-calls", "1m"], "must be at least 1h"),
+        // Only servers delete what is past its retention.
+        (vec!["runner", "--keep-calls", "30d"], "--keep-calls"),
         (vec!["up", "--keep-versions", "always"], "12h, 30d, 4w, or forever"),
         (vec!["server", "--keep-events", "forever"], "a number and a unit"),
         (vec!["call", "echo", "--deadline", "90000"], "86400"),

@@ -2,16 +2,26 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached, ToolFailure, Violation};
+use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached, ToolFailure, Violation, check_javascript_numbers};
 use rcrt_validate::Schema;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::registry::tool::Tool;
 
-/// The input, if it matches the tool's schema. `deadline`: when the call's time limit is used up.
+/// The input, if it matches the tool's schema, and the tool gets every number as it is. `deadline`:
+/// when the call's time limit is used up.
 pub(crate) async fn checked_input(tool: &Arc<Tool>, input: Value, deadline: Instant) -> Result<Value, ToolFailure> {
-    checked(tool, Side::Input, input, deadline).await
+    let input = checked(tool, Side::Input, input, deadline).await?;
+    if tool.definition.is_code()
+        && let Err(rounded) = check_javascript_numbers(&input)
+    {
+        let message = format!("the tool's code cannot get the input unchanged: {rounded}");
+        return Err(
+            ToolFailure::new(ErrorCode::InvalidArguments, message).with_details(json!({"violations": [rounded]}))
+        );
+    }
+    Ok(input)
 }
 
 /// Like [`checked_input`], for the output.

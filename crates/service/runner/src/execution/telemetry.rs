@@ -59,8 +59,8 @@ pub(crate) fn show_draining(is_draining: bool) {
     metrics::gauge!("rcrt_runner_draining").set(f64::from(u8::from(is_draining)));
 }
 
-/// One attempt to run one call, as a span in its caller's trace. It ends when its last clone is
-/// dropped.
+/// One attempt to run one call, as a span in its caller's trace, or in a new one. It ends when its
+/// last clone is dropped.
 pub(crate) struct Invocation {
     context: Context,
 }
@@ -88,6 +88,7 @@ impl Invocation {
             .with_start_time(queued)
             .with_attributes(attributes);
         let context = trace::begin(&trace::caller(request.traceparent.as_deref()), span);
+        let context = trace::or_new(context, request.id);
         for (stage, began, ended) in [("queue", queued, asked), ("claim", asked, claimed)] {
             let over = trace::begin(&context, SpanBuilder::from_name(stage).with_start_time(began));
             over.span().end_with_timestamp(ended);

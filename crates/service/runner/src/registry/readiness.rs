@@ -23,7 +23,7 @@ pub(crate) struct Readiness {
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
-/// How often settings and programs are checked.
+/// How often settings and programs are checked: the catalog follows a change within about a second.
 const SETTINGS: Duration = Duration::from_secs(1);
 /// The maximum age of the list of secrets in `check_cached`.
 const SECRETS_MAX_AGE: Duration = Duration::from_secs(1);

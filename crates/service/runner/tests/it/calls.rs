@@ -46,6 +46,25 @@ async fn an_unknown_tool_is_refused_with_similar_names() {
     runner.stop().await;
 }
 
+/// Only for tools whose code is JavaScript: other tools get the number as it is.
+#[tokio::test]
+async fn an_integer_that_the_code_would_get_rounded_is_refused() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("script", json!({}))).await;
+    fixture.create(native("built-in", json!({}))).await;
+    let runner = fixture.start(&fake);
+    let rounded = json!({"order": {"ids": [1, 9_007_199_254_740_993_u64]}});
+    let response = fixture.call("script", rounded.clone()).await;
+    assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
+    let error = response.error.unwrap();
+    assert!(error.contains("order.ids[1]: is the integer 9007199254740993, which JavaScript rounds"), "{error}");
+    assert_eq!(response.error_details.unwrap()["violations"][0]["field"], "order.ids[1]");
+    assert_eq!(fixture.call("script", json!({"id": 9_007_199_254_740_992_u64})).await.status, ResponseStatus::Success);
+    let response = fixture.call("built-in", rounded.clone()).await;
+    assert_eq!(response.output.unwrap()["input"], rounded);
+    runner.stop().await;
+}
+
 #[tokio::test]
 async fn invalid_input_and_output_are_refused_with_all_violations() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

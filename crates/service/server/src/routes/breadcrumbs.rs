@@ -12,7 +12,7 @@ use axum::{
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Records, Search, SearchMode, Selector, StoreError,
-    ToolRequest, Violations,
+    ToolRequest, Violations, check_numbers,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -371,10 +371,16 @@ fn mode(query: &mut Query) -> Option<SearchMode> {
 
 fn selector(query: &mut Query) -> Selector {
     let context_match = query.take_text("context_match").map_or_else(Vec::new, |text| {
-        serde_json::from_str::<Vec<ContextMatch>>(&text).unwrap_or_else(|error| {
+        let conditions = serde_json::from_str::<Vec<ContextMatch>>(&text).unwrap_or_else(|error| {
             query.wrong("context_match", format!("must be a JSON array of {{path, op, value}}: {error}"));
             Vec::new()
-        })
+        });
+        if !conditions.is_empty()
+            && let Err(found) = check_numbers(text.as_bytes())
+        {
+            query.wrong(&format!("context_match{}", found.field), found.message);
+        }
+        conditions
     });
     Selector {
         all_tags: either(query, "tag", "all_tags"),

@@ -79,8 +79,9 @@ pub struct Accepted {
 /// `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
 /// `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
 /// (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
-/// `tools/call`). Arguments that are not valid JSON are such a failure: no request is written. The
-/// other fields of the usual body are then parameters of the query.
+/// `tools/call`). Arguments that are not valid JSON, or have an integer beyond 64 bits, are such a
+/// failure: no request is written. The other fields of the usual body are then parameters of the
+/// query.
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(

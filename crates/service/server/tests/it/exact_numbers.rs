@@ -27,6 +27,12 @@ async fn an_integer_beyond_64_bits_is_refused_with_its_path() {
     let path = format!("/breadcrumbs/{}", created["id"].as_str().unwrap());
     assert_eq!(world.get(&path, &token).await.json()["context"], kept);
     send("PATCH", path, format!(r#"{{"context": {{"n": {BIG}}}}}"#)).await.violation("context.n");
+
+    // In texts with JSON too.
+    let condition = format!(r#"context_match=[{{"path":"$.n","op":"eq","value":{BIG}}}]"#);
+    for path in ["/breadcrumbs?", "/breadcrumbs/search?q=t&"] {
+        world.get(&format!("{path}{condition}"), &token).await.violation("context_match[0].value");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 //! indexes.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rcrt_breadcrumb::{Call, CallPage, CallQuery, CallState, CallSummary, ResponseStatus, ToolResponse};
+use rcrt_breadcrumb::{Call, CallPage, CallQuery, CallState, CallSummary, ResponseStatus};
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
@@ -24,7 +24,8 @@ const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
 /// A claim's fence is its time in microseconds.
 const COLUMNS: &str = "c.request, c.tool, c.state, c.attempt, c.max_attempts, c.cancel_requested, c.response, c.queued_at, \
     c.request_id, c.agent_id, c.session, c.parent, c.error_code, CASE WHEN c.fence > 0 THEN c.fence END AS claimed_us, \
-    c.started_at, c.finished_at, c.deadline_at";
+    c.started_at, c.finished_at, c.deadline_at, \
+    CASE WHEN c.finished_at IS NOT NULL THEN call_us(c.queued_at, c.finished_at, c.run_us) END AS took_us";
 
 from_row! {
     pub(super) struct SummaryRow {
@@ -45,6 +46,7 @@ from_row! {
         started_at: Option<DateTime<Utc>>,
         finished_at: Option<DateTime<Utc>>,
         deadline_at: Option<DateTime<Utc>>,
+        took_us: Option<i64>,
     }
 }
 
@@ -78,6 +80,7 @@ impl From<SummaryRow> for CallSummary {
             started_at: row.started_at,
             finished_at: row.finished_at,
             deadline_at: row.deadline_at,
+            duration_ms: row.took_us.map(|us| us as f64 / 1000.0),
         }
     }
 }
@@ -167,26 +170,15 @@ fn push_source(sql: &mut QueryBuilder<Postgres>, owner_id: Uuid, query: &CallQue
     }
 }
 
-/// A finished call is found by its response, which has a tag for the id.
+/// The index has the ids that are not those of the requests' records.
 fn push_request_id(sql: &mut QueryBuilder<Postgres>, owner_id: Uuid, request_id: &str) {
     sql.push(" AND c.request = ANY (ARRAY(SELECT f.request FROM calls f WHERE f.owner_id = ").push_bind(owner_id);
-    sql.push(" AND f.response IS NOT NULL AND f.response = ANY (ARRAY(SELECT t.breadcrumb_id FROM breadcrumb_tags t");
-    sql.push(" WHERE t.owner_id = ").push_bind(owner_id);
-    sql.push(" AND t.tag = ").push_bind(ToolResponse::tag(request_id));
-    sql.push("))");
-    for unfinished in ["w.runner_id IS NULL AND w.response IS NULL", "w.runner_id IS NOT NULL"] {
-        sql.push(" UNION SELECT w.request FROM calls w WHERE w.owner_id = ").push_bind(owner_id);
-        sql.push(" AND ").push(unfinished).push(" AND w.request_id = ").push_bind(request_id.to_owned());
-    }
+    sql.push(" AND f.request_id <> f.request::text AND f.request_id = ").push_bind(request_id.to_owned());
     sql.push(" UNION SELECT i.request FROM calls i WHERE i.owner_id = ").push_bind(owner_id);
     sql.push(" AND i.request = ").push_bind(request_id.parse::<Uuid>().ok()).push("))");
 }
 
 fn push_filters(sql: &mut QueryBuilder<Postgres>, query: &CallQuery) {
-    if let Some(request_id) = &query.request_id {
-        sql.push(" AND (c.request_id = ").push_bind(request_id.clone());
-        sql.push(" OR c.request = ").push_bind(request_id.parse::<Uuid>().ok()).push(")");
-    }
     if let Some(state) = query.state {
         sql.push(" AND c.state = ").push_bind(state.as_str());
     }

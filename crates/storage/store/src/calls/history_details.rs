@@ -43,10 +43,12 @@ pub(crate) async fn read(mut tx: TenantTransaction, agent: Option<Uuid>, request
     let text = |key: &str| metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str);
     let runner_id = row.runner_id.or_else(|| text("runner_id")?.parse().ok());
     let traceparent = request_record.as_ref().and_then(|record| record.context.get("traceparent"));
-    let trace_id = text("trace_id").map(str::to_owned).or_else(|| {
-        let parsed: Traceparent = traceparent?.as_str()?.parse().ok()?;
-        Some(format!("{:032x}", parsed.trace_id))
-    });
+    let callers_trace = || {
+        let place: Traceparent = traceparent?.as_str()?.parse().ok()?;
+        Some(format!("{:032x}", place.trace_id))
+    };
+    let trace_id = text("trace_id").map(str::to_owned).or_else(callers_trace);
+    let trace_id = trace_id.unwrap_or_else(|| request.simple().to_string());
     let stages = metadata.and_then(|metadata| metadata.get("stages")).map_or_else(
         || stages_of_states(&summary),
         |stages| stages_of_runner(stages, summary.finished_at.unwrap_or(summary.call.queued_at)),

@@ -43,7 +43,7 @@ from_row! {
     }
 }
 
-/// What is counted and what is not yet. Names of unknown tools would fill the table.
+/// What is counted and what is not yet.
 macro_rules! every {
     () => {
         "WITH every AS (
@@ -51,16 +51,25 @@ macro_rules! every {
             WHERE owner_id = $1 AND width = $2 AND start >= $3 AND ($4::text IS NULL OR tool = $4)
             UNION ALL
             SELECT date_bin(make_interval(secs => $2), o.finished_at, '2000-01-01Z'),
-                CASE WHEN o.error_code = 'ToolNotFound' THEN '(unknown)' ELSE o.tool END,
-                coalesce(o.error_code, ''), p.bucket, p.totals, p.runs
+                o.tool, coalesce(o.error_code, ''), p.bucket, p.totals, p.runs
             FROM call_outcomes o CROSS JOIN LATERAL (
                 SELECT duration_bucket(o.total_us) AS bucket, 1::bigint AS totals, 0::bigint AS runs
                 UNION ALL SELECT duration_bucket(o.run_us), 0, 1 WHERE o.run_us IS NOT NULL) p
-            WHERE o.owner_id = $1 AND o.finished_at >= $3
-                AND ($4::text IS NULL
-                    OR CASE WHEN o.error_code = 'ToolNotFound' THEN '(unknown)' ELSE o.tool END = $4))"
+            WHERE o.owner_id = $1 AND o.finished_at >= $3 AND ($4::text IS NULL OR o.tool = $4))"
     };
 }
+
+const BY_BUCKET: &str = concat!(
+    every!(),
+    " SELECT tool, error_code, bucket, sum(totals)::bigint AS totals, sum(runs)::bigint AS runs
+     FROM every GROUP BY tool, error_code, bucket"
+);
+const BY_INTERVAL: &str = concat!(
+    every!(),
+    " SELECT start, sum(totals)::bigint AS calls,
+        coalesce(sum(totals) FILTER (WHERE error_code <> ''), 0)::bigint AS failed
+     FROM every GROUP BY start ORDER BY start"
+);
 
 pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> Result<CallStats> {
     let width = if query.window_seconds <= BY_MINUTES { 60 } else { 3600 };
@@ -68,29 +77,20 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> R
     let window = TimeDelta::seconds(query.window_seconds.cast_signed());
     let since = (until - window).duration_trunc(TimeDelta::seconds(width)).unwrap_or(until - window);
     let owner_id = tx.owner_id;
-    let rows: Vec<OutcomeCount> = sqlx::query_as(concat!(
-        every!(),
-        " SELECT tool, error_code, bucket, sum(totals)::bigint AS totals, sum(runs)::bigint AS runs
-         FROM every GROUP BY tool, error_code, bucket"
-    ))
-    .bind(owner_id)
-    .bind(width as i32)
-    .bind(since)
-    .bind(&query.tool)
-    .fetch_all(tx.connection())
-    .await?;
-    let intervals: Vec<IntervalRow> = sqlx::query_as(concat!(
-        every!(),
-        " SELECT start, sum(totals)::bigint AS calls,
-            coalesce(sum(totals) FILTER (WHERE error_code <> ''), 0)::bigint AS failed
-         FROM every GROUP BY start ORDER BY start"
-    ))
-    .bind(owner_id)
-    .bind(width as i32)
-    .bind(since)
-    .bind(&query.tool)
-    .fetch_all(tx.connection())
-    .await?;
+    let rows: Vec<OutcomeCount> = sqlx::query_as(BY_BUCKET)
+        .bind(owner_id)
+        .bind(width as i32)
+        .bind(since)
+        .bind(&query.tool)
+        .fetch_all(tx.connection())
+        .await?;
+    let intervals: Vec<IntervalRow> = sqlx::query_as(BY_INTERVAL)
+        .bind(owner_id)
+        .bind(width as i32)
+        .bind(since)
+        .bind(&query.tool)
+        .fetch_all(tx.connection())
+        .await?;
     let (mut all, mut by_tool) = (Histograms::default(), BTreeMap::<String, Histograms>::new());
     for row in &rows {
         all.add(row);
@@ -187,11 +187,10 @@ pub(crate) async fn count(mut tx: TenantTransaction) -> Result<usize> {
         added AS (
             INSERT INTO call_stats AS s (owner_id, width, start, tool, error_code, bucket, totals, runs)
             SELECT current_tenant(), w.width, date_bin(make_interval(secs => w.width), p.finished_at, '2000-01-01Z') AS start,
-                CASE WHEN p.error_code = 'ToolNotFound' THEN '(unknown)' ELSE p.tool END AS name,
-                coalesce(p.error_code, '') AS code, p.bucket, sum(p.totals), sum(p.runs)
+                p.tool, coalesce(p.error_code, '') AS code, p.bucket, sum(p.totals), sum(p.runs)
             FROM points p CROSS JOIN (VALUES (60), (3600)) AS w (width)
-            GROUP BY w.width, start, name, code, p.bucket
-            ORDER BY w.width, start, name, code, p.bucket
+            GROUP BY w.width, start, p.tool, code, p.bucket
+            ORDER BY w.width, start, p.tool, code, p.bucket
             ON CONFLICT (owner_id, width, start, tool, error_code, bucket) DO UPDATE
             SET totals = s.totals + EXCLUDED.totals, runs = s.runs + EXCLUDED.runs)
         SELECT count(*) FROM taken",
@@ -258,7 +257,58 @@ pub(crate) async fn unfinished(database: &Arc<Database>) -> Result<Vec<Unfinishe
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use rcrt_breadcrumb::Tenancy;
+    use rcrt_test_database::TestDatabase;
+    use serde_json::Value;
+    use sqlx::AssertSqlSafe;
+
     use super::*;
+    use crate::{SecretsKey, Store, StoreOptions};
+
+    /// The tables that a plan reads.
+    fn tables(plan: &Value, found: &mut BTreeSet<String>) {
+        match plan {
+            Value::Array(parts) => parts.iter().for_each(|part| tables(part, found)),
+            Value::Object(parts) => {
+                found.extend(parts.get("Relation Name").and_then(Value::as_str).map(str::to_owned));
+                parts.values().for_each(|part| tables(part, found));
+            }
+            _ => {}
+        }
+    }
+
+    /// So their cost does not depend on the number of calls. Outcomes are deleted when they are
+    /// counted, within a second.
+    #[tokio::test]
+    async fn statistics_read_neither_calls_nor_records() {
+        let database = TestDatabase::new().await;
+        let options = StoreOptions {
+            app_url: Some(database.app_url.clone()),
+            ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
+        };
+        let store = Store::open(options, &|_| {}).await.unwrap();
+        let tenant = store.ensure_tenant("one").await.unwrap().id;
+        for sql in [BY_BUCKET, BY_INTERVAL] {
+            let mut tx = TenantTransaction::begin(&store.inner.database, tenant).await.unwrap();
+            let plan: sqlx::types::Json<Value> =
+                sqlx::query_scalar(AssertSqlSafe(format!("EXPLAIN (FORMAT JSON) {sql}")))
+                    .bind(tenant)
+                    .bind(3600)
+                    .bind(Utc::now())
+                    .bind(None::<String>)
+                    .fetch_one(tx.connection())
+                    .await
+                    .unwrap();
+            let mut found = BTreeSet::new();
+            tables(&plan.0, &mut found);
+            assert_eq!(found, ["call_outcomes".to_owned(), "call_stats".to_owned()].into());
+        }
+        store.close().await;
+    }
 
     #[test]
     fn percentiles_are_within_ten_percent() {

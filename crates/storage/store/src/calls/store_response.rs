@@ -41,8 +41,7 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
             WHERE request = $1
             RETURNING owner_id, tool, error_code, finished_at, queued_at)
          INSERT INTO call_outcomes (owner_id, tool, error_code, finished_at, total_us)
-         SELECT owner_id, tool, error_code, finished_at, (extract(epoch FROM finished_at - queued_at) * 1000000)::bigint
-         FROM done",
+         SELECT owner_id, counted_name(tool), error_code, finished_at, call_us(queued_at, finished_at, NULL) FROM done",
     )
     .bind(call.request)
     .bind(id)

@@ -2,6 +2,8 @@
 
 use sqlx::{Connection as _, PgConnection};
 
+use super::from_row::from_row;
+
 /// Returns the version of Postgres, and of pgvector if it is installed or can be installed in the
 /// database.
 pub async fn server_version(url: &str) -> Result<(String, Option<String>), sqlx::Error> {
@@ -40,11 +42,22 @@ pub async fn create_app_role(admin_url: &str, can_log_in: bool) -> Result<(), sq
     connection.close().await
 }
 
-/// What is stored in a database of the store: kind, entries and bytes.
-pub async fn stored_sizes(url: &str) -> Result<Vec<(String, i64, i64)>, sqlx::Error> {
+from_row! {
+    /// How much of a kind is stored.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoredSize {
+        pub kind: String,
+        pub entries: i64,
+        pub bytes: i64,
+        /// Whether the bytes are those on disk, with indexes. Otherwise they are those of contexts.
+        pub is_on_disk: bool,
+    }
+}
+
+/// What is stored in a database of the store.
+pub async fn stored_sizes(url: &str) -> Result<Vec<StoredSize>, sqlx::Error> {
     let mut connection = PgConnection::connect(url).await?;
-    let sizes =
-        sqlx::query_as("SELECT kind, entries, bytes FROM public.stored_sizes()").fetch_all(&mut connection).await;
+    let sizes = sqlx::query_as("SELECT * FROM public.stored_sizes()").fetch_all(&mut connection).await;
     let _ = connection.close().await;
     sizes
 }

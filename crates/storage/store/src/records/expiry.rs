@@ -15,7 +15,7 @@ use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
-use crate::records;
+use crate::records::{self, Remains};
 
 /// Records that one transaction deletes. Each writes up to two events.
 const BATCH: i64 = 100;
@@ -131,7 +131,7 @@ async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
     }
     let ids: Vec<Uuid> = ended.iter().map(|record| record.id).collect();
     if !ids.is_empty() {
-        records::remove_all(&mut tx, None, &ids).await?;
+        records::remove_all(&mut tx, None, &ids, Remains::Versions).await?;
         tx.commit().await?;
     }
     let health_checks = ended.iter().filter(|record| record.is_health_check).count() as u64;

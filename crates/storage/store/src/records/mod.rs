@@ -312,21 +312,51 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
 /// Deletes a locked record. Its last version stays in the history until its events are deleted,
 /// because the event of the deletion shows it. `agent`: who deletes it, `None` if it expired.
 pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Result<()> {
-    remove_all(tx, agent, &[id]).await
+    remove_all(tx, agent, &[id], Remains::Versions).await
+}
+
+/// What stays of a deleted record until its events are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remains {
+    /// All versions, which the events show.
+    Versions,
+    /// The versions without their titles and contexts: who may receive the events, and by which
+    /// tags.
+    Labels,
 }
 
 /// [`remove`] for several records, in one statement.
-pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Result<()> {
+pub(crate) async fn remove_all(
+    tx: &mut TenantTransaction,
+    agent: Option<Uuid>,
+    ids: &[Uuid],
+    remains: Remains,
+) -> Result<()> {
     secrets::end_with_records(tx, agent, ids).await?;
+    if remains == Remains::Labels {
+        // The role of the store cannot update versions.
+        sqlx::query(
+            "WITH old AS (DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY($1) RETURNING *)
+             INSERT INTO breadcrumb_versions (owner_id, breadcrumb_id, version, title, context, tags, schema_name,
+                checksum, updated_at, updated_by, visibility, sensitivity, created_by, replaced_at)
+             SELECT owner_id, breadcrumb_id, version, '', '{}', tags, schema_name, '', updated_at, updated_by,
+                visibility, sensitivity, created_by, replaced_at
+             FROM old",
+        )
+        .bind(ids)
+        .execute(tx.connection())
+        .await?;
+    }
     let event_indexes: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
     sqlx::query(
         "WITH gone AS (
             DELETE FROM breadcrumbs b USING unnest($1::uuid[], $2::integer[]) AS g (id, event_index) WHERE b.id = g.id
-            RETURNING b.*, g.event_index),
+            RETURNING b.*, g.event_index, CASE WHEN $4 THEN 2 ELSE b.size_bytes END AS shown_bytes),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
                 checksum, updated_at, updated_by, visibility, sensitivity, created_by)
-            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by,
+            SELECT id, version, owner_id, CASE WHEN $4 THEN '' ELSE title END, CASE WHEN $4 THEN '{}' ELSE context END,
+                tags, schema_name, CASE WHEN $4 THEN '' ELSE checksum END, updated_at, updated_by,
                 visibility, sensitivity, created_by
             FROM gone),
         untagged AS (
@@ -344,18 +374,19 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
                 size_bytes)
             SELECT grantee_owner_id, event_number(event_index), owner_id, 'breadcrumb.deleted', id, version,
-                clock_timestamp(), size_bytes
+                clock_timestamp(), shown_bytes
             FROM (
-                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.event_index
+                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.shown_bytes, gone.event_index
                 FROM gone JOIN acl_grants g
                     ON g.owner_id = gone.owner_id AND g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
                 WHERE 'subscribe' = ANY (g.actions) AND NOT is_runtime_schema(gone.schema_name)) shares)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-        SELECT owner_id, event_number(event_index), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
+        SELECT owner_id, event_number(event_index), 'breadcrumb.deleted', id, version, clock_timestamp(), shown_bytes FROM gone",
     )
     .bind(ids)
     .bind(event_indexes)
     .bind(agent)
+    .bind(remains == Remains::Labels)
     .execute(tx.connection())
     .await?;
     Ok(())

@@ -4,6 +4,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+use super::{Remains, remove_all};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 
@@ -69,24 +70,25 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
 }
 
 /// Deletes responses from before this time, and requests whose calls finished before it. The
-/// requests of open calls stay. A record that another transaction has locked is left for the next
-/// batch. Returns how many: at most a batch.
+/// requests of open calls stay. Of their events, only the contexts are deleted too. A record that
+/// another transaction has locked is left for the next batch. Returns how many: at most a batch.
 pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let found: Vec<Uuid> = sqlx::query_scalar(OLD_CALLS).bind(before).bind(CALLS).fetch_all(tx.connection()).await?;
     if found.is_empty() {
         return Ok(0);
     }
     let free = tx.try_lock_all(&found).await?;
-    let old: Vec<Uuid> = sqlx::query_scalar(
-        "SELECT id FROM breadcrumbs WHERE id = ANY($1) AND updated_at < $2 ORDER BY id FOR UPDATE SKIP LOCKED",
+    let old: Vec<(Uuid, i64)> = sqlx::query_as(
+        "SELECT id, size_bytes FROM breadcrumbs WHERE id = ANY($1) AND updated_at < $2 ORDER BY id FOR UPDATE SKIP LOCKED",
     )
     .bind(&free)
     .bind(before)
     .fetch_all(tx.connection())
     .await?;
     if !old.is_empty() {
-        super::remove_all(&mut tx, None, &old).await?;
-        tx.count_usage(-old.len().cast_signed() as i64, 0);
+        let (ids, bytes): (Vec<Uuid>, Vec<i64>) = old.iter().copied().unzip();
+        remove_all(&mut tx, None, &ids, Remains::Labels).await?;
+        tx.count_usage(-old.len().cast_signed() as i64, -bytes.iter().sum::<i64>());
         tx.commit().await?;
     }
     Ok(old.len())

@@ -7,8 +7,8 @@ use serde_json::Value;
 pub(crate) struct ResponseOutcome {
     /// `None` for a success.
     pub(crate) error_code: Option<ErrorCode>,
-    /// How long the tool ran, in microseconds.
-    pub(crate) run_us: i64,
+    /// How long the tool ran, in microseconds. `None` if it did not run.
+    pub(crate) run_us: Option<i64>,
 }
 
 impl ResponseOutcome {
@@ -21,9 +21,11 @@ impl ResponseOutcome {
         // The stage is precise to the microsecond.
         let run = response.context.get("metadata").and_then(|metadata| metadata.pointer("/stages/run_ms"));
         let run_ms = run.or_else(|| context.get("execution_time_ms")).and_then(Value::as_f64).unwrap_or_default();
+        let run_us = (run_ms.max(0.0) * 1000.0) as i64;
         Self {
             error_code: has_failed.then(|| code.unwrap_or(ErrorCode::ExecutionFailed)),
-            run_us: (run_ms.max(0.0) * 1000.0) as i64,
+            // A stage that was not reached is 0.
+            run_us: (run_us > 0 || !has_failed).then_some(run_us),
         }
     }
 }

@@ -113,7 +113,7 @@ composite!(NewRecord<'_> as "new_record", |row| {
     answered: row.answered.map(|request| request.id),
     session: row.call.as_ref().and_then(|call| call.session.as_deref()),
     parent: row.call.as_ref().and_then(|call| call.parent),
-    run_us: row.answer().map(|answer| ResponseOutcome::of(&answer.record).run_us),
+    run_us: row.answer().and_then(|answer| ResponseOutcome::of(&answer.record).run_us),
 });
 
 composite!(CallStep as "call_step", |step| {

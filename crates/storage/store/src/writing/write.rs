@@ -33,7 +33,7 @@ pub(crate) struct CallStep {
     pub(crate) attempts: Option<i32>,
     pub(crate) response: Option<Uuid>,
     pub(crate) error_code: Option<ErrorCode>,
-    /// How long the tool ran, in microseconds.
+    /// How long the tool ran, in microseconds. `None` if it did not run.
     pub(crate) run_us: Option<i64>,
 }
 
@@ -83,7 +83,7 @@ impl WriteOp {
                     attempts: is_attempt.then_some(0),
                     response: Some(response.id),
                     error_code: outcome.error_code,
-                    run_us: Some(outcome.run_us),
+                    run_us: outcome.run_us,
                 })
             }
         }

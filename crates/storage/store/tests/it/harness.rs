@@ -52,7 +52,7 @@ pub async fn open(database: &TestDatabase) -> Arc<Store> {
     open_with(database, |options| options).await
 }
 
-async fn open_with(database: &TestDatabase, set: impl FnOnce(StoreOptions) -> StoreOptions) -> Arc<Store> {
+pub async fn open_with(database: &TestDatabase, set: impl FnOnce(StoreOptions) -> StoreOptions) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))

@@ -1,8 +1,15 @@
 //! What the store deletes after its retention.
 
-use rcrt_breadcrumb::{BreadcrumbChanges, Release, StoreError, ToolResponse};
+use std::time::Duration;
+
+use rcrt_breadcrumb::{
+    BreadcrumbChanges, CallQuery, CallState, EventKind, NewBreadcrumb, Release, Role, StoreError, ToolResponse,
+    Visibility,
+};
 use rcrt_conformance::Harness;
-use rcrt_conformance::harness::{claim_of, note, request};
+use rcrt_conformance::harness::{answer_to, claim_of, next, note, request};
+use rcrt_store::{Retention, StoreOptions};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -107,10 +114,111 @@ async fn the_stores_role_reads_what_is_stored() {
     let id = agent.create(request(), None).await.unwrap().id;
     agent.cancel(id).await.unwrap();
     agent.create(note("a note"), None).await.unwrap();
+    agent.create(note("another"), Some("key")).await.unwrap();
+    harness.store.count_calls().await.unwrap();
     let sizes = rcrt_store::stored_sizes(&harness.database.app_url).await.unwrap();
-    for (kind, count) in [("requests", 1), ("responses", 1), ("other records", 1)] {
-        let (_, entries, bytes) = sizes.iter().find(|(name, ..)| name == kind).unwrap();
-        assert!(*entries == count && *bytes > 0, "{sizes:?}");
+    for (kind, count, is_on_disk) in [
+        ("records", 4, true),
+        ("requests", 1, false),
+        ("responses", 1, false),
+        ("other records", 2, false),
+        ("old versions", 0, true),
+        ("embeddings", 0, true),
+        ("calls", 1, true),
+        // By minutes and by hours.
+        ("call statistics", 2, true),
+        ("events", 4, true),
+        ("idempotency keys", 1, true),
+        ("egress log", 0, true),
+    ] {
+        let size = sizes.iter().find(|size| size.kind == kind).unwrap();
+        assert!((size.entries, size.is_on_disk) == (count, is_on_disk) && size.bytes > 0, "{sizes:?}");
     }
+    // The creation of the tenant and of the agent.
+    assert!(sizes.iter().any(|size| size.kind == "audit log" && size.entries >= 1), "{sizes:?}");
+    harness.close().await;
+}
+
+/// A subscriber receives which call was deleted, and not what was in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_deleted_call_no_context_stays() {
+    let harness = StoreHarness::without_sweeps().await;
+    let tenant = harness.tenant().await;
+    let (agent, other) = (harness.agent(tenant).await, harness.agent_with(tenant, &[Role::Subscriber]).await);
+    let mut wanted = NewBreadcrumb { visibility: Visibility::Private, ..request() };
+    wanted.context.insert("requestId".into(), "order-7".into());
+    let id = agent.create(wanted, None).await.unwrap().id;
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    agent.start(claim.lease, 1).await.unwrap();
+    // Writes a second version of the request.
+    agent.cancel(id).await.unwrap();
+    let mut answer = answer_to(&claim, json!("a secret answer"));
+    answer.visibility = Visibility::Private;
+    let response = agent.complete(claim.lease, answer).await.unwrap();
+    let open = agent.create(request(), None).await.unwrap().id;
+    agent.cancel(open).await.unwrap();
+    let mut admin = harness.admin().await;
+    // The events stay, as with --keep-events above --keep-calls.
+    for table in ["breadcrumbs SET updated_at = updated_at", "calls SET finished_at = finished_at"] {
+        let sql = format!("UPDATE {table} - interval '40 days'");
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut admin).await.unwrap();
+    }
+    harness.store.prune().await.unwrap();
+    assert!(!is_stored(&agent, id).await && !is_stored(&agent, response).await);
+    let kept: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM breadcrumb_versions WHERE context::text <> '{}' OR title <> '' OR checksum <> ''",
+    )
+    .fetch_one(&mut admin)
+    .await
+    .unwrap();
+    assert_eq!(kept, 0);
+
+    let mut events = agent.events(Some(rcrt_breadcrumb::EventNumber(0))).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.iter().filter(|(_, kind, _)| *kind == EventKind::Deleted).count() < 4 {
+        let event = next(&mut events).await;
+        assert!(event.context.is_empty() && !event.redacted, "{event:?}");
+        assert_eq!(event.private, [id, response].contains(&event.breadcrumb_id), "{event:?}");
+        let schema = event.schema_name.as_deref().expect("a schema name").to_owned();
+        assert!(!event.tags.is_empty(), "{event:?}");
+        seen.push((event.breadcrumb_id, event.kind, (event.version, schema)));
+    }
+    let of = |wanted| seen.iter().filter(move |(id, ..)| *id == wanted).map(|(_, kind, rest)| (*kind, rest.clone()));
+    let of_request: Vec<_> = of(id).collect();
+    let request_v1 = |version| (version, "tool.request.v1".to_owned());
+    assert_eq!(
+        of_request,
+        [(EventKind::Created, request_v1(1)), (EventKind::Updated, request_v1(2)), (EventKind::Deleted, request_v1(2))]
+    );
+    // Another agent still hears nothing of the private call.
+    let mut others = other.events(Some(rcrt_breadcrumb::EventNumber(0))).await.unwrap();
+    for _ in 0..4 {
+        assert!(![id, response].contains(&next(&mut others).await.breadcrumb_id));
+    }
+
+    // The call itself is found by its id and by the caller's, as long as its events are kept.
+    let query = CallQuery { request_id: Some("order-7".into()), ..CallQuery::default() };
+    let found = agent.list_calls(&query).await.unwrap().calls;
+    assert_eq!(found.iter().map(|call| call.call.request).collect::<Vec<_>>(), [id]);
+    let details = agent.call_details(id).await.unwrap();
+    assert_eq!((details.summary.call.state, details.request_record), (CallState::Finished, None));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_servers_options_are_recorded() {
+    let harness = StoreHarness::without_sweeps().await;
+    let url = harness.database.app_url.clone();
+    assert_eq!(rcrt_store::recorded_retention(&url).await.unwrap(), None, "a store without sweeps deletes nothing");
+    let kept = Retention { calls: None, events: Duration::from_hours(25), ..Retention::default() };
+    let open = |prunes| {
+        crate::harness::open_with(&harness.database, move |options| StoreOptions { retention: kept, prunes, ..options })
+    };
+    let runners = open(false).await;
+    assert_eq!(rcrt_store::recorded_retention(&url).await.unwrap(), None, "nor does that of a runner");
+    let servers = open(true).await;
+    assert_eq!(rcrt_store::recorded_retention(&url).await.unwrap().map(|(retention, _)| retention), Some(kept));
+    runners.close().await;
+    servers.close().await;
     harness.close().await;
 }

@@ -1,8 +1,8 @@
 //! Requests whose call is claimed, or answered, in the statement that writes them.
 
 use rcrt_breadcrumb::{
-    AnsweredTerms, CallState, Claim, ClaimTerms, Created, Event, NewBreadcrumb, Profiles, Release, StoreError,
-    Visibility, schema_names,
+    AnsweredTerms, CallQuery, CallState, Claim, ClaimTerms, Created, Event, NewBreadcrumb, Profiles, Release,
+    StoreError, Visibility, schema_names,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, next, request};
 use rcrt_conformance::{Agent, Harness};
@@ -35,6 +35,13 @@ fn answered(agent: &Agent, request: &NewBreadcrumb) -> AnsweredTerms {
 async fn create_answered(agent: &Agent, request: NewBreadcrumb, key: Option<&str>) -> Result<Created, StoreError> {
     let terms = answered(agent, &request);
     agent.create_answered(request, key, terms).await
+}
+
+async fn duration_ms(agent: &Agent, request: Uuid) -> f64 {
+    let query = CallQuery { request_id: Some(request.to_string()), ..CallQuery::default() };
+    let calls = agent.list_calls(&query).await.unwrap().calls;
+    assert_eq!(agent.call_details(request).await.unwrap().summary, calls[0]);
+    calls[0].duration_ms.unwrap()
 }
 
 /// The call whose lease has ended, once the store has put it back.
@@ -72,6 +79,7 @@ async fn a_call_that_is_written_with_an_attempt_is_running() {
     let response = agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.response), (CallState::Finished, Some(response)));
+    assert!(duration_ms(&agent, id).await >= 3.0, "the run of 3 ms began before the request was written");
     assert_eq!([next(&mut events).await.breadcrumb_id, next(&mut events).await.breadcrumb_id], [id, response]);
     harness.close().await;
 }
@@ -258,6 +266,7 @@ async fn a_response_is_not_written_without_its_request() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let first = create_answered(&agent, request(), Some("key")).await.unwrap();
+    assert_eq!(duration_ms(&agent, first.id).await, 3.0, "as long as the tool ran");
     let again = create_answered(&agent, request(), Some("key")).await.unwrap();
     assert_eq!((again.id, again.replayed), (first.id, true));
     let mut other = request();

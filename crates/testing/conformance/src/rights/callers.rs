@@ -1,8 +1,8 @@
 //! An agent with the role `caller` writes requests and reads its own calls, and nothing else.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, Records, Role, Search, ToolRequest,
-    Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, Records, Role, Search, ToolRequest, Visibility,
+    schema_names,
 };
 use serde_json::json;
 use uuid::Uuid;
