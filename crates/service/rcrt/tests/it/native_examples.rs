@@ -54,7 +54,7 @@ fn included_native_tools_return_what_their_examples_say() {
     let workdir = work.to_str().unwrap();
     let arguments = ["up", "--listen", "127.0.0.1:0", "--enable-tool", "bash", "--workdir", workdir];
     let up = Running::start(&folder.path().join("data"), &arguments);
-    let key = large_result(&up);
+    let key = large_result(&up, &work);
     let offered = up.json(&["tool", "list"]);
     let waits = |tool: &str| {
         let row = offered.as_array().unwrap().iter().find(|row| row["name"] == tool);
@@ -129,10 +129,10 @@ fn word_document(text: &str) -> Vec<u8> {
 }
 
 /// The key of a large JSON result in the session.
-fn large_result(up: &Running) -> String {
+fn large_result(up: &Running, work: &Path) -> String {
     let item = |n: u32| json!({"name": format!("rust-{n}"), "stars": n, "about": "price per month ".repeat(20)});
     let document = json!({"items": (0..400).map(item).collect::<Vec<_>>()}).to_string();
-    call(up, "write_file", &json!({"path": "items.json", "content": document}));
+    std::fs::write(work.join("items.json"), document).unwrap();
     let response = call(up, "read_file", &json!({"path": "items.json", "max_chars": 400_000}));
     let key = response["metadata"]["large_result"]["key"].as_str();
     key.unwrap_or_else(|| panic!("{response}")).to_owned()
