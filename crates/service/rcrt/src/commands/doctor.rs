@@ -15,7 +15,7 @@ use super::doctor_tools::Tools;
 use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::output::{Output, Style, counted};
+use crate::output::{Output, Style};
 use crate::settings::EffectiveSetting;
 
 /// Timeout of a health check.
