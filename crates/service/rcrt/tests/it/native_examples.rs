@@ -14,7 +14,7 @@ use crate::program::Running;
 /// of the crate `validate`.
 const NETWORK: [&str; 3] = ["web_browse", "web_fetch", "web_search"];
 /// All others, in an order in which each example finds what an earlier one wrote.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 28] = [
     "write_file",
     "append_file",
     "read_file",
@@ -37,6 +37,12 @@ const ORDER: [&str; 22] = [
     "result_search",
     "result_slice",
     "result_jsonpath",
+    "create_tool",
+    "update_tool",
+    "test_tool",
+    "describe_tool",
+    "list_my_tools",
+    "retire_tool",
 ];
 /// How the keys of large results begin in the examples. The rest of a real key depends on the
 /// request's id.
