@@ -1,4 +1,5 @@
-//! Queues writes, and writes them in batches to the database, one after the other, and reports the outcome to each write.
+//! Queues writes, writes them to the database in batches, one after the other, and reports the
+//! outcome to each write.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

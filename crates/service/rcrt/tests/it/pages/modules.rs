@@ -103,7 +103,7 @@ impl Sources {
         }
         // Paths in the code itself.
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        for text in rest.split(|c| !is_part(c)).filter(|text| text.contains("::")) {
+        for text in rest.split(|c: char| !is_part(c)).filter(|text| text.contains("::")) {
             let path: Vec<String> = text.split("::").map(str::to_owned).take_while(|part| !part.is_empty()).collect();
             let Some(first) = path.first() else { continue };
             let is_child = self.0.contains_key(&[module, &[first.clone()]].concat());
@@ -142,7 +142,7 @@ impl Sources {
                 && depth < 8
                 && let Some(exported) = self.absolute(&module, &imports_here.names[part])
             {
-                return self.defining(imports, &[&exported, &path[at + 1..]].concat(), depth + 1);
+                return self.defining(imports, &[exported.as_slice(), &path[at + 1..]].concat(), depth + 1);
             }
             break;
         }
@@ -154,10 +154,8 @@ impl Sources {
 fn code(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-    code.lines()
-        .map(|line| line.split("// ").next().unwrap())
-        .filter(|line| !line.trim().starts_with("//"))
-        .fold(String::new(), |code, line| code + line + "\n")
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.map(|line| line.split("// ").next().unwrap().to_owned() + "\n").collect()
 }
 
 /// The paths of a `use` declaration: `a::{b, c::d}` has `a::b` and `a::c::d`.
@@ -174,7 +172,7 @@ fn expanded(tree: &str) -> Vec<Vec<String>> {
         return if path.is_empty() { Vec::new() } else { vec![path] };
     };
     let mut depth = 0;
-    let items = rest.trim_end().trim_end_matches('}').split(|c| {
+    let items = rest.trim_end().trim_end_matches('}').split(|c: char| {
         depth += i32::from(c == '{') - i32::from(c == '}');
         c == ',' && depth == 0
     });
