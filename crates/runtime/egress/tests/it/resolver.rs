@@ -148,7 +148,7 @@ async fn failing_lying_and_silent_name_servers_are_errors() {
         ("circle.test", Reply::Alias("circle.test".into(), vec![])),
     ] {
         // No usable response arrives for these.
-        let is_silent = matches!(reply, Reply::Silence | Reply::WrongNumber(_));
+        let is_silent = matches!(reply, Reply::Silence | Reply::WrongNumber(_) | Reply::Garbage);
         server.set(name, vec![reply]);
         let network = Network::new().inside(name);
         let gate = if is_silent {
