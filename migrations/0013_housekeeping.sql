@@ -64,8 +64,8 @@ AS $$
         AND EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
 $$;
 
--- What is stored, for `rcrt doctor`. Bytes are those on disk, with indexes; of a part of the records,
--- they are those of the contexts.
+-- What is stored, for `rcrt doctor`. Bytes are those on disk, with indexes; of a part of the
+-- records, they are those of the contexts.
 CREATE FUNCTION stored_sizes() RETURNS TABLE (kind text, entries bigint, bytes bigint, is_on_disk boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$

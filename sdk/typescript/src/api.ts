@@ -1471,8 +1471,9 @@ export interface paths {
          *     `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
          *     `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
          *     (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
-         *     `tools/call`). Arguments that are not valid JSON are such a failure: no request is written. The
-         *     other fields of the usual body are then parameters of the query.
+         *     `tools/call`). Arguments that are not valid JSON, or have an integer beyond 64 bits, are such a
+         *     failure: no request is written. The other fields of the usual body are then parameters of the
+         *     query.
          *
          *     Roles: curator, emitter, runner, caller.
          */
@@ -1849,8 +1850,11 @@ export interface components {
             runner_id?: string | null;
             /** @description What the last attempt spent its time on, in order. */
             stages: components["schemas"]["CallStage"][];
-            /** @description The trace of the call, 32 hex digits. */
-            trace_id?: string | null;
+            /**
+             * @description The trace of the call, 32 hex digits. A call without a `traceparent` begins a trace. Its id
+             *     is that of the request without dashes, unless its runner exports traces.
+             */
+            trace_id: string;
         };
         /** @description The calls that finished in one interval. */
         CallInterval: {
@@ -1905,7 +1909,10 @@ export interface components {
              * @description The beginning of the window: that of its first interval.
              */
             since: string;
-            /** @description By tool, the most calls first. Calls of tools that do not exist are `(unknown)`. */
+            /**
+             * @description By tool, the most calls first. Calls that did not run, of tools that do not exist, are
+             *     `(unknown)`.
+             */
             tools: components["schemas"]["ToolStats"][];
             /** Format: date-time */
             until: string;
@@ -1924,6 +1931,12 @@ export interface components {
             claimed_at?: string | null;
             /** Format: date-time */
             deadline_at?: string | null;
+            /**
+             * Format: double
+             * @description How long the finished call took: from the write of the request to that of the response, or
+             *     the tool's run if that is longer. A tool can run before its request is written.
+             */
+            duration_ms?: number | null;
             error_code?: components["schemas"]["ErrorCode"] | null;
             /** Format: date-time */
             finished_at?: string | null;
@@ -2979,10 +2992,7 @@ export interface components {
              * @description Exact, as are all counts.
              */
             calls: number;
-            /**
-             * @description From the write of the request to that of the response. Percentiles are within 10 % of the
-             *     exact value.
-             */
+            /** @description As in a call's `duration_ms`. Percentiles are within 10 % of the exact value. */
             duration_ms: components["schemas"]["Percentiles"];
             /** Format: int64 */
             failed: number;
@@ -2992,7 +3002,7 @@ export interface components {
             };
             /** Format: double */
             per_second: number;
-            /** @description The tool alone. */
+            /** @description The tool alone, of the calls that ran. */
             run_ms: components["schemas"]["Percentiles"];
             /** @description Absent for all tools together. */
             tool?: string | null;
@@ -4196,7 +4206,7 @@ export interface operations {
                 state?: components["schemas"]["CallState"];
                 /** @description `success` or `error`: finished calls */
                 status?: components["schemas"]["ResponseStatus"];
-                /** @description Words in the request or the response */
+                /** @description Words in texts of the request or the response; numbers are not found */
                 text?: string;
                 /** @description The tool's name */
                 tool?: string;

@@ -46,10 +46,10 @@ impl Store {
         Ok(expire(&self.inner.database, Duration::MAX).await?)
     }
 
-    /// Deletes requests, responses, old versions, events and entries of the egress log that are past
-    /// their retention, old statistics of calls, idempotency keys older than one day, and revocations
-    /// of tokens that have expired. Returns how many. The store does so every minute, unless
-    /// [`crate::StoreOptions::prunes`] is off.
+    /// Deletes requests, responses, old versions, events and entries of the egress log that are
+    /// past their retention, old statistics of calls, idempotency keys older than one day, and
+    /// revocations of tokens that have expired. Returns how many. The store does so every minute,
+    /// unless [`crate::StoreOptions::prunes`] is off.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }

@@ -364,7 +364,7 @@ class CallStats(TypedDict):
     since: str
     """The beginning of the window: that of its first interval."""
     tools: list[ToolStats]
-    """By tool, the most calls first. Calls of tools that do not exist are `(unknown)`."""
+    """By tool, the most calls first. Calls that did not run, of tools that do not exist, are `(unknown)`."""
     until: str
 
 
@@ -1118,13 +1118,13 @@ class _ToolStats(TypedDict):
     calls: int
     """Exact, as are all counts."""
     duration_ms: Percentiles
-    """From the write of the request to that of the response. Percentiles are within 10 % of the exact value."""
+    """As in a call's `duration_ms`. Percentiles are within 10 % of the exact value."""
     failed: int
     failures: dict[str, int]
     """Failed calls by error code."""
     per_second: float
     run_ms: Percentiles
-    """The tool alone."""
+    """The tool alone, of the calls that ran."""
 
 
 class ToolStats(_ToolStats, total=False):
@@ -1199,6 +1199,10 @@ class CallSummary(_CallSummary, total=False):
     claimed_at: Union[str, None]
     """When a runner last claimed the call."""
     deadline_at: Union[str, None]
+    duration_ms: Union[float, None]
+    """How long the finished call took: from the write of the request to that of the response, or the tool's run if
+    that is longer. A tool can run before its request is written.
+    """
     error_code: Union[ErrorCode, None]
     finished_at: Union[str, None]
     parent: Union[str, None]
@@ -1260,6 +1264,10 @@ class _CallDetails(CallSummary):
     """The calls that this call's tool asked for, newest first, at most 100."""
     stages: list[CallStage]
     """What the last attempt spent its time on, in order."""
+    trace_id: str
+    """The trace of the call, 32 hex digits. A call without a `traceparent` begins a trace. Its id is that of the
+    request without dashes, unless its runner exports traces.
+    """
 
 
 class CallDetails(_CallDetails, total=False):
@@ -1268,5 +1276,3 @@ class CallDetails(_CallDetails, total=False):
     response_record: Union[Breadcrumb, None]
     runner_id: Union[str, None]
     """The runner that has the call or finished it."""
-    trace_id: Union[str, None]
-    """The trace of the call, 32 hex digits."""

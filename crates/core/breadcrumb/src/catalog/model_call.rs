@@ -21,8 +21,8 @@ pub struct ModelCall {
     pub name: String,
     /// The field of the call with the name.
     pub name_field: &'static str,
-    /// `Err`: the model wrote arguments that are not JSON, or an integer beyond 64 bits. The message
-    /// for the model says so, so that it can try again.
+    /// `Err`: the model wrote arguments that are not JSON, or an integer beyond 64 bits. The
+    /// message for the model says so, so that it can try again.
     pub input: Result<Value, String>,
 }
 

@@ -64,8 +64,8 @@ impl Api {
         Self { client: Client::new(), url: server.api().to_owned(), token }
     }
 
-    /// Returns the answer, and whether every live runner uses the change: the server waits for that,
-    /// for a second, and says if it did not wait long enough.
+    /// Returns the answer, and whether every live runner uses the change: the server waits a second
+    /// for that, and says if it did not wait long enough.
     async fn send(&self, method: Method, path: &str, version: Option<i64>, body: Option<Value>) -> (Value, bool) {
         let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
         if let Some(version) = version {
@@ -149,9 +149,9 @@ fn a_killed_runner_process_stops_counting_when_its_lease_ends() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &SERVER);
     server.run(&["bootstrap", "--wait", "0"]).ends_with(0);
-    let able = RunnerProcess::start(&server, &["--lease-ms", "2000"]);
+    let able = RunnerProcess::start(&server, &["--lease-ms", "5000"]);
     let killed = runners(&server, 1)[0].clone();
-    let unable = RunnerProcess::start(&server, &["--lease-ms", "2000", "--disable-tool", TOOL]);
+    let unable = RunnerProcess::start(&server, &["--lease-ms", "5000", "--disable-tool", TOOL]);
     runners(&server, 2);
     for _ in 0..3 {
         assert_eq!(server.json(&["call", TOOL, "{}"])["metadata"]["runner_id"], killed);

@@ -151,8 +151,8 @@ async fn a_killed_runner_stops_counting_when_its_lease_ends() {
     second.stop().await;
 }
 
-/// By the signals for each of them: the check of all tools is off here. The intervals of the signals
-/// are constants of `dispatch/reporter.rs` and `registry/readiness.rs`.
+/// By the signals for each of them: the check of all tools is off here. The intervals of the
+/// signals are constants of `dispatch/reporter.rs` and `registry/readiness.rs`.
 #[tokio::test]
 async fn the_catalog_follows_secrets_grants_and_settings() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
