@@ -46,9 +46,9 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- default of 4 MB for a tenth of a second.
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
--- Whether the record is a request of the transaction's agent, or the response to one; for a tool that
--- runs for that agent, also whether it was created for it. Not in SQL, because `requester_of` is
--- created later.
+-- Whether the record is a request of the transaction's agent, or the response to one; for a tool
+-- that runs for that agent, also whether it was created for it. Not in SQL, because `requester_of`
+-- is created later.
 CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
@@ -134,9 +134,9 @@ AS $$
 $$;
 
 -- Candidates for a search by words in the transaction's tenant: records with at least one of these
--- terms (texts of a `tsquery`) that satisfy `required`. SECURITY DEFINER, because the match operator
--- is not leakproof and under row-level security could not use the index; the caller joins with
--- `breadcrumbs`, whose policy decides what is visible.
+-- terms (texts of a `tsquery`) that satisfy `required`. SECURITY DEFINER, because the match
+-- operator is not leakproof and under row-level security could not use the index; the caller joins
+-- with `breadcrumbs`, whose policy decides what is visible.
 --
 -- The cost is bounded, however many records there are. Each term is looked up by itself, up to
 -- 1,000 records, and the rarest are taken first, up to 5,000 records. A term of more records is

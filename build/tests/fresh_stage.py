@@ -56,8 +56,8 @@ esac""")
         # Like the kernel: a remount changes a mount, and adds none.
         self.stand_in("mount", f'case "$*" in *remount*) ;; *) echo "x ${{@: -1}} x rw 0 0" >>"{self.mounts}" ;; esac')
         self.stand_in("umount", f"""grep -vF " ${{@: -1}} " "{self.mounts}" >"{self.mounts}.left"; mv "{self.mounts}.left" "{self.mounts}" """)
-        # Keeps a copy of the root, and runs the command with its home folder there. A fake `make` is
-        # on the PATH.
+        # Keeps a copy of the root, and runs the command with its home folder there. A fake `make`
+        # is on the PATH.
         self.stand_in("unshare", f"""while [ "$1" != inside ]; do shift; done
 root=$2; shift 3
 printf '%s\\n' "$@" >"{self.folder}/environment"

@@ -17,8 +17,8 @@ pub const MCP_REGISTRATION_TOOLS: &[&str] = &["mcp_register_server", "mcp_unregi
 pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent_details"];
 
 /// Sources that every restricted profile allows. All of them deny a source that is not listed here
-/// or below, so whoever adds a source decides for each profile. `mcp` is not listed: each MCP server
-/// is a source of its own (`mcp:<server>`), and somebody has to decide for each.
+/// or below, so whoever adds a source decides for each profile. `mcp` is not listed: each MCP
+/// server is a source of its own (`mcp:<server>`), and somebody has to decide for each.
 const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest"];
 const SUBAGENT_SOURCE: &[&str] = &["subagent"];
 const A2A_SOURCE: &[&str] = &["a2a"];

@@ -59,6 +59,8 @@ pub enum CreationMode {
     DryRun,
 }
 
+/// The fields of a creation.
+const FIELDS: [&str; 5] = ["request_id", "agent_id", "tool_spec", "mode", "if_version"];
 /// The fields of a creation that become the input of [`CREATE_TOOL`].
 const INPUT_FIELDS: [&str; 3] = ["tool_spec", "mode", "if_version"];
 
@@ -66,9 +68,8 @@ const INPUT_FIELDS: [&str; 3] = ["tool_spec", "mode", "if_version"];
 /// reports all findings at once.
 pub(crate) fn check(context: &Map<String, Value>) -> Result<(), Violations> {
     let mut found = Violations::default();
-    let known = ["request_id", "agent_id", "session", "deadline_ms"].into_iter().chain(INPUT_FIELDS);
-    for key in context.keys() {
-        if let Some(meant) = crate::intended_field(key, known.clone()) {
+    for key in context.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
+        if let Some(meant) = crate::intended_field(key, FIELDS) {
             found.add(
                 format!("context.{key}"),
                 format!("is not a field of a {TOOL_CREATE_REQUEST}; did you mean {meant}?"),

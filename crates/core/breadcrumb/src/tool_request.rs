@@ -103,8 +103,8 @@ impl ToolRequest {
     }
 
     /// Refuses a new request with a field that is probably a misspelled one: the tool would run
-    /// without its input, or the author would wait for another id. Refuses a record of another schema
-    /// that is probably meant as a request: it would never be answered.
+    /// without its input, or the author would wait for another id. Refuses a record of another
+    /// schema that is probably meant as a request: it would never be answered.
     pub fn check_spelling(record: &NewBreadcrumb) -> Result<(), Violations> {
         let mut found = Violations::default();
         if record.schema_name.as_deref() == Some(TOOL_REQUEST) {

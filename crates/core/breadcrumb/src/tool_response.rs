@@ -210,8 +210,8 @@ impl ToolResponse {
         }
     }
 
-    /// The context of a `tool.create.response.v1`: the fields of the output, which has the creation's
-    /// own `status`. A call that failed is a rejection.
+    /// The context of a `tool.create.response.v1`: the fields of the output, which has the
+    /// creation's own `status`. A call that failed is a rejection.
     fn creation_fields(&self) -> Map<String, Value> {
         let mut fields = self.fields();
         match fields.remove("output") {

@@ -55,8 +55,8 @@ impl NetRules {
     }
 }
 
-/// The host as an entry of `permissions.net` or an option: with its port, unless that is the port of
-/// http or https.
+/// The host as an entry of `permissions.net` or an option: with its port, unless that is the port
+/// of http or https.
 pub(crate) fn with_port(host: &Host, port: u16) -> String {
     if is_web_port(port) { host.to_string() } else { format!("{host}:{port}") }
 }

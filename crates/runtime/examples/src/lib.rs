@@ -1,5 +1,6 @@
 //! Runs a tool's examples as tests: each in the real sandbox, with the tool's permissions and
-//! limits, in a world that the example describes. The network and the records are the example's; the clock and the random numbers are seeded; nothing is written.
+//! limits, in a world that the example describes. The network and the records are the example's;
+//! the clock and the random numbers are seeded; nothing is written.
 //!
 //! It deliberately does not know records of tools, queues or who may publish what.
 //!

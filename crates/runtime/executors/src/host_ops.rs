@@ -64,8 +64,8 @@ impl CallHostOps {
         })
     }
 
-    /// With `rcrt_compat`, unknown and null fields of an argument are ignored, and requests are read,
-    /// as over HTTP.
+    /// With `rcrt_compat`, unknown and null fields of an argument are ignored, and requests are
+    /// read, as over HTTP.
     #[must_use]
     pub fn with_rcrt_compat(self, rcrt_compat: bool) -> Self {
         Self { rcrt_compat, ..self }

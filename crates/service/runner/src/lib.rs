@@ -8,9 +8,10 @@
 //! leases and idempotency keys.
 //!
 //! Begin with `runner.rs` (the parts and their order), `dispatch/claim_loop.rs` and
-//! `execution/call.rs` (one call from its tool to its response). The folders, each of which imports only itself and those before it:
-//! `registry` (the tools), `coordination` (leases, slots, other runners), `publishing` (the
-//! catalog), `execution` (one call), `dispatch` (which calls are taken, and when).
+//! `execution/call.rs` (one call from its tool to its response). The folders, each of which imports
+//! only itself and those before it: `registry` (the tools), `coordination` (leases, slots, other
+//! runners), `publishing` (the catalog), `execution` (one call), `dispatch` (which calls are taken,
+//! and when).
 
 mod backoff;
 mod coordination;

@@ -233,9 +233,9 @@ impl Server {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it comes
-    /// within `drain_time`, by `invoke` or on an event stream of their agent. After that, event
-    /// streams close when they have sent the events so far, and requests in progress get
+    /// Serves until `shutdown`, and then drains: callers that wait for a response get it if it
+    /// comes within `drain_time`, by `invoke` or on an event stream of their agent. After that,
+    /// event streams close when they have sent the events so far, and requests in progress get
     /// `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
     /// the binary, which is compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {

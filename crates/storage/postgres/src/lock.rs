@@ -112,9 +112,9 @@ pub struct DataLock {
 }
 
 impl DataLock {
-    /// Creates the folder if needed, readable by its owner only, and locks it. Returns the holder if
-    /// it is locked. A killed process holds its locks until its memory is freed, so this waits up to
-    /// two seconds for a holder that is exiting. Blocks.
+    /// Creates the folder if needed, readable by its owner only, and locks it. Returns the holder
+    /// if it is locked. A killed process holds its locks until its memory is freed, so this waits
+    /// up to two seconds for a holder that is exiting. Blocks.
     pub fn acquire(data_dir: &Path) -> Result<Self, PostgresError> {
         if !data_dir.exists() {
             std::fs::DirBuilder::new()

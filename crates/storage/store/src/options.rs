@@ -6,6 +6,7 @@ use rcrt_breadcrumb::TenantQuotas;
 
 use crate::EmbeddingOptions;
 use crate::SecretsKeys;
+use crate::records::context_reads::ContextReadLimits;
 
 /// How to reach the database, and which keys encrypt secrets.
 #[derive(Debug, Clone)]
@@ -35,22 +36,6 @@ pub struct StoreOptions {
     pub quotas: TenantQuotas,
     /// How long one statement with conditions on the context can take.
     pub context_reads: ContextReadLimits,
-}
-
-/// Time limits of one statement with conditions on the context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContextReadLimits {
-    /// Default: 10 seconds.
-    pub longest: Duration,
-    /// While more than half of the connections for such statements are used. Then they become free
-    /// often enough for ordinary reads of all tenants that wait. Default: 2 seconds.
-    pub crowded: Duration,
-}
-
-impl Default for ContextReadLimits {
-    fn default() -> Self {
-        Self { longest: Duration::from_secs(10), crowded: Duration::from_secs(2) }
-    }
 }
 
 impl StoreOptions {

@@ -4,7 +4,8 @@
 //! It deliberately does not know the queue or the form of requests: a `tool.create.request.v1` is a
 //! call of `create_tool`.
 //!
-//! Begin with `publication.rs` (from a description to a record) and `assessment.rs` (what is checked).
+//! Begin with `publication.rs` (from a description to a record) and `assessment.rs` (what is
+//! checked).
 
 mod answer;
 mod assessment;

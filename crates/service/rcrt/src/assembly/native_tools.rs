@@ -173,8 +173,8 @@ impl NativeToolOptions {
         }
     }
 
-    /// Returns all tools. `data` is the data folder, and `assessor` tries the tools that agents make. Must be called on a runtime: tasks find out
-    /// which programs can run on this machine.
+    /// Returns all tools. `data` is the data folder, and `assessor` tries the tools that agents
+    /// make. Must be called on a runtime: tasks find out which programs can run on this machine.
     pub fn tools(&self, data: &Path, egress: Arc<Egress>, assessor: Assessor) -> anyhow::Result<NativeTools> {
         self.check(data)?;
         let settings = self.settings(data)?;

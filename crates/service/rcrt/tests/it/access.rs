@@ -88,7 +88,7 @@ fn the_tools_of_a_caller_publish_and_reveal_nothing(up: &Running) {
         free.run(up, &["call", tool, &input.to_string(), "-o", "json"]).ends_with(status).json()
     };
     up.run(&["crumb", "create", r#"{"title": "Of the team", "tags": ["team"]}"#]).ends_with(0);
-    let code = json!({"name": "mine", "code": {"language": "typescript",
+    let code = json!({"name": "mine", "schema_name": "mine.v1", "schema": {}, "code": {"language": "typescript",
         "source": "export async function execute() { return 1; }"}});
     for schema in ["tool.code.v1", "tool.v1", "schema.def.v1", "tool.guide.v1"] {
         let record = json!({"title": "Mine", "schema_name": schema, "tags": ["tool"], "context": code});

@@ -1,5 +1,5 @@
-//! The examples of the included native tools, run by a real runner. An output that an example states
-//! is compared exactly; the runner checks every output against the tool's schema.
+//! The examples of the included native tools, run by a real runner. An output that an example
+//! states is compared exactly; the runner checks every output against the tool's schema.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::program::Running;
 
-/// Tools that need the internet. Their examples are only checked against their schemas, by the tests
-/// of the crate `validate`.
+/// Tools that need the internet. Their examples are only checked against their schemas, by the
+/// tests of the crate `validate`.
 const NETWORK: [&str; 3] = ["web_browse", "web_fetch", "web_search"];
 /// All others, in an order in which each example finds what an earlier one wrote.
 const ORDER: [&str; 28] = [

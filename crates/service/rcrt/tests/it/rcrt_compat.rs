@@ -79,7 +79,8 @@ async fn clients_of_rcrt_write_subscribe_and_update_unchanged() {
     let follow = ask(&base, Method::GET, "/events/stream?tag=request:r-1", &token, Value::Null).await;
     assert_eq!(ask(&base, Method::POST, "/breadcrumbs", &token, call).await.status(), StatusCode::CREATED);
     wait_for_event(follow, |event| event["schema_name"] == "tool.response.v1").await;
-    // As RCRT's browser extension chats: without a request id, and with its own name of the session.
+    // As RCRT's browser extension chats: without a request id, and with its own name of the
+    // session.
     let chat = json!({"title": "Chat Request from Extension", "schema_name": "tool.request.v1", "visibility": "team",
         "tags": ["workspace:tools", "tool:request", "chrome:extension"], "context": {"tool": "calculator",
             "input": {"expression": "1 + 1"}, "source": "chrome_extension", "session_id": "chat-1"}});

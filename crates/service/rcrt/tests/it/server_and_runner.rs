@@ -3,12 +3,16 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, run};
+
+/// The longest wait for a signal before the test fails.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
 fn a_separate_runner_runs_the_calls_of_a_server() {
@@ -51,6 +55,10 @@ fn a_bootstrap_without_the_runners_verdict_fails() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
     let mut runner = server.command(&["runner"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while server.json(&["crumb", "list", "--schema", "tool.runner.v1"]).as_array().unwrap().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "the runner registers");
+    }
     let tools = folder.path().join("tools");
     let dir = tools.to_str().unwrap();
     run(&["tool", "new", "one", "--dir", dir]).ends_with(0);

@@ -29,8 +29,8 @@ const REGISTRATION_TTL: Duration = Duration::from_mins(3);
 const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
 /// After a change of the tools, the runner waits this long for more changes.
 const QUIET: Duration = Duration::from_millis(500);
-/// A longer time between two lists of live runners means that this runner was paused or cut off. Then
-/// the others have this long to report.
+/// A longer time between two lists of live runners means that this runner was paused or cut off.
+/// Then the others have this long to report.
 const GRACE: Duration = Duration::from_secs(5);
 /// When stopping: how long a write in progress, and then the deregistration, can take.
 const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,8 +47,8 @@ pub(crate) struct PeerRunners {
 /// What this runner knows of the others.
 #[derive(Default)]
 struct KnownPeers {
-    /// By the id of their record. A runner whose lease has ended can come back with the same record,
-    /// for example after a pause.
+    /// By the id of their record. A runner whose lease has ended can come back with the same
+    /// record, for example after a pause.
     peers: HashMap<Uuid, Peer>,
     /// The live runners by the last list, with the end of their leases as far as it is known. One
     /// that is missing in a list stays until then: the database may have lost its table of runners.
@@ -82,7 +82,8 @@ impl KnownPeers {
 
     /// Learns from a list of live runners that was requested at `asked`.
     fn listed(&mut self, runners: &[LiveRunner], asked: Instant, now: Instant) {
-        // After a pause or a lost connection of this runner, the others may have to report again too.
+        // After a pause or a lost connection of this runner, the others may have to report again
+        // too.
         let was_cut_off = self.asked.is_some_and(|before| asked.duration_since(before) > GRACE);
         for until in self.live_until.values_mut().filter(|_| was_cut_off) {
             *until = (*until).max(now + GRACE);

@@ -215,7 +215,8 @@ impl CallRunner {
             failed => failed,
         };
         let result = match result {
-            // The caller reads the fields of a creation's output: it must stay whole. It is bounded.
+            // The caller reads the fields of a creation's output: it must stay whole. It is
+            // bounded.
             Ok(output) if pending.attempt.request.kind == RequestKind::Creation => Ok(output),
             Ok(output) => {
                 let chain = TriggerChain::of_request(&pending.claim.request.tags);

@@ -152,7 +152,7 @@ async fn a_killed_runner_stops_counting_when_its_lease_ends() {
 }
 
 /// By the signals for each of them: the check of all tools is off here. The intervals of the
-/// signals are constants of `dispatch/reporter.rs` and `registry/readiness.rs`.
+/// signals are constants of `coordination/reporter.rs` and `registry/readiness.rs`.
 #[tokio::test]
 async fn the_catalog_follows_secrets_grants_and_settings() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

@@ -17,7 +17,8 @@ use crate::http::rate_limit::{RateLimitStatus, whole_seconds};
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// The end of a detail. It begins with a path of this server, which has a public URL behind a proxy.
+/// The end of a detail. It begins with a path of this server, which has a public URL behind a
+/// proxy.
 pub const DOCS_LIST_PATHS: &str = "/docs lists the paths";
 
 /// A refusal: the document for the caller, and the headers that belong to it.

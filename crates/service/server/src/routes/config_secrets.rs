@@ -87,8 +87,8 @@ impl ConfigSecrets {
     }
 }
 
-/// A tool that a curator is writing. Its configuration can be older than the tool, for example after
-/// the tool was deleted.
+/// A tool that a curator is writing. Its configuration can be older than the tool, for example
+/// after the tool was deleted.
 pub struct NewTool {
     name: String,
 }

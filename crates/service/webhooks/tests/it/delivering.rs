@@ -250,7 +250,8 @@ async fn an_agent_gets_visible_records_without_secret_contents() {
     world.store.close().await;
 }
 
-/// 10,000 deliveries wait already: copies of one in the database, which is faster than as many events.
+/// 10,000 deliveries wait already: copies of one in the database, which is faster than as many
+/// events.
 #[tokio::test]
 async fn a_webhook_with_too_many_waiting_deliveries_is_paused() {
     let world = World::start().await;

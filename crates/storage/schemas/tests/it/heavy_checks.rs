@@ -55,8 +55,8 @@ async fn no_transaction_waits_for_a_check() {
     harness.close().await;
 }
 
-/// A record of 1 KB for which the validator collected three million errors: 3.4 s and 1.2 GB, in the
-/// transaction of the change.
+/// A record of 1 KB for which the validator collected three million errors: 3.4 s and 1.2 GB, in
+/// the transaction of the change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_errors_of_a_small_record_are_not_collected_in_a_transaction() {
     let harness = LayerHarness::start().await;

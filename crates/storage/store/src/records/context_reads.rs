@@ -13,8 +13,23 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::database::{ACQUIRE_TIMEOUT, Database};
-use crate::options::ContextReadLimits;
 use crate::records::selector_sql;
+
+/// Time limits of one statement with conditions on the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextReadLimits {
+    /// Default: 10 seconds.
+    pub longest: Duration,
+    /// While more than half of the connections for such statements are used. Then they become free
+    /// often enough for ordinary reads of all tenants that wait. Default: 2 seconds.
+    pub crowded: Duration,
+}
+
+impl Default for ContextReadLimits {
+    fn default() -> Self {
+        Self { longest: Duration::from_secs(10), crowded: Duration::from_secs(2) }
+    }
+}
 
 /// Longer than one statement can take, so that reads of other tenants finish within it.
 const COMMON_TIMEOUT: Duration = Duration::from_secs(12);

@@ -211,8 +211,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Tags what tools remember for a caller. A caller's entry must not replace one with the same key
-    /// for other agents.
+    /// Tags what tools remember for a caller. A caller's entry must not replace one with the same
+    /// key for other agents.
     pub(crate) fn mark_memory(self, record: &mut NewBreadcrumb) -> Result<(), Violations> {
         if !self.writes_only_requests || record.schema_name.as_deref() != Some(schema_names::MEMORY_ENTRY) {
             return Ok(());
