@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Violation, nearest_names};
+use crate::{Violation, intended_field};
 
 /// Reads a value. The violation has the path of the invalid field, from this value on.
 pub fn read_typed<T: DeserializeOwned>(value: Value) -> Result<T, Violation> {
@@ -30,8 +30,7 @@ pub fn type_violation(path: &str, message: &str) -> Violation {
         return Violation::new(under(name), "is required");
     }
     if let Some((name, rest)) = quoted("unknown field `") {
-        let near = nearest_names(name, names(rest));
-        let meant = near.first();
+        let meant = intended_field(name, names(rest));
         let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
         return Violation::new(under(name), format!("is not a known field; {meant}{rest}"));
     }

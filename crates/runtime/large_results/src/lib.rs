@@ -18,7 +18,7 @@
 //! use rcrt_large_results::{EntryKey, Namespace, NewEntry, Selection, WorkingMemory};
 //!
 //! async fn remember(store: Arc<dyn Records>) -> Result<(), Box<dyn std::error::Error>> {
-//!     let memory = WorkingMemory::new(store, TriggerChain::default(), Profiles::default());
+//!     let memory = WorkingMemory::new(store, TriggerChain::default(), Profiles::default(), None);
 //!     let session = Namespace::session("chat-1");
 //!     let key = EntryKey::read("city", &session)?;
 //!     memory.save(&NewEntry::new(key, "Oslo".into())).await?;

@@ -16,6 +16,13 @@ fn asking(tool: &str, field: &str, value: &str) -> NewBreadcrumb {
     record
 }
 
+/// As the runtime does when a tool calls another: only a runner sets a request's parent.
+async fn child_of(harness: &impl Harness, agent: &Agent, parent: Uuid) -> Uuid {
+    let runner = harness.agent_with(agent.identity.owner_id, &[Role::Runner]).await;
+    let acting = runner.on_behalf_of(agent.identity.agent_id).unwrap();
+    acting.create(asking("child", "parent", &parent.to_string()), None).await.unwrap().id
+}
+
 async fn asked(agent: &Agent, record: NewBreadcrumb) -> Uuid {
     agent.create(record, None).await.unwrap().id
 }
@@ -59,7 +66,7 @@ pub async fn calls_are_listed_by_every_filter(harness: &impl Harness) {
     let all = CallQuery::default;
     let good = finished(&agent, asking("good", "session", "s1"), None).await;
     let bad = finished(&agent, asking("bad", "session", "s2"), Some(ErrorCode::Timeout)).await;
-    let child = asked(&agent, asking("child", "parent", &good.to_string())).await;
+    let child = child_of(harness, &agent, good).await;
     let begun = agent.call(child).await.unwrap().queued_at;
 
     assert_eq!(listed(&agent, all()).await, [child, bad, good], "the newest first");
@@ -139,7 +146,7 @@ pub async fn a_call_is_shown_with_its_attempts_stages_and_relatives(harness: &im
     agent.release(first.lease, Release::Retry { after_ms: 0 }).await.unwrap();
     let second = claimed(&agent).await;
     agent.start(second.lease, 2).await.unwrap();
-    let child = asked(&agent, asking("child", "parent", &id.to_string())).await;
+    let child = child_of(harness, &agent, id).await;
     let running = agent.call_details(id).await.unwrap();
     let names: Vec<&str> = running.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["queue", "claim", "run"]);

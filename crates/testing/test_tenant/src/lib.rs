@@ -26,6 +26,8 @@ pub struct Tenant {
     pub owner: Uuid,
     pub agent: Uuid,
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
+    /// What tools get: a runner that acts on behalf of the agent.
+    for_tools: Arc<dyn Breadcrumbs>,
 }
 
 impl Tenant {
@@ -37,21 +39,13 @@ impl Tenant {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         let owner = store.ensure_tenant("test").await.unwrap().id;
-        let agent = NewAgent {
-            name: "runner".into(),
-            roles: Role::ALL.to_vec(),
-            profile: rcrt_breadcrumb::Profile::Main,
-            tools: None,
-        };
+        let profile = rcrt_breadcrumb::Profile::Main;
+        let agent = NewAgent { name: "runner".into(), roles: Role::ALL.to_vec(), profile, tools: None };
         let agent = store.create_agent(owner, None, agent).await.unwrap().agent;
-        let identity = Identity {
-            owner_id: owner,
-            agent_id: agent.id,
-            roles: agent.roles,
-            profile: rcrt_breadcrumb::Profile::Main,
-        };
+        let identity = Identity { owner_id: owner, agent_id: agent.id, roles: agent.roles, profile };
         let breadcrumbs = store.acting_as(identity);
-        Self { store, owner, agent: agent.id, breadcrumbs }
+        let for_tools = breadcrumbs.on_behalf_of(agent.id).unwrap();
+        Self { store, owner, agent: agent.id, breadcrumbs, for_tools }
     }
 
     pub fn call(&self, definition: ToolDefinition, input: Value) -> ToolCall {
@@ -70,7 +64,7 @@ impl Tenant {
             },
             input,
             secrets: Arc::new(Vault::default()),
-            breadcrumbs: self.breadcrumbs.clone(),
+            breadcrumbs: self.for_tools.clone(),
             profiles: rcrt_breadcrumb::Profiles::default(),
             progress: Arc::new(rcrt_executors::DiscardProgress),
             deadline: None,

@@ -68,7 +68,7 @@ fn every_invalid_field_is_reported() {
     });
     let mut fields = code(wrong).unwrap_err();
     fields.sort();
-    assert_eq!(fields, ["code", "limits.timeout_ms", "name", "permissions", "subscriptions[0]"]);
+    assert_eq!(fields, ["code.language", "limits.timeout_ms", "name", "permissions.net", "subscriptions[0]"]);
 }
 
 /// RCRT's own tools have more fields than the runtime, and tools of later versions may too.

@@ -1,7 +1,7 @@
 //! The tools that other live runners of the tenant serve. Runners can have different programs and
-//! settings. Each publishes its native tools in a `tool.runner.v1` record, which expires soon
-//! unless it is renewed. A runner that lacks a requirement leaves the calls to a runner that has
-//! it, and refuses them only if no such runner exists.
+//! settings. Each publishes its native tools, or that it has none, in a `tool.runner.v1` record,
+//! which expires soon unless it is renewed. A runner that lacks a requirement leaves the calls to a
+//! runner that has it, and refuses them only if no such runner exists.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -239,8 +239,8 @@ impl PeerRunners {
             changes.mark_unchanged();
             let serves = self.registry.served_by_settings();
             let is_due = renew <= Instant::now();
-            let is_news = published.as_ref().map_or(!serves.is_empty(), |(_, before)| *before != serves);
-            if is_news || (is_due && published.is_some()) {
+            let is_news = published.as_ref().is_none_or(|(_, before)| *before != serves);
+            if is_news || is_due {
                 let record = record(self.runner_id, &serves);
                 match with_retries("publish what this runner serves", || self.store.create(record.clone(), None)).await
                 {

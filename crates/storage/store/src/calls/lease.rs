@@ -75,7 +75,8 @@ pub(crate) async fn complete(
 ) -> Result<Uuid> {
     let id = Uuid::now_v7();
     let creator = actor.creator_of(&response);
-    let is_attempt = !response.context.contains_key("error_code");
+    let failed = response.context.get("status").is_some_and(|status| status == "error");
+    let is_attempt = !failed && !response.context.contains_key("error_code");
     let response = PreparedRecord::new(id, response, Some(creator));
     match writer.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
         WriteOutcome::Written(_) => Ok(id),

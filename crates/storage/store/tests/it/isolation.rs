@@ -12,7 +12,8 @@ use uuid::Uuid;
 use crate::harness::StoreHarness;
 
 /// Tables that belong to no tenant. The role has no rights on them, except to read the models.
-const SHARED: [&str; 5] = ["_sqlx_migrations", "embedding_models", "follower_leases", "restores", "tenants"];
+const SHARED: [&str; 6] =
+    ["_sqlx_migrations", "embedding_models", "follower_leases", "restores", "retention", "tenants"];
 
 /// All tables with rows of tenants.
 async fn tables(admin: &mut PgConnection) -> Vec<String> {

@@ -103,7 +103,7 @@ async fn a_score_does_not_depend_on_records_that_the_agent_cannot_see() {
 }
 
 #[tokio::test]
-async fn a_common_word_is_dropped_if_rarer_ones_exist() {
+async fn a_common_word_only_fills_what_rarer_ones_leave() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     agent.create(noted("The oldest timeout", json!({}), &["tagged"]), None).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_common_word_is_dropped_if_rarer_ones_exist() {
     );
     let mut admin = harness.admin().await;
     many.bind(agent.identity.owner_id).execute(&mut admin).await.unwrap();
-    assert_eq!(titles(&agent, "timeout E4713").await, ["E4713 with a timeout", "E4713 once"]);
+    assert_eq!(titles(&agent, "timeout E4713").await[..2], ["E4713 with a timeout", "E4713 once"]);
     // Alone it finds the newest of those that match equally well, ...
     assert_eq!(titles(&agent, "timeout").await.len(), 10);
     // ... and all of those with a tag, whatever their age is.

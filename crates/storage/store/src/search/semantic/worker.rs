@@ -93,7 +93,7 @@ impl Worker<'_> {
         let Some(number) = self.number().await? else { return Ok(()) };
         loop {
             let mut did_something = false;
-            for tenant in tenants(&self.database, "SELECT tenants_to_embed()").await? {
+            for tenant in tenants(self.database, "SELECT tenants_to_embed()").await? {
                 match self.tenant(tenant, number).await {
                     Ok(did) => did_something |= did,
                     Err(failure) if failure.is_unreachable() => return Err(failure),
