@@ -34,6 +34,8 @@ fn listed() -> BTreeMap<String, String> {
 fn the_page_lists_exactly_the_existing_rules() {
     let code: Vec<String> = sources(&top().join("crates/core/validate/src"))
         .into_iter()
+        // Its names are matchers of expected outputs, not rules.
+        .filter(|file| !file.ends_with("expected.rs"))
         .chain([top().join("crates/core/typescript/src/inspect.rs")])
         .map(|file| std::fs::read_to_string(file).unwrap())
         .collect();

@@ -182,7 +182,8 @@ pub async fn a_tool_of_a_caller_writes_no_definitions(harness: &impl Harness) {
         for schema in
             [schema_names::TOOL_CODE, schema_names::TOOL_V1, schema_names::TOOL_GUIDE, schema_names::SCHEMA_DEFINITION]
         {
-            let record = noted("Definition", json!({"name": "mine"}), &["tool"]);
+            let context = json!({"name": "mine", "schema_name": "mine.v1", "schema": {}});
+            let record = noted("Definition", context, &["tool"]);
             let record = rcrt_breadcrumb::NewBreadcrumb { schema_name: Some(schema.into()), ..record };
             assert_forbidden(acting.create(record, None).await);
             let into = BreadcrumbChanges { schema_name: Some(schema.into()), ..BreadcrumbChanges::default() };
