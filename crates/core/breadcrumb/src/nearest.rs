@@ -17,17 +17,22 @@ pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> 
     near.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// The number of insertions, deletions and replacements between two names.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two names (the
+/// optimal string alignment distance).
 pub(crate) fn edits(left: &[char], right: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    let mut above = row.clone();
+    for i in 1..=left.len() {
+        let mut next = vec![i];
+        for j in 1..=right.len() {
+            let replaced = row[j - 1] + usize::from(left[i - 1] != right[j - 1]);
+            let mut fewest = replaced.min(row[j] + 1).min(next[j - 1] + 1);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                fewest = fewest.min(above[j - 2] + 1);
+            }
+            next.push(fewest);
         }
+        above = std::mem::replace(&mut row, next);
     }
     row[right.len()]
 }

@@ -283,7 +283,7 @@ impl Parts {
         let (loading, errors, write) = (self.loading.clone(), self.errors.clone(), stop.clone());
         once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
         let (loading, peers, announce) = (self.loading.clone(), self.peers.clone(), stop.clone());
-        once(tasks, stop, async move { loading.listed().await }, async move { peers.run(announce).await });
+        once(tasks, stop, async move { loading.mostly_validated().await }, async move { peers.run(announce).await });
     }
 
     fn claim_loop(&self) -> ClaimLoop {

@@ -44,7 +44,10 @@ impl Tenant {
         let agent = store.create_agent(owner, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id: owner, agent_id: agent.id, roles: agent.roles, profile };
         let breadcrumbs = store.acting_as(identity);
-        let for_tools = breadcrumbs.on_behalf_of(agent.id).unwrap();
+        let tools = NewAgent { name: "tools".into(), roles: vec![Role::Runner], profile, tools: None };
+        let tools = store.create_agent(owner, None, tools).await.unwrap().agent;
+        let tools = Identity { owner_id: owner, agent_id: tools.id, roles: tools.roles, profile };
+        let for_tools = store.acting_as(tools).on_behalf_of(agent.id).unwrap();
         Self { store, owner, agent: agent.id, breadcrumbs, for_tools }
     }
 

@@ -59,7 +59,7 @@ fn outputs_are_compared_exactly_or_by_matchers() {
     assert_eq!(statuses, [Passed, Passed, Failed, Passed]);
     let wrong = &reports[2];
     let places: Vec<&str> = wrong.differences.iter().map(|one| one.path.as_str()).collect();
-    assert_eq!(places, ["$.list[1]", "$.sum"]);
+    assert_eq!(places, ["$.sum", "$.list[1]"]);
     assert_eq!(wrong.actual, Some(same));
     assert_eq!(wrong.console[0].message, "at work");
     assert!(has_failed(&reports) && !wrong.passed);
