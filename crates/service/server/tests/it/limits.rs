@@ -167,11 +167,11 @@ async fn half_sent_requests_do_not_block_other_callers() {
         // Meanwhile each other caller is served.
         drop(asked(&world, "/health/live", "").await);
     }
-    let last = held.split_off(39);
+    // Close all above the limit.
+    held.truncate(30);
     for connection in held {
         ended(connection).await;
     }
-    drop(last);
     world.close().await;
 }
 
