@@ -561,10 +561,10 @@ export interface paths {
         /**
          * Search records by text and by meaning
          * @description Best match first, each with its `score`. `text` counts each word of `q` by its rarity, in title,
-         *     description, tags and context; a phrase in `"…"` is required, `-word` excludes. `hybrid` adds the
-         *     similarity of the meaning. It is the default if search by meaning is enabled, otherwise `text`
-         *     is. The header `Search-Mode` says how the search was done. `Search-Fallback` says why only text
-         *     was searched if the model did not respond in time.
+         *     description, tags and context; a phrase in `"…"` is required, `-word` excludes. `hybrid` adds
+         *     the similarity of the meaning. It is the default if search by meaning is enabled, otherwise
+         *     `text` is. The header `Search-Mode` says how the search was done. `Search-Fallback` says why
+         *     only text was searched if the model did not respond in time.
          *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
