@@ -235,7 +235,9 @@ fn mismatch(matcher: &Matcher<'_>, actual: &Value) -> Option<String> {
             (!matches).then(|| format!("does not match {pattern:?}"))
         }
         Matcher::Near(number, most) => {
-            let is_near = actual.as_f64().is_some_and(|actual| (actual - number).abs() <= *most);
+            // 3.13 is within 0.01 of 3.14, although the difference of the two doubles is larger.
+            let rounding = |actual: f64| 4.0 * f64::EPSILON * actual.abs().max(number.abs());
+            let is_near = actual.as_f64().is_some_and(|actual| (actual - number).abs() <= *most + rounding(actual));
             (!is_near).then(|| format!("is not within {most} of {number}"))
         }
     }

@@ -341,7 +341,7 @@ fn a_broken_file_is_reported_by_file_and_field() {
     assert!(fails("[]", None).contains("must be a JSON object"));
     assert!(fails(r#"{"title": "x", "colour": 1}"#, None).contains("colour"));
     let message = fails(&tool.to_string(), None);
-    assert!(message.contains("context.name:") && message.contains("context.code:"), "{message}");
+    assert!(message.contains("context.name:") && message.contains("context.code.language:"), "{message}");
     let both = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "code": { "source": "" } } });
     assert!(fails(&both.to_string(), Some("x")).starts_with("tools/x.json: context.code.source: is set"));
     assert!(fails(r#"{"title": "", "context": {}}"#, None).contains("title"));

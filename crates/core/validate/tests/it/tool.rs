@@ -55,7 +55,7 @@ fn all_findings_are_reported_at_once() {
         "code.source:2:10: eval runs text as code, which is not allowed: parse the text, or use JSON.parse for data \
          (no-eval)"
     );
-    assert_eq!(report.errors[6].message, "must be of type number, is string, by output_schema");
+    assert_eq!(report.errors[6].message, "does not fit output_schema: must be of type number, is string");
 }
 
 #[test]

@@ -117,7 +117,11 @@ async fn a_common_word_only_fills_what_rarer_ones_leave() {
     );
     let mut admin = harness.admin().await;
     many.bind(agent.identity.owner_id).execute(&mut admin).await.unwrap();
-    assert_eq!(titles(&agent, "timeout E4713").await[..2], ["E4713 with a timeout", "E4713 once"]);
+    let mut both = titles(&agent, "timeout E4713").await;
+    assert!(both[2..].iter().all(|title| title.to_lowercase().contains("timeout")), "{both:?}");
+    both.truncate(2);
+    both.sort();
+    assert_eq!(both, ["E4713 once", "E4713 with a timeout"]);
     // Alone it finds the newest of those that match equally well, ...
     assert_eq!(titles(&agent, "timeout").await.len(), 10);
     // ... and all of those with a tag, whatever their age is.

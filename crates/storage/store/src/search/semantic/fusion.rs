@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 /// The share of the cosine in the score; the rest is the share of the words.
-const MEANING: f64 = 0.6;
+const MEANING: f64 = 0.65;
 /// Above 1, so that a word or two of many add little, and a rare code adds much.
 const WORDS_POWER: f64 = 1.5;
 
