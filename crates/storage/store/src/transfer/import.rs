@@ -172,12 +172,15 @@ impl Lines<'_> {
 
 /// Why a line cannot be read: its invalid field, or where it stops being JSON.
 fn unreadable(text: &[u8], error: &serde_json::Error) -> String {
-    if let Ok(Err(violation)) = serde_json::from_slice(text).map(read_typed::<Line>) {
-        return violation.to_string();
+    match serde_json::from_slice(text).map(read_typed::<Line>) {
+        Ok(Err(violation)) => violation.to_string(),
+        Ok(Ok(_)) => error.to_string(),
+        Err(malformed) => {
+            let full = malformed.to_string();
+            let why = full.split(" at line ").next().unwrap_or_default();
+            format!("is not valid JSON: {why} at column {}", malformed.column())
+        }
     }
-    let full = error.to_string();
-    let why = full.split(" at line ").next().unwrap_or_default();
-    format!("is not valid JSON: {why} at column {}", error.column())
 }
 
 /// Some lines, in one transaction. A method's inner error describes an invalid line.
