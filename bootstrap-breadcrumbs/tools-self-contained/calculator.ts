@@ -100,7 +100,7 @@ class Parser {
     const value = this.expression(0);
     const rest = this.peek();
     if (rest.kind !== "end") {
-      fail(`Unexpected ${describe(rest)}, expected an operator or the end`, rest.position);
+      fail(`Expected an operator or the end, found ${describe(rest)}`, rest.position);
     }
     return value;
   }
@@ -155,7 +155,7 @@ class Parser {
       this.close(token);
       return value;
     }
-    fail(`Unexpected ${describe(token)}, expected a number, a name or (`, token.position);
+    fail(`Expected a number, a name or (, found ${describe(token)}`, token.position);
   }
 
   private named(name: Token): number {

@@ -4,7 +4,7 @@
  *
  * status: error
  * error_code: ExecutionFailed
- * message: no response after 30 s
+ * message: no response within 30 s
  * permissions: {"net": ["liar.test:{{liar}}"]}
  * arrived: {"path": "/slow-head/{{tool}}", "holds": ["GET "]}
  * limits: {"timeout_ms": 600000}

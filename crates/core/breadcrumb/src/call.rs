@@ -188,7 +188,7 @@ impl ClaimRequest {
             found.add("lease_ms", "must be from 1000 to 600000");
         }
         if self.except_tools.len() > 1000 {
-            found.add("except_tools", "has more than 1000 entries");
+            found.add("except_tools", "must have at most 1000 entries");
         }
         found.into_result()
     }

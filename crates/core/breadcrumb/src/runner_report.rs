@@ -61,7 +61,7 @@ impl RunnerReport {
         let folder = self.working_folder.as_deref().unwrap_or_default();
         for (field, text) in [("host", self.host.as_str()), ("working_folder", folder)] {
             if text.contains('\0') || text.chars().count() > MAX_CHARS {
-                found.add(field, format!("must have at most {MAX_CHARS} characters, without U+0000"));
+                found.add(field, format!("must have at most {MAX_CHARS} characters, none of them NUL"));
             }
         }
         found.into_result()

@@ -47,7 +47,7 @@ impl SecretUnavailable {
             Self::NewerOnly => {
                 format!("the secret {name:?} is granted to a newer version of this tool, which does not work yet")
             }
-            Self::Unbound => format!("the secret {name:?} is bound to no host, so it cannot be sent"),
+            Self::Unbound => format!("the secret {name:?} is bound to no host and not readable, so it cannot be used"),
         }
     }
 

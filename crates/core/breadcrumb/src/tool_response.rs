@@ -89,6 +89,11 @@ impl ToolFailure {
         self
     }
 
+    /// The cause that the tool gave its error, if any.
+    pub fn stated_cause(&self) -> Option<&str> {
+        self.details.as_ref()?.get("cause")?.as_str()
+    }
+
     /// The failure of a request that was not finished by its deadline, `deadline_ms` milliseconds
     /// after it was written. `when` completes the sentence: "before the tool ran", "while the tool
     /// ran".

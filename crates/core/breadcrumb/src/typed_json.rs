@@ -31,8 +31,8 @@ pub fn type_violation(path: &str, message: &str) -> Violation {
     }
     if let Some((name, rest)) = quoted("unknown field `") {
         let meant = intended_field(name, names(rest));
-        let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-        return Violation::new(under(name), format!("is not a known field; {meant}{rest}"));
+        let hint = meant.map_or_else(|| rest.to_owned(), |meant| format!("did you mean {meant}?"));
+        return Violation::new(under(name), format!("is not a known field; {hint}"));
     }
     if let Some((name, rest)) = quoted("unknown variant `") {
         let known: Vec<&str> = names(rest).collect();

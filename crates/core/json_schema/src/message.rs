@@ -70,7 +70,10 @@ pub(crate) fn add(root: &str, error: &ValidationError<'_>, alternatives: &Altern
             for name in unexpected.iter().take(crate::schema::MAX_VIOLATIONS) {
                 let mut location = location.clone();
                 location.push(name);
-                found.push(Violation::new(location.into_string(), "is not a property of the schema"));
+                let meant = alternatives.meant(error.schema_path().as_str(), name);
+                let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+                let message = format!("is not a property of the schema{hint}");
+                found.push(Violation::new(location.into_string(), message));
             }
         }
         _ => found.push(Violation::new(location.into_string(), shorten(&words(error)))),

@@ -177,12 +177,12 @@ impl Found {
             }
             (Value::Number(expected_number), Value::Number(actual_number)) => {
                 if !is_same_number(expected_number, actual_number) {
-                    self.add(path, Some(expected), Some(actual), "is another number");
+                    self.add(path, Some(expected), Some(actual), "is a different number");
                 }
             }
             _ if expected == actual => {}
             _ if type_of(expected) == type_of(actual) => {
-                self.add(path, Some(expected), Some(actual), format!("is another {}", type_of(actual)));
+                self.add(path, Some(expected), Some(actual), format!("is a different {}", type_of(actual)));
             }
             _ => {
                 let message = format!("has the type {}; expected {}", type_of(actual), type_of(expected));

@@ -27,7 +27,7 @@ pub(super) enum DialError {
     Denied { host: String },
     #[error("{host} is, or resolves to, a non-public address ({purpose}){}", advice(*.purpose))]
     NonPublic { host: String, purpose: Purpose },
-    #[error("{host} is, or resolves to, an address of the runner's own machine")]
+    #[error("{host} is, or resolves to, an address of the runner's own machine{ALLOW}")]
     Own { host: String },
     #[error("{name} cannot be resolved: {reason}")]
     Unresolved { name: String, reason: String },
@@ -43,16 +43,18 @@ impl DialError {
 
     /// Whether the operator can allow it. The text then ends with the option.
     pub fn can_be_allowed(&self) -> bool {
-        matches!(self, Self::NonPublic { purpose, .. } if purpose.is_private_use())
+        match self {
+            Self::NonPublic { purpose, .. } => purpose.is_private_use(),
+            Self::Own { .. } => true,
+            _ => false,
+        }
     }
 }
 
+const ALLOW: &str = "; the operator can allow it with --allow-private-host";
+
 fn advice(purpose: Purpose) -> &'static str {
-    if purpose.is_private_use() {
-        "; the operator can allow it with --allow-private-host"
-    } else {
-        ", which cannot be allowed"
-    }
+    if purpose.is_private_use() { ALLOW } else { ", which cannot be allowed" }
 }
 
 /// Every address must pass: one internal address among public ones is how a name is made to point

@@ -266,7 +266,7 @@ impl Egress {
                 Err(_) => quiet_looks += 1,
             }
             if quiet_looks == LOOKS {
-                return Err(failed(&format!("no response after {} s", self.options.head_timeout.as_secs())));
+                return Err(failed(&format!("no response within {} s", self.options.head_timeout.as_secs())));
             }
         };
         sent.map_err(|error| match refusal(&error) {

@@ -50,7 +50,7 @@ impl NetRules {
                 "the tool reaches only the ports of http and https; the operator can allow port {port} with \
                  --allow-private-host {wanted}, and the author of a tool by listing {wanted:?} in permissions.net"
             ),
-            Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net"),
+            Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net; add it there"),
         })
     }
 }

@@ -90,7 +90,7 @@ impl ExampleRunner {
             return refused;
         }
         if Instant::now() >= tool.ends {
-            let message = format!("the examples before it took {} s, the most for all of them", MAX_TOTAL.as_secs());
+            let message = format!("the examples before it used up the {} s for all examples", MAX_TOTAL.as_secs());
             return ExampleReport::failed(&example.description, message);
         }
         let world = match self.world(tool, example) {
@@ -230,7 +230,10 @@ impl Tested<'_> {
                 (found, None)
             }
             (Some(error), Ok(_)) => (Vec::new(), Some(format!("the tool returned an output; expected {}", error.code))),
-            (None, Err(failure)) => (Vec::new(), Some(format!("the tool failed: {failure}"))),
+            (None, Err(failure)) => {
+                let cause = failure.stated_cause().map_or_else(String::new, |cause| format!("; caused by {cause}"));
+                (Vec::new(), Some(format!("the tool failed: {failure}{cause}")))
+            }
             (None, Ok(output)) => {
                 let violations = self.output.check_as("output", output);
                 if !violations.is_empty() {

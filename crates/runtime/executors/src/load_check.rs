@@ -78,7 +78,7 @@ fn load_failure(mut failure: ToolFailure, script: &Script, limits: &Limits) -> T
     if let Some(within) = within {
         failure.message = format!("the code outside of execute did not end within {within}");
     }
-    if let Some(cause) = failure.details.as_ref().and_then(|details| details.get("cause")?.as_str()) {
+    if let Some(cause) = failure.stated_cause() {
         failure.message = format!("{}; caused by {cause}", failure.message);
     }
     let mut error = json!({"field": "code.source", "message": failure.message});

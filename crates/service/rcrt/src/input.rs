@@ -24,7 +24,7 @@ pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
         argument.to_owned()
     };
     let value = serde_json::from_str(&text).map_err(|error| {
-        Failure::Usage(format!("{what} is not JSON: {error}; expected JSON, `-` for stdin or `@file`"))
+        Failure::Usage(format!("{what} is not valid JSON: {error}; expected JSON, `-` for stdin or `@file`"))
     })?;
     check_numbers(text.as_bytes()).map_err(|found| {
         let location = if found.field.is_empty() { what.to_owned() } else { format!("{what}: {}", found.field) };

@@ -146,7 +146,7 @@ fn malformed(path: &str, error: &serde_json::Error) -> LocatedFinding {
         line: Some(error.line() as u32),
         column: Some(error.column() as u32),
         field: String::new(),
-        message: format!("is not JSON: {reason}"),
+        message: format!("is not valid JSON: {reason}"),
         rule: None,
     }
 }

@@ -46,7 +46,7 @@ where
     loop {
         match ask().await {
             Err(error) if error.is_retryable() => {
-                tracing::warn!(what, %error, "the store is not available; trying again");
+                tracing::warn!(what, %error, "the store is not available; retrying");
                 backoff.wait().await;
             }
             other => return other,

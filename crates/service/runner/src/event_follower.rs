@@ -70,7 +70,7 @@ impl EventFollower {
                         }
                     }
                 }
-                Err(error) if error.is_retryable() => tracing::warn!(%error, "cannot follow events; retrying"),
+                Err(error) if error.is_retryable() => tracing::warn!(%error, "events cannot be followed; retrying"),
                 Err(error) => {
                     // The events after this number are no longer stored: start with the newest one.
                     tracing::warn!(%error, after = %last, "events cannot be followed from here; reading all tools again");

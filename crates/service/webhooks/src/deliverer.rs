@@ -125,7 +125,7 @@ impl Deliverer {
             // as a slow response body.
             let ended = timeout(options.timeout, attempt(&gate, &connections, &delivery, Utc::now())).await;
             let ended = ended.unwrap_or_else(|_| {
-                AttemptResult::Failed(format!("no complete response after {} s", options.timeout.as_secs_f64()))
+                AttemptResult::Failed(format!("no complete response within {} s", options.timeout.as_secs_f64()))
             });
             let outcome = ended.outcome(&delivery, &options, dice());
             count(&outcome, begun.elapsed());

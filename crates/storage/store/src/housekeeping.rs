@@ -121,7 +121,7 @@ async fn maintain(store: &Inner, sweeps: Sweeps) {
             Ok(()) => is_failing = false,
             // A database that is unreachable for a while causes one log line.
             Err(failure) if !is_failing => {
-                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; it retries");
+                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; retrying");
                 is_failing = true;
             }
             Err(_) => {}

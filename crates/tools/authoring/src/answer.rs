@@ -20,7 +20,7 @@ pub(crate) fn store(error: StoreError) -> ToolFailure {
         error @ StoreError::QuotaExceeded { .. } => ToolFailure::new(ErrorCode::ResourceExhausted, error.to_string()),
         error @ StoreError::Internal(_) => {
             tracing::error!(%error, "the store failed");
-            ToolFailure::new(ErrorCode::ExecutionFailed, "the store failed").retryable(true)
+            ToolFailure::new(ErrorCode::ExecutionFailed, "the store failed; try again").retryable(true)
         }
         error => {
             let is_retryable = error.is_retryable();

@@ -49,7 +49,8 @@ fn a_violation_names_the_field_and_what_is_accepted() {
             json!({"title": "t", "items": [{"count": 1, "size": "big"}]}),
             "items[0].size: must be one of small, large; \"big\" is not",
         ),
-        (json!({"titel": "t"}), "titel: is not a known field; did you mean title? expected `title` or `items`"),
+        (json!({"titel": "t"}), "titel: is not a known field; did you mean title?"),
+        (json!({"colour": "red"}), "colour: is not a known field; expected `title` or `items`"),
     ] {
         assert_eq!(violation(value.clone()), expected, "{value}");
     }

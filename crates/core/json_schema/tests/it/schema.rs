@@ -71,6 +71,25 @@ fn a_missing_alternative_is_named() {
 }
 
 #[test]
+fn a_property_that_is_nearly_right_is_suggested() {
+    let options = json!({ "type": "object", "properties": { "deadline": true }, "additionalProperties": false });
+    let schema = json!({
+        "type": "object",
+        "properties": { "expression": { "type": "string" }, "options": options },
+        "additionalProperties": false
+    });
+    let found = violations(&schema, &json!({ "expresion": "1", "options": { "deadlin": 1, "other": 1 } }));
+    let mut found: Vec<String> = found.iter().map(|(field, message)| format!("{field}: {message}")).collect();
+    found.sort();
+    let expected = [
+        "input.expresion: is not a property of the schema; did you mean expression?",
+        "input.options.deadlin: is not a property of the schema; did you mean deadline?",
+        "input.options.other: is not a property of the schema",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn paths_without_a_root_start_at_the_value() {
     let schema = Schema::compile(&json!({ "type": "object", "properties": { "a": { "type": "string" } } })).unwrap();
     assert_eq!(schema.check(&json!({ "a": 1 }))[0].field, "a");

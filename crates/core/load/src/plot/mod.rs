@@ -17,6 +17,6 @@ pub enum PlotError {
     /// values of 0 or below).
     #[error("there is nothing to show")]
     Nothing,
-    #[error("the picture cannot be drawn: {0}")]
+    #[error("drawing failed: {0}")]
     Drawing(String),
 }

@@ -16,8 +16,8 @@ fn each_difference_names_its_place() {
     assert_eq!(
         found(&expected, &actual),
         [
-            "$.a: is another number",
-            "$.list[1].b: is another string",
+            "$.a: is a different number",
+            "$.list[1].b: is a different string",
             "$.list[2]: has 3 items; expected 2",
             "$.gone: is missing",
             "$.type: has the type number; expected string",

@@ -182,7 +182,7 @@ async fn silent_and_chatty_http2_servers_time_out() {
     })
     .await;
     let silent = fetched_with(port, |options| options.head_timeout = BRIEF).await;
-    assert!(silent.unwrap_err().message.contains("no response after"));
+    assert!(silent.unwrap_err().message.contains("no response within"));
 
     let (port, _) = tls::serve_h2(async |_, mut respond| {
         loop {

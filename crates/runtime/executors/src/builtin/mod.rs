@@ -136,7 +136,7 @@ impl Executor for BuiltinExecutor {
             () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
             result = run => result,
             () = tokio::time::sleep(call.limits.timeout()) => {
-                let message = format!("the tool ran longer than {} ms", call.limits.timeout_ms);
+                let message = format!("the tool did not end within {} ms", call.limits.timeout_ms);
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
         };

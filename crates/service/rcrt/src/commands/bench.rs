@@ -104,7 +104,8 @@ impl Bench {
             std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
         }
         if let Some(path) = self.svg.as_ref().filter(|_| !measured.latency.is_empty()) {
-            let picture = findings.picture().with_context(|| format!("no picture for {}", path.display()))?;
+            let picture =
+                findings.picture().with_context(|| format!("the chart {} cannot be drawn", path.display()))?;
             std::fs::write(path, picture).with_context(|| format!("{} cannot be written", path.display()))?;
         }
         findings.show(output)?;

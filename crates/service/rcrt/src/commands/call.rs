@@ -59,7 +59,8 @@ pub struct Call {
     /// Characters of a result that are returned at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(RESULT_CHARS))]
     max_result_chars: Option<u64>,
-    /// The call fails with Timeout after this many seconds, such as 2.5, whatever runs it
+    /// The call fails with Timeout after this many seconds, such as 2.5, even if no runner has
+    /// started it
     #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
     deadline: Option<u64>,
     /// Makes a repeated command the same request, which returns the first response again

@@ -105,7 +105,7 @@ struct List {
 }
 
 fn window(text: &str) -> Result<u64, String> {
-    ttl_seconds(&Value::from(text)).ok_or_else(|| "must be a time such as 15m, 24h or 7d".into())
+    ttl_seconds(&Value::from(text)).ok_or_else(|| "must be a number and a unit: 15m, 24h, 7d".into())
 }
 
 impl Calls {

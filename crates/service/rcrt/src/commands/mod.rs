@@ -41,6 +41,7 @@ pub mod up;
 use std::error::Error;
 
 use rcrt_breadcrumb::StoreError;
+use url::Url;
 
 use crate::cli::{Cli, Command};
 use crate::config::Config;
@@ -56,15 +57,21 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
 
 /// Adds the server's URL, which the store's error does not have.
 fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
-    let unavailable = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<StoreError>() {
-        Some(StoreError::Unavailable(why)) => Some(why.clone()),
+    let Ok(url) = config.server_url() else { return error };
+    let named = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<StoreError>()? {
+        StoreError::Unavailable(why) => Some(unavailable(&url, why).into()),
+        StoreError::Internal(why) => Some(anyhow::anyhow!("{url}: {why}")),
         _ => None,
     };
-    let (Ok(url), Some(why)) = (config.server_url(), error.chain().find_map(unavailable)) else { return error };
-    match rcrt_client::refused_for_now(&why) {
-        Some(refusal) => Failure::Unreachable(format!("{url} refuses the request for now: {refusal}")).into(),
-        None => error.context(format!("no response from {url}; is the server running? (`rcrt up` starts one)")),
-    }
+    let found = error.chain().find_map(named);
+    found.unwrap_or(error)
+}
+
+fn unavailable(url: &Url, why: &str) -> Failure {
+    Failure::Unreachable(match rcrt_client::refused_for_now(why) {
+        Some(refusal) => format!("{url} refuses the request for now: {refusal}"),
+        None => format!("{url} cannot be reached: {why}; is the server running? (`rcrt up` starts one)"),
+    })
 }
 
 async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {

@@ -34,8 +34,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<BTreeMap<&'static str, Str
 fn unknown(key: &str) -> String {
     let known = || SETTINGS.iter().map(|setting| setting.key);
     let nearest = nearest_names(key, known());
-    let hint = if nearest.is_empty() { String::new() } else { format!("did you mean {}? ", nearest.join(" or ")) };
-    format!("{key} is unknown; {hint}The keys are {}", known().collect::<Vec<_>>().join(", "))
+    let hint = if nearest.is_empty() {
+        format!("expected one of {}", known().collect::<Vec<_>>().join(", "))
+    } else {
+        format!("did you mean {}?", nearest.join(" or "))
+    };
+    format!("{key} is not a known key; {hint}")
 }
 
 fn text_of(setting: &Setting, value: &Value) -> Result<String, String> {

@@ -196,13 +196,10 @@ mod tests {
     #[test]
     fn errors_name_the_key_in_the_file() {
         for (file, expected_text) in [
-            (
-                "[web]\nserch_count = 3\n",
-                "web.serch_count is unknown; did you mean web.search_count? The keys are web.",
-            ),
-            ("[wep]\nx = 3\n", "wep.x is unknown"),
-            ("[other]\n", "other is unknown"),
-            ("search_count = 3\n", "search_count is unknown"),
+            ("[web]\nserch_count = 3\n", "web.serch_count is not a known key; did you mean web.search_count?"),
+            ("[wep]\nx = 3\n", "wep.x is not a known key"),
+            ("[other]\n", "other is not a known key; expected one of web."),
+            ("search_count = 3\n", "search_count is not a known key"),
             ("[web]\nsearch_count = 21\n", "web.search_count: must be a whole number from 1 to 20"),
             ("[web]\nsearch_count = \"5\"\n", "web.search_count: must be a whole number from 1 to 20"),
             ("[web]\nsearch_count = 1.5\n", "web.search_count: must be a whole number"),

@@ -71,7 +71,7 @@ fn malformed_json_has_its_position_once() {
     let file = folder.path().join("tool.json");
     std::fs::write(&file, "{\n  \"title\": }").unwrap();
     let ran = run(&["tool", "validate", file.to_str().unwrap()]).ends_with(1);
-    assert!(ran.stdout.contains("tool.json:2:12: is not JSON: expected value"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("tool.json:2:12: is not valid JSON: expected value"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("at line"), "{}", ran.stdout);
 }
 
@@ -138,6 +138,8 @@ fn failed_calls_state_each_problem_once() {
     let text = failed(&["call", "caused", "{}"]);
     assert!(text.contains("the order failed") && text.contains("caused by Error: no paper"), "{text}");
     a_cause_is_reported_everywhere(&up);
+    let tested = up.run(&["tool", "test", tools.join("caused.json").to_str().unwrap()]).ends_with(1).stdout;
+    assert!(tested.contains("the order failed; caused by Error: no paper"), "{tested}");
     an_error_outside_of_execute_has_its_cause_and_position(&up, folder.path());
     effects_are_described(&up, folder.path());
     a_cancelled_call_says_so(&up);
@@ -149,7 +151,7 @@ fn failed_calls_state_each_problem_once() {
     assert_eq!(text.matches("PermissionDenied").count(), 1, "{text}");
     a_denied_fetch_has_its_code_once(&up);
     let text = failed(&["call", "calculator", r#"{"expresion": "1"}"#]);
-    for once in ["is not a property of the schema", "is required"] {
+    for once in ["is not a property of the schema; did you mean expression?", "is required"] {
         assert_eq!(text.matches(once).count(), 1, "{text}");
     }
     let text = failed(&["call", "calculater", "{}"]);

@@ -119,8 +119,8 @@ pub fn are_available_to_tools_by_grants(up: &Running, folder: &Path) {
     assert!(ran.stdout.starts_with("OPAQUE granted (") && ran.stdout.contains("tools: keyed"), "{}", ran.stdout);
     let granted = up.json(&["secret", "grant", "OPEN", &id]);
     assert_eq!((&granted["tools"][0]["tool"], &granted["tools"][0]["tool_id"]), (&json!("keyed"), &json!(id)));
-    let unbound = "keyed.json: the secret \"OPAQUE\" is bound to no host, so it cannot be sent; fix it with `rcrt \
-                   secret set OPAQUE --keep-value --readable`";
+    let unbound = "keyed.json: the secret \"OPAQUE\" is bound to no host and not readable, so it cannot be used; fix it \
+                   with `rcrt secret set OPAQUE --keep-value --readable`";
     assert_eq!(warnings(&seed(&[])), [unbound, readable]);
     up.run(&["secret", "set", "OPAQUE", "--keep-value", "--host", "api.example.com"]).ends_with(0);
     assert_eq!(warnings(&seed(&[])), [readable]);

@@ -50,7 +50,7 @@ fn an_invalid_configuration_file_is_refused_before_the_start() {
     for command in ["up", "doctor"] {
         let (ran, file) = with_file("[web]\nserch_count = 3\n", &[command], &[]);
         let ran = ran.ends_with(2);
-        let says = format!("{file}: web.serch_count is unknown; did you mean web.search_count? The keys are web.");
+        let says = format!("{file}: web.serch_count is not a known key; did you mean web.search_count?");
         assert!(ran.stderr.contains(&says), "{}", ran.stderr);
     }
     let (ran, _) = with_file("", &["up", "--config", "elsewhere.toml"], &[]);

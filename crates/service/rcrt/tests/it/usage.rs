@@ -10,7 +10,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
     for (arguments, says) in [
         (vec!["upp"], "upp"),
         (vec!["call"], "<TOOL>"),
-        (vec!["call", "echo", "{not json", "--token", "x"], "the input is not JSON"),
+        (vec!["call", "echo", "{not json", "--token", "x"], "the input is not valid JSON"),
         (vec!["call", "echo", "{}", "--output", "xml"], "xml"),
         (vec!["crumb", "get", "no-uuid"], "is not an id; expected a UUID such as"),
         (vec!["token", "revoke", "--jti", "nope"], "is not an id; expected a UUID such as"),
@@ -69,7 +69,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["bench", "--duration", "soon"], "such as 2.5"),
         (vec!["bench", "--warm-up=-1"], "0 or more seconds"),
         (vec!["bench", "--method", "window"], "[possible values: events, invoke]"),
-        (vec!["bench", "--input", "{", "--token", "x"], "--input is not JSON"),
+        (vec!["bench", "--input", "{", "--token", "x"], "--input is not valid JSON"),
         (vec!["bench", "--json", "no/such/folder.json", "--token", "x"], "no/such/folder.json cannot be written"),
         (vec!["tool", "list", "--format", "xml"], "openai"),
         (vec!["tool", "list", "--profile", "boss"], "a2asynthesis"),
@@ -140,7 +140,8 @@ fn completions_exist_for_each_shell() {
 #[test]
 fn without_a_server_the_status_is_5_and_without_a_token_6() {
     let ran = run(&["crumb", "list", "--server", "http://127.0.0.1:1", "--token", "x"]).ends_with(5);
-    assert!(ran.stderr.contains("127.0.0.1:1"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("rcrt: http://127.0.0.1:1/ cannot be reached: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is the server running? (`rcrt up` starts one)"), "{}", ran.stderr);
     let ran = run(&["crumb", "list", "--server", "http://127.0.0.1:1"]).ends_with(6);
     assert!(ran.stderr.contains("token"), "{}", ran.stderr);
 }
@@ -172,22 +173,35 @@ fn with_json_output_an_error_is_one_line_of_json() {
     }
 }
 
-/// A server that is about to stop answers, so it is not reported as one that does not run.
-#[test]
-fn a_refusal_for_now_is_not_reported_as_a_missing_server() {
+/// The URL of a server that gives every request this response.
+fn server_with(status: &'static str, media_type: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let detail = "this server is about to stop and accepts no new work";
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let body = format!(r#"{{"code": "draining", "status": 503, "detail": "{detail}"}}"#);
-            let head =
-                "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
+            let head = format!("HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\nconnection: close");
             let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         }
     });
+    url
+}
+
+#[test]
+fn an_error_of_another_server_names_its_url() {
+    let url = server_with("404 Not Found", "text/html", "<p>nothing here</p>".into());
+    let ran = run(&["crumb", "list", "--server", &url, "--token", "x"]).ends_with(1);
+    let says = format!("rcrt: {url}/: 404 Not Found from a server that is not an RCRT server; check the address");
+    assert_eq!(ran.stderr.trim_end(), says);
+}
+
+/// A server that is about to stop answers, so it is not reported as one that does not run.
+#[test]
+fn a_refusal_for_now_is_not_reported_as_a_missing_server() {
+    let detail = "this server is about to stop and accepts no new work";
+    let body = format!(r#"{{"code": "draining", "status": 503, "detail": "{detail}"}}"#);
+    let url = server_with("503 Service Unavailable", "application/problem+json", body);
     let ran = run(&["crumb", "list", "--server", &url, "--token", "x"]).ends_with(5);
     assert!(ran.stderr.contains(&format!("{url}/ refuses the request for now: {detail}")), "{}", ran.stderr);
     assert!(!ran.stderr.contains("is the server running"), "{}", ran.stderr);

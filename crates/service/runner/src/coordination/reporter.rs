@@ -121,7 +121,7 @@ impl Reporter {
                     if !is_failing {
                         let error = failed.ok().and_then(Result::err).map(|error| error.to_string());
                         let error = error.unwrap_or_else(|| "the store does not respond".into());
-                        tracing::warn!(%error, "this runner cannot report that it is live; it retries");
+                        tracing::warn!(%error, "this runner cannot report that it is live; retrying");
                     }
                     is_failing = true;
                 }

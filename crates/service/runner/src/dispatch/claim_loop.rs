@@ -81,7 +81,7 @@ impl ClaimLoop {
                             }
                         }
                         Err(error) => {
-                            tracing::warn!(%error, "claiming failed");
+                            tracing::warn!(%error, "calls cannot be claimed; retrying");
                             tokio::select! {
                                 () = backoff.wait() => {}
                                 () = stop.cancelled() => {}

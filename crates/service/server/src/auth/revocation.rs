@@ -162,7 +162,7 @@ pub async fn follow(state: ServerState, stop: CancellationToken) {
                 }
             }
             Err(error) if !is_failing => {
-                tracing::warn!(%error, "revoked tokens cannot be read; will retry");
+                tracing::warn!(%error, "revoked tokens cannot be read; retrying");
                 is_failing = true;
             }
             Err(_) => {}

@@ -107,7 +107,7 @@ pub async fn write_batches(state: ServerState, stop: CancellationToken) {
         match state.token_uses.write(&*state.tenancy).await {
             Ok(()) => is_failing = false,
             Err(error) if !is_failing => {
-                tracing::warn!(%error, "the last uses of tokens cannot be written; will retry");
+                tracing::warn!(%error, "the last uses of tokens cannot be written; retrying");
                 is_failing = true;
             }
             Err(_) => {}

@@ -36,7 +36,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathTool {
             .await
             .map_err(|_| Problem::invalid("name", "the tool's name in the path is not valid text"))?;
         if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.contains('\0') {
-            return Err(Problem::invalid("name", format!("must have 1 to {MAX_NAME} characters, and no NUL")));
+            return Err(Problem::invalid("name", format!("must have 1 to {MAX_NAME} characters, none of them NUL")));
         }
         Ok(Self(name))
     }

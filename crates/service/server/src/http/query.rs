@@ -130,10 +130,12 @@ impl Query {
     pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
         for (name, _) in self.pairs.iter().filter(|_| !self.is_rcrt) {
             let meant = intended_field(name, known.iter().copied());
-            let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("is not a parameter of this path; {meant}the parameters are: {known}");
-            self.found.add(shortened(name), message);
+            let hint = match meant {
+                Some(meant) => format!("did you mean {meant}?"),
+                None if known.is_empty() => "the path has no parameters".to_owned(),
+                None => format!("expected one of {}", known.join(", ")),
+            };
+            self.found.add(shortened(name), format!("is not a parameter of this path; {hint}"));
         }
         Ok(self.found.into_result()?)
     }

@@ -27,7 +27,7 @@ pub async fn create(
 ) -> Result<(StatusCode, NoStore<NewAgentKey>), Problem> {
     let mut found = Violations::default();
     if agent.name.trim().is_empty() || agent.name.chars().count() > 200 || agent.name.contains('\0') {
-        found.add("name", "must have 1 to 200 characters, and no NUL");
+        found.add("name", "must have 1 to 200 characters, none of them NUL");
     }
     if agent.roles.is_empty() {
         found.add("roles", format!("must name at least one of {}", Role::NAMES));

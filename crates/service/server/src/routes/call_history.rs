@@ -101,7 +101,7 @@ pub async fn stats(caller: Caller, mut query: Query) -> Result<Json<CallStats>, 
     let window = query.take_text("window");
     let seconds = window.as_ref().map_or(Some(WINDOW), |window| ttl_seconds(&Value::from(window.as_str())));
     if seconds.is_none() {
-        query.wrong("window", "must be a time such as 15m, 24h or 7d");
+        query.wrong("window", "must be a number and a unit: 15m, 24h, 7d");
     }
     query.finish(&["tool", "window"])?;
     let asked = CallStatsQuery { tool, window_seconds: seconds.unwrap_or(WINDOW) };

@@ -103,7 +103,7 @@ pub async fn decrypt(
 ) -> Result<NoStore<SecretValue>, Problem> {
     let reason = decryption.reason.trim();
     if reason.is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
-        return Err(Problem::invalid("reason", "must have 1 to 1000 characters, and no NUL"));
+        return Err(Problem::invalid("reason", "must have 1 to 1000 characters, none of them NUL"));
     }
     Ok(NoStore(SecretValue { value: caller.store.decrypt_secret(id, reason, decryption.tool_id).await? }))
 }

@@ -66,6 +66,9 @@ async fn invalid_fields_are_named() {
         post(json!({"title": "x", "context": {"a": {"b": "\u{0}"}}})).await.violation("context.a.b").contains("NUL")
     );
     post(json!({"title": "x", "schema_name": "tool.request.v1"})).await.violation("context.tool");
+    let query = async |name: &str| world.get(&format!("/breadcrumbs?{name}=3"), &token).await.violation(name);
+    assert_eq!(query("limi").await, "is not a parameter of this path; did you mean limit?");
+    assert!(query("colour").await.starts_with("is not a parameter of this path; expected one of tag, any_tag, "));
     // All errors in one response.
     let several = post(json!({"title": "", "tags": [""], "ttl_type": "datetime"})).await.problem(400, "invalid");
     assert_eq!(several["violations"].as_array().unwrap().len(), 3, "{several}");

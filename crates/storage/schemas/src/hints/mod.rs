@@ -59,7 +59,7 @@ impl Hints {
         };
         for key in hints.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if let Some(near) = nearest_names(key, KEYS.into_iter()).first() {
-                found.add(format!("{field}.{key}"), format!("is not known; did you mean {near}?"));
+                found.add(format!("{field}.{key}"), format!("is not a known field; did you mean {near}?"));
             }
         }
         read.include = paths(&mut found, &format!("{field}.include"), hints.get("include"));

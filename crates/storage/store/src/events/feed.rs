@@ -265,7 +265,7 @@ async fn run(streams: Arc<EventStreams>, owner_id: Uuid, feed: Arc<Feed>) {
             }
             Err(failure) => {
                 if !is_failing {
-                    tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "an event feed cannot read; it retries");
+                    tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "an event feed cannot read events; retrying");
                     is_failing = true;
                 }
                 RETRY

@@ -34,7 +34,7 @@ pub(crate) async fn run(database: Arc<Database>) {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, "deleted rows of deleted tenants"),
             Err(failure) => {
-                tracing::warn!(error = %StoreError::from(failure), "deleting the rows of a deleted tenant failed; it retries");
+                tracing::warn!(error = %StoreError::from(failure), "deleting the rows of a deleted tenant failed; retrying");
             }
         }
     }

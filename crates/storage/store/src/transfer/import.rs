@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, Violations, check_numbers,
+    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, Violations, check_numbers, read_typed,
     schema_names::{TOOL_CODE, TOOL_RUNNER},
 };
 use sqlx::types::Json;
@@ -105,7 +105,7 @@ pub async fn import_lines(
                 }
             };
             let written = match line {
-                Line::Export(_) => Err("a second {\"export\": …}".into()),
+                Line::Export(_) => Err("is a second {\"export\": …}; a file has only one, in its first line".into()),
                 Line::Record(mut record) => {
                     drop_forged(record.schema_name.as_deref(), &mut record.tags);
                     batch.record(&record).await?
@@ -125,7 +125,10 @@ pub async fn import_lines(
         }
     }
     if lines.next()?.is_some() {
-        return Err(TransferError::Line { line: lines.number, what: "nothing may follow {\"end\": …}".into() });
+        return Err(TransferError::Line {
+            line: lines.number,
+            what: "nothing may follow {\"end\": …}; remove this line and those after it".into(),
+        });
     }
     let _ = connection.close().await;
     Ok(done)
@@ -162,7 +165,20 @@ impl Lines<'_> {
             {
                 return Err(TransferError::Line { line, what: Violations(vec![violation]).to_string() });
             }
-            return read.map(Some).map_err(|error| TransferError::Line { line, what: error.to_string() });
+            return read.map(Some).map_err(|error| TransferError::Line { line, what: unreadable(&text, &error) });
+        }
+    }
+}
+
+/// Why a line cannot be read: its invalid field, or where it stops being JSON.
+fn unreadable(text: &[u8], error: &serde_json::Error) -> String {
+    match serde_json::from_slice(text).map(read_typed::<Line>) {
+        Ok(Err(violation)) => violation.to_string(),
+        Ok(Ok(_)) => error.to_string(),
+        Err(malformed) => {
+            let full = malformed.to_string();
+            let why = full.split(" at line ").next().unwrap_or_default();
+            format!("is not valid JSON: {why} at column {}", malformed.column())
         }
     }
 }

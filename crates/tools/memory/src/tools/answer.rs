@@ -46,7 +46,7 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
         error @ StoreError::QuotaExceeded { .. } => ToolFailure::new(ErrorCode::ResourceExhausted, error.to_string()),
         error @ StoreError::Internal(_) => {
             tracing::error!(%error, "the store failed");
-            failed("the store failed")
+            failed("the store failed; the runner's log has the cause")
         }
         error => {
             let is_retryable = error.is_retryable();

@@ -59,7 +59,7 @@ impl Scheduler {
             };
             let Err(error) = ended else { return };
             pause = if began.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            tracing::warn!(%error, "cannot follow schedules; retrying");
+            tracing::warn!(%error, "schedules cannot be followed; retrying");
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
@@ -103,7 +103,7 @@ impl Scheduler {
         let pause = match self.read_all(cache).await {
             Ok(()) => self.settings.look_every,
             Err(error) => {
-                tracing::warn!(%error, "cannot list schedules; retrying");
+                tracing::warn!(%error, "schedules cannot be listed; retrying");
                 self.settings.retry_after
             }
         };
@@ -113,7 +113,10 @@ impl Scheduler {
     async fn read_all(&self, cache: &mut ScheduleCache) -> Result<(), StoreError> {
         let entries = records::active(&*self.store).await?;
         if entries.len() == rcrt_breadcrumb::MAX_PAGE as usize {
-            tracing::warn!(followed = entries.len(), "there are possibly more schedules than can be followed");
+            tracing::warn!(
+                followed = entries.len(),
+                "the maximum number of schedules is followed; others do not fire until some are cancelled"
+            );
         }
         let now = self.clock.now();
         cache.keep(|id| entries.iter().any(|entry| entry.id == id));
@@ -148,7 +151,7 @@ impl Scheduler {
                 }
             }
             ScheduleCheck::Failed(error) => {
-                tracing::warn!(schedule = %id, %error, "cannot check or fire a schedule; retrying");
+                tracing::warn!(schedule = %id, %error, "a schedule cannot be checked or fired; retrying");
                 cache.wake_at(id, Some(now + self.settings.retry_after));
             }
         }

@@ -63,7 +63,7 @@ fn failed(error: &StoreError) -> ToolFailure {
     let message = match error {
         StoreError::Internal(detail) => {
             tracing::error!(detail, "the store failed in a schedule tool");
-            "the store failed; try again".to_owned()
+            "the store failed; the runner's log has the cause".to_owned()
         }
         other => other.to_string(),
     };

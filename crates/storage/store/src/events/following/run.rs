@@ -46,7 +46,7 @@ async fn follow<F: Follower>(streams: &Arc<EventStreams>, follower: &F, who: Uui
                 // A database that is unreachable for a while causes one log line.
                 if !is_failing {
                     let error = StoreError::from(failure);
-                    tracing::warn!(follower = follower.name(), %error, "following events failed; it retries");
+                    tracing::warn!(follower = follower.name(), %error, "events cannot be followed; retrying");
                     is_failing = true;
                 }
                 sleep(POLL).await;
@@ -96,7 +96,7 @@ async fn round<F: Follower>(
                     failed.insert(tenant);
                     if !*is_failing {
                         let error = StoreError::from(failure);
-                        tracing::warn!(follower = follower.name(), %tenant, %error, "a step failed; it is retried");
+                        tracing::warn!(follower = follower.name(), %tenant, %error, "events of a tenant cannot be followed; retrying");
                         *is_failing = true;
                     }
                 }

@@ -124,7 +124,7 @@ pub(crate) async fn renew(streams: Arc<EventStreams>) {
         match result {
             Ok(()) => looked = began,
             Err(failure) => {
-                tracing::debug!(error = %StoreError::from(failure), "reading changed selectors failed; it retries");
+                tracing::debug!(error = %StoreError::from(failure), "reading changed selectors failed; retrying");
             }
         }
     }

@@ -61,7 +61,7 @@ async fn prepare(semantic_search: &SemanticSearch) -> EmbeddingModel {
             Ok(model) => return model,
             Err(error) => {
                 if pause == PAUSE {
-                    tracing::warn!(%error, "the embedding model is not ready; it retries, and searches use full text until then");
+                    tracing::warn!(%error, "the embedding model is not ready; retrying, and searches use full text until then");
                 }
                 semantic_search.state.send_replace(EmbeddingState::Preparing { trouble: Some(error.to_string()) });
                 sleep(pause).await;
@@ -172,7 +172,7 @@ impl Worker<'_> {
 
     fn failed(&mut self, trouble: String) {
         if self.trouble.is_none() {
-            tracing::warn!(%trouble, "embedding failed; it retries, and records without a vector are found by full-text search");
+            tracing::warn!(%trouble, "embedding failed; retrying, and full-text search finds records without a vector until then");
         }
         self.trouble = Some(trouble);
     }
