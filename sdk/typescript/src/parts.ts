@@ -1,5 +1,5 @@
 /** Large results, part by part. */
-import { RcrtError, ToolError } from "./errors.js";
+import { invalidArgument, RcrtError, ToolError } from "./errors.js";
 import { invoke, type InvokeOptions } from "./invoke.js";
 import type { LargeResult } from "./shapes.js";
 import type { Transport } from "./transport.js";
@@ -15,6 +15,7 @@ export function isLargeResult(output: unknown): output is LargeResult {
 }
 
 export async function* parts(transport: Transport, large: LargeResult, options: InvokeOptions): AsyncGenerator<unknown, void, void> {
+  if (!isLargeResult(large)) throw invalidArgument("this is not a large result; isLargeResult says what is one", large);
   if (large.truncated || typeof large.part_prefix !== "string") {
     throw new RcrtError("the rest of this result is lost; call the tool with a session, or with a larger maxResultChars", "no_parts", false, { cause: large });
   }
