@@ -208,7 +208,8 @@ async def test_invalid_arguments_are_refused_before_anything_is_sent() -> None:
         await failure(lambda: rcrt.list_breadcrumbs(tag="\ud800"), "invalid_argument", "cannot be sent")
         await failure(lambda: rcrt.list_breadcrumbs(context_match=[{"path": "$.a", "op": "eq", "value": object()}]), "invalid_argument", "context_match is not JSON")
         await failure(lambda: rcrt.search_breadcrumbs(qvec=5), "invalid_argument", "qvec must be a list")  # type: ignore[arg-type]
-        await failure(lambda: anext(rcrt.each_breadcrumb(limit=0)), "invalid_argument", "limit must be")
+        for limit in (0, 1001):
+            await failure(lambda: anext(rcrt.each_breadcrumb(limit=limit)), "invalid_argument", "limit must be")  # noqa: B023
         await failure(lambda: rcrt.events(filters=object()), "invalid_argument", "filters is not JSON")  # type: ignore[arg-type]
         for after in ("soon", -1, 1.5):
             await failure(lambda: anext(rcrt.events(after=after)), "invalid_argument", "after must be the number")  # type: ignore[arg-type]  # noqa: B023

@@ -142,7 +142,8 @@ export class Rcrt {
   /** All records, page by page. */
   async *eachBreadcrumb(options: Omit<ListOptions, "offset"> = {}): AsyncGenerator<shapes.BreadcrumbListItem, void, void> {
     const limit = options.limit ?? 500;
-    if (!(limit >= 1)) throw invalidArgument(`limit must be a number from 1; it is ${String(limit)}`);
+    // A larger page would be cut, and then be taken for the last one.
+    if (!(limit >= 1 && limit <= 1000)) throw invalidArgument(`limit must be a number from 1 to 1000; it is ${String(limit)}`);
     // A record that changes meanwhile moves to the front and shifts others to the next page.
     const seen = new Set<string>();
     for (let offset = 0; ; offset += limit) {

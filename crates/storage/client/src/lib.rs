@@ -80,6 +80,11 @@ impl Client {
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, StoreError> {
+        // They would make another path.
+        if let Some(part) = path.iter().find(|part| matches!(part.trim(), "" | "." | "..")) {
+            let message = format!("must not be empty, . or ..; it is {part:?}");
+            return Err(StoreError::Invalid(Violations::one("name", message)));
+        }
         let mut url = self.base_url.clone();
         url.set_query(None);
         url.path_segments_mut()

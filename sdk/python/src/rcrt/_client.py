@@ -70,7 +70,7 @@ class Rcrt:
     ) -> types.Created:
         """Writes a record. If the response is lost, the repetition writes no second one: without
         an idempotency key the client makes one."""
-        headers = {"idempotency-key": idempotency_key or str(uuid.uuid4()), "traceparent": traceparent}
+        headers = {"idempotency-key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key, "traceparent": traceparent}
         created = await self._transport.json("POST", "/breadcrumbs", body=record, headers=headers, again=True)
         # With the client's own key, a replay is a repetition by the client, which does not matter
         # to the caller.
@@ -151,8 +151,9 @@ class Rcrt:
     ) -> AsyncGenerator[types.BreadcrumbListItem, None]:
         """All records, in pages of ``limit``. The arguments are those of
         :meth:`list_breadcrumbs`."""
-        if not isinstance(limit, int) or limit < 1:
-            raise invalid_argument(f"limit must be a number from 1; it is {limit!r}")
+        # A larger page would be cut, and then be taken for the last one.
+        if not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise invalid_argument(f"limit must be a number from 1 to 1000; it is {limit!r}")
         query = _selection(tag, any_tag, schema_name, context_match, include_context)
         # A record that changes meanwhile moves to the front and shifts others to the next page.
         seen: set[str] = set()

@@ -113,7 +113,7 @@ class _Asked:
         if not isinstance(tool, str) or not tool.strip():
             raise invalid_argument(f"the tool's name must not be empty; it is {tool!r}")
         self.transport, self.tool, self.body, self.query, self.options = transport, tool, body, query, options
-        self.key = options.idempotency_key or str(uuid.uuid4())
+        self.key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
 
     async def answer(self) -> httpx.Response:
         """The final answer of the server."""
