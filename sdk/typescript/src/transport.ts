@@ -225,7 +225,9 @@ export async function whole(answer: Response): Promise<Answer> {
 
 /** The failure of a request that got no response. */
 export function unanswered(base: string, error: unknown): Unreachable {
-  const why = codeOf(error) || (error instanceof Error ? error.message : String(error));
+  const cause = (error as { cause?: unknown } | undefined)?.cause;
+  const said = cause instanceof Error && cause.message !== "" ? cause : error;
+  const why = codeOf(error) || (said instanceof Error ? said.message : String(said));
   return new Unreachable(`no answer from ${base}: ${why}; is the server running?`, { cause: error ?? why });
 }
 
