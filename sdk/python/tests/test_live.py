@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError, is_large_result, models
+from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError, is_large_result, large_result, models
 from rcrt.types import AclChange, AllowedTools, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
 from world import OwnServer, curator, url, word
 
@@ -219,6 +219,13 @@ async def test_a_large_result_has_its_parts() -> None:
         assert "get_from_working_memory" in output["text"]
         found = [part["echo"] async for part in rcrt.parts(output)]
         assert len(found) == output["parts"] > 1 and "".join(found) == message
+
+        response = await rcrt.invoke("echo", {"message": message}, session=word(), max_result_chars=1000)
+        index = large_result(response)
+        assert index is not None and index["characters"] > len(message)
+        # A tool can return an object that looks like an index, but not write the metadata.
+        assert large_result({**response, "metadata": {}}) is None
+        assert large_result(await rcrt.invoke("echo", {"message": "short"})) is None
 
         cut = await rcrt.call("echo", {"message": message}, max_result_chars=1000)
         assert is_large_result(cut) and cut["truncated"] and cut["parts"] == 0 and len(cut["text"]) <= 1000

@@ -10,7 +10,7 @@ import type * as models from "./models.js";
 import { parts } from "./parts.js";
 import { backoff, pause } from "./pause.js";
 import type * as shapes from "./shapes.js";
-import { asJson, etag, Transport, type RequestOptions } from "./transport.js";
+import { asJson, etag, newKey, Transport, type RequestOptions } from "./transport.js";
 
 export type RcrtOptions = Credentials & {
   /**
@@ -70,7 +70,7 @@ export class Rcrt {
     options: RequestOptions & { idempotencyKey?: string; traceparent?: string } = {},
   ): Promise<shapes.Created> {
     const { idempotencyKey, traceparent, ...rest } = options;
-    const headers = { "idempotency-key": idempotencyKey ?? crypto.randomUUID(), traceparent };
+    const headers = { "idempotency-key": idempotencyKey ?? newKey(), traceparent };
     const created = await this.#transport.json("post", "/breadcrumbs", { ...rest, body: record, headers, again: true });
     // With the client's own key, a replay is a repetition by the client, which does not matter to
     // the caller.
@@ -338,7 +338,7 @@ export class Rcrt {
 
   async updateSecret(id: string, changes: shapes.SecretChanges, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
     // A new value makes a new version each time. Everything else can be repeated.
-    const again = changes.value === undefined || changes.value === null;
+    const again = changes?.value === undefined || changes.value === null;
     return await this.#transport.json("put", "/secrets/{id}", { ...options, path: { id }, body: changes, again });
   }
 

@@ -6,7 +6,7 @@ import { foreign, invalidArgument, StillRunning } from "./errors.js";
 import type { ModelCall, ModelFormat, OpenAiCall } from "./models.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, Invocation, ToolResponse } from "./shapes.js";
-import type { Answer, RequestOptions, Transport } from "./transport.js";
+import { newKey, type Answer, type RequestOptions, type Transport } from "./transport.js";
 
 export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
   /** How long to wait for the response in total, in milliseconds. The default is five minutes. */
@@ -66,7 +66,7 @@ async function ask(transport: Transport, tool: string, asked: Asked, options: In
   if (typeof tool !== "string" || tool.trim() === "") throw invalidArgument(`the tool's name must not be empty; it is ${JSON.stringify(tool)}`);
   const whole = options.waitMs ?? WAIT_MS;
   if (typeof whole !== "number" || !(whole >= 0)) throw invalidArgument(`waitMs must be milliseconds, 0 or more; it is ${String(whole)}`);
-  const key = options.idempotencyKey ?? crypto.randomUUID();
+  const key = options.idempotencyKey ?? newKey();
   const ends = performance.now() + whole;
   let accepted: Accepted | undefined;
   try {

@@ -71,6 +71,11 @@ export function etag(version: number): string {
   return `"${version}"`;
 }
 
+/** A key of the client's own. Not `randomUUID`, which pages without TLS do not have. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 export class Transport {
   readonly base: string;
   readonly tokens: Tokens;
@@ -215,7 +220,9 @@ export class Transport {
       if (value === undefined) continue;
       for (const one of Array.isArray(value) ? value : [value]) query.append(name, String(one));
     }
-    return `${this.base}${filled}${query.size > 0 ? `?${query}` : ""}`;
+    // Not `size`, which older browsers do not have.
+    const text = query.toString();
+    return `${this.base}${filled}${text === "" ? "" : `?${text}`}`;
   }
 }
 

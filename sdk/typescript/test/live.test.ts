@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { isLargeResult, ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
+import { isLargeResult, largeResult, ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
 import { curator, OwnServer, url, word } from "./world.js";
 
 test("a record is created, changed and deleted", async () => {
@@ -214,6 +214,12 @@ test("a large result has its parts", async () => {
   for await (const part of client.parts(output)) found.push((part as { echo: string }).echo);
   assert.ok(found.length === output.parts && output.parts > 1);
   assert.equal(found.join(""), message);
+
+  const response = await client.invoke("echo", { message }, { session: word(), maxResultChars: 1000 });
+  assert.ok((largeResult(response)?.characters ?? 0) > message.length);
+  // A tool can return an object that looks like an index, but not write the metadata.
+  assert.equal(largeResult({ ...response, metadata: {} }), undefined);
+  assert.equal(largeResult(await client.invoke("echo", { message: "short" })), undefined);
 
   const cut = await client.call("echo", { message }, { maxResultChars: 1000 });
   assert.ok(isLargeResult(cut) && cut.truncated && cut.parts === 0 && cut.text.length <= 1000);

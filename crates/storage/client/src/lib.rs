@@ -24,6 +24,8 @@
 //!
 //! ## Call a tool
 #![doc = concat!("```no_run\n", include_str!("../examples/call_a_tool.rs"), "```")]
+//! A model's call of a tool is read, and its message written, by [`rcrt_breadcrumb::ModelCall`].
+//!
 //! ## Follow events
 //! Each event once, in order, across lost connections and restarts of the server.
 #![doc = concat!("```no_run\n", include_str!("../examples/follow_events.rs"), "```")]

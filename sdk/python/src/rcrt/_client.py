@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, overload
+from typing import Any, Literal, TypeVar, Union, cast, overload
 
 import httpx
 
@@ -18,7 +19,9 @@ from ._parts import parts
 from ._transport import ANSWER_TIME, QueryValue, Transport, as_json, backoff, etag
 from .errors import ProblemError, ToolError, foreign, invalid_argument
 
-if TYPE_CHECKING:
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
@@ -411,7 +414,7 @@ class Rcrt:
 
     async def update_secret(self, id: str, changes: types.SecretChanges) -> types.SecretInfo:
         # A new value makes a new version each time. Everything else can be repeated.
-        again = changes.get("value") is None
+        again = not isinstance(changes, dict) or changes.get("value") is None
         return cast(
             types.SecretInfo,
             await self._transport.json("PUT", "/secrets/{id}", at={"id": id}, body=changes, again=again),

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from ._invoke import InvokeOptions, invoke
 from ._transport import Transport
 from .errors import RcrtError, ToolError, invalid_argument
-from .types import LargeResult
+from .types import LargeResult, ToolResponse
 
 #: The most characters that a call can return at once, so that each part is returned whole.
 MOST_CHARS = 4_000_000
@@ -17,10 +17,21 @@ READER = "get_from_working_memory"
 
 
 def is_large_result(output: object) -> TypeGuard[LargeResult]:
-    """Whether an output is the index of a result that was too large to return at once."""
+    """Whether an output has the form of the index of a result that was too large to return at once.
+    :func:`large_result` also checks the response."""
     if not isinstance(output, dict) or output.get("type") != "large_result":
         return False
     return isinstance(output.get("text"), str) and isinstance(output.get("parts"), int)
+
+
+def large_result(response: ToolResponse) -> LargeResult | None:
+    """The index in a response of :meth:`rcrt.Rcrt.invoke` whose result was too large. The response's
+    metadata says so, which a tool cannot write, while its output can look like an index."""
+    output = response.get("output")
+    metadata = response.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("large_result") and is_large_result(output):
+        return output
+    return None
 
 
 async def parts(transport: Transport, large: LargeResult, options: InvokeOptions) -> AsyncGenerator[Any, None]:
