@@ -307,8 +307,8 @@ class Rcrt:
         traceparent: str | None = None,
         cancel: bool = False,
     ) -> types.ToolResponse:
-        """Calls a tool and returns its whole response, which can be a failure. Broken connections do
-        not cause a second call.
+        """Calls a tool and returns its whole response, which can be a failure. Broken connections
+        do not cause a second call.
 
         :param wait: how many seconds to wait for the response in total. After that,
             :class:`StillRunning`.

@@ -25,8 +25,9 @@ def is_large_result(output: object) -> TypeGuard[LargeResult]:
 
 
 def large_result(response: ToolResponse) -> LargeResult | None:
-    """The index in a response of :meth:`rcrt.Rcrt.invoke` whose result was too large. The response's
-    metadata says so, which a tool cannot write, while its output can look like an index."""
+    """The index in a response of :meth:`rcrt.Rcrt.invoke` whose result was too large. The
+    response's metadata says so, which a tool cannot write, while its output can look like an
+    index."""
     output = response.get("output")
     metadata = response.get("metadata")
     if isinstance(metadata, dict) and metadata.get("large_result") and is_large_result(output):
