@@ -161,6 +161,12 @@ async def test_a_broken_answer_is_unreachable() -> None:
             assert isinstance(error.__cause__, Exception)
 
 
+async def test_an_answer_that_does_not_end_is_unreachable_after_the_time_limit() -> None:
+    async with scripted(Answer(200, "[", open=True)) as server, Rcrt(server.url, token="t", timeout=0.2) as rcrt:
+        error = await failure(lambda: rcrt.update_breadcrumb("b", 1, {}), "unreachable", "no response in 0.2 s")
+        assert error.retryable
+
+
 async def test_a_refusal_with_strange_headers_is_a_problem() -> None:
     for pause in ("Mon, 01 Jan 0001 00:00:00 -0000", " , ", "9" * 400, "soon"):
         async with scripted(Answer(400, "[" * 100_000, {"retry-after": pause})) as server, Rcrt(server.url, token="t") as rcrt:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, cast
 import httpx
 
 from ._sse import Message, Parser
-from ._transport import ATTEMPTS, CONNECT_TIME, LONGEST_WAIT, QueryValue, Transport, authorized, backoff, not_sent
+from ._transport import ATTEMPTS, CONNECT_TIME, LONGEST_WAIT, QueryValue, Transport, authorized, backoff, not_sent, unanswered
 from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 
 #: After a connection of at least this many seconds the next one is made at once.
@@ -195,8 +195,7 @@ async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int
         except (httpx.TransportError, httpx.DecodingError) as error:
             if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
                 raise not_sent(error) from error
-            why = str(error) or type(error).__name__
-            raise Unreachable(f"no answer from {transport.base}: {why}; is the server running?", error) from error
+            raise unanswered(transport.base, error, silence) from error
         except Exception as error:
             raise not_sent(error) from error
         if answer.status_code == 401 and not renewed and transport.tokens.refused(token):

@@ -155,7 +155,7 @@ class Transport:
                 token = None if anonymous else await self.tokens.token()
                 # No other server can get the token, so redirects are not followed.
                 sending = self.http.request(
-                    **authorized(request, token), timeout=httpx.Timeout(time, connect=CONNECT_TIME), follow_redirects=False
+                    **authorized(request, token), timeout=httpx.Timeout(time, connect=min(time, CONNECT_TIME)), follow_redirects=False
                 )
                 answer = await asyncio.wait_for(sending, time)
             except RcrtError:
@@ -163,8 +163,7 @@ class Transport:
             except (httpx.TransportError, httpx.DecodingError, asyncio.TimeoutError, TimeoutError) as error:
                 if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
                     raise not_sent(error) from error
-                why = str(error) or type(error).__name__
-                unreachable = Unreachable(f"no answer from {self.base}: {why}; is the server running?", error)
+                unreachable = unanswered(self.base, error, time)
                 return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
             except Exception as error:
                 # Values that are no header or URL, a closed client, or what the caller's own HTTP
@@ -215,6 +214,17 @@ def as_json(name: str, value: object) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise invalid_argument(f"{name} is not JSON: {error}", error) from error
+
+
+def unanswered(base: str, error: Exception, time: float) -> Unreachable:
+    """The failure of a request that got no response."""
+    # Most timeouts have no text.
+    why = str(error) or type(error).__name__
+    if not str(error) and isinstance(error, httpx.ConnectTimeout):
+        why = f"no connection in {min(time, CONNECT_TIME):g} s"
+    elif not str(error) and isinstance(error, (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError)):
+        why = f"no response in {time:g} s"
+    return Unreachable(f"no answer from {base}: {why}; is the server running?", error)
 
 
 def not_sent(error: Exception) -> RcrtError:
