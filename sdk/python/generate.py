@@ -43,8 +43,10 @@ def type_of(schema: dict[str, Any] | bool) -> str:
     for word in ("oneOf", "anyOf"):
         if word in schema:
             return union([type_of(one) for one in schema[word]])
-    if "allOf" in schema and len(schema["allOf"]) == 1:
-        return type_of(schema["allOf"][0])
+    if "allOf" in schema:
+        if len(schema["allOf"]) == 1:
+            return type_of(schema["allOf"][0])
+        raise SystemExit("generate: an allOf inside of another schema has no type in Python; give it a name")
     kind = schema.get("type")
     if isinstance(kind, list):
         return union([type_of({**schema, "type": one}) for one in kind])
@@ -103,10 +105,8 @@ def written() -> str:
     for name, schema in sorted(schemas.items()):
         parts = schema.get("allOf", [])
         bases = [type_of(part) for part in parts if "$ref" in part]
-        own = [part for part in parts if "properties" in part]
-        if bases and len(own) <= 1:
-            body = {**(own[0] if own else {}), "description": schema.get("description")}
-            inherited[name] = (bases, shape(name, body, bases))
+        if parts:
+            inherited[name] = (bases, shape(name, own_fields(schema), bases))
         elif schema.get("type") == "object" and "properties" in schema:
             classes.append(shape(name, schema, []))
         else:
@@ -114,6 +114,19 @@ def written() -> str:
             aliases.append([f'{name} = {forward(type_of(schema), schemas)}', *words(schema.get("description"), "")])
     blocks = ["\n".join(block) for block in aliases] + ["\n" + "\n".join(block) + "\n" for block in classes + after_their_bases(inherited)]
     return HEAD + "\n" + "\n".join(blocks)
+
+
+def own_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """What an ``allOf`` adds to the schemas that it refers to."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for part in [*schema["allOf"], schema]:
+        unknown = set(part) - {"$ref", "type", "properties", "required", "description", "allOf", "example"}
+        if unknown:
+            raise SystemExit(f"generate: {', '.join(sorted(unknown))} in an allOf cannot be a TypedDict")
+        properties |= part.get("properties", {})
+        required += part.get("required", [])
+    return {"properties": properties, "required": required, "description": schema.get("description")}
 
 
 def after_their_bases(inherited: dict[str, tuple[list[str], list[str]]]) -> list[list[str]]:
@@ -128,34 +141,51 @@ def forward(text: str, schemas: dict[str, Any]) -> str:
     return f'"{text}"' if text in schemas else text
 
 
-def answers() -> dict[str, list[str] | None]:
-    """The required fields of each JSON response, by method, path and status; ``None`` for a list."""
+Kind = tuple[str, list[str]]
+
+
+def answers() -> dict[str, Kind]:
+    """What the body of each JSON response is, by method, path and status: an ``object`` or a
+    ``list``, and the required fields of it or of each element."""
     document: dict[str, Any] = json.loads(SOURCE.read_text(encoding="utf-8"))
     schemas = document["components"]["schemas"]
-    found: dict[str, list[str] | None] = {}
+    found: dict[str, Kind] = {}
     for path, item in sorted(document["paths"].items()):
         for method, operation in sorted(item.items()):
             for status, response in sorted(operation["responses"].items()):
-                schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-                while "$ref" in schema:
-                    schema = schemas[schema["$ref"].rsplit("/", 1)[1]]
-                if schema.get("type") == "array":
-                    found[f"{method.upper()} {path} {status}"] = None
-                elif schema.get("required"):
-                    found[f"{method.upper()} {path} {status}"] = sorted(schema["required"])
+                schema = response.get("content", {}).get("application/json", {}).get("schema")
+                if schema is not None:
+                    found[f"{method.upper()} {path} {status}"] = kind_of(schema, schemas)
     return found
 
 
+def kind_of(schema: dict[str, Any], schemas: dict[str, Any]) -> Kind:
+    if "$ref" in schema:
+        return kind_of(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
+    if schema.get("type") == "array":
+        return "list", kind_of(schema["items"], schemas)[1]
+    if "allOf" in schema:
+        return "object", sorted({field for part in schema["allOf"] for field in kind_of(part, schemas)[1]})
+    if "oneOf" in schema:
+        alternatives = [set(kind_of(part, schemas)[1]) for part in schema["oneOf"]]
+        return "object", sorted(set.intersection(*alternatives))
+    if "anyOf" in schema:
+        # One alternative for each `?format=`. The first is the answer without it.
+        return kind_of(schema["anyOf"][0], schemas)
+    return "object", sorted(schema.get("required", []))
+
+
 def python_answers() -> str:
-    lines = [f"    {json.dumps(name)}: {json.dumps(fields) if fields else None}," for name, fields in answers().items()]
-    about = '"""The required fields of each response; None for a list. Written by generate.py."""'
-    return "\n".join([about, "", "ANSWERS: dict[str, list[str] | None] = {", *lines, "}", ""])
+    lines = [f"    {json.dumps(name)}: ({json.dumps(kind)}, {json.dumps(fields)})," for name, (kind, fields) in answers().items()]
+    about = '"""What each response is, and its required fields. Written by generate.py."""'
+    return "\n".join([about, "", "ANSWERS: dict[str, tuple[str, list[str]]] = {", *lines, "}", ""])
 
 
 def typescript_answers() -> str:
-    lines = [f"  {json.dumps(name)}: {json.dumps(fields)}," for name, fields in answers().items()]
-    about = "/** The required fields of each response; `null` for a list. Written by sdk/python/generate.py. */"
-    return "\n".join([about, "export const ANSWERS: Record<string, string[] | null> = {", *lines, "};", ""])
+    lines = [f"  {json.dumps(name)}: [{json.dumps(kind)}, {json.dumps(fields)}]," for name, (kind, fields) in answers().items()]
+    about = "/** What each response is, and its required fields. Written by sdk/python/generate.py. */"
+    kind = 'export const ANSWERS: Record<string, ["object" | "list", string[]]> = {'
+    return "\n".join([about, kind, *lines, "};", ""])
 
 
 if __name__ == "__main__":

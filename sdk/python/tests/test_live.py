@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError, is_large_result, models
+from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError, is_large_result, large_result, models
 from rcrt.types import AclChange, AllowedTools, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
 from world import OwnServer, curator, url, word
 
@@ -220,6 +220,13 @@ async def test_a_large_result_has_its_parts() -> None:
         found = [part["echo"] async for part in rcrt.parts(output)]
         assert len(found) == output["parts"] > 1 and "".join(found) == message
 
+        response = await rcrt.invoke("echo", {"message": message}, session=word(), max_result_chars=1000)
+        index = large_result(response)
+        assert index is not None and index["characters"] > len(message)
+        # A tool can return an object that looks like an index, but not write the metadata.
+        assert large_result({**response, "metadata": {}}) is None
+        assert large_result(await rcrt.invoke("echo", {"message": "short"})) is None
+
         cut = await rcrt.call("echo", {"message": message}, max_result_chars=1000)
         assert is_large_result(cut) and cut["truncated"] and cut["parts"] == 0 and len(cut["text"]) <= 1000
         assert await rcrt.call("echo", {"message": message}, max_result_chars=100_000) == {"echo": message}
@@ -258,6 +265,40 @@ async def test_a_models_call_gets_the_message_of_its_format_also_for_a_failure()
             await rcrt.call_for("anthropic", {**anthropic("1"), "id": ""})
 
 
+class PydanticLike:
+    """A tool call as the libraries of OpenAI, Anthropic and MCP have it: not a dictionary."""
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def model_dump(self, *, mode: str = "python", by_alias: bool = False) -> dict[str, object]:
+        assert mode == "json" and by_alias
+        return self._fields
+
+
+async def test_a_models_call_can_be_the_object_of_a_library() -> None:
+    async with curator() as rcrt:
+        function = {"name": "calculator", "arguments": '{"expression": "6 * 7"}'}
+        message = await rcrt.call_for("openai", PydanticLike(id="c1", type=None, function=function))
+        assert (message["role"], message["tool_call_id"]) == ("tool", "c1")
+        item = await rcrt.call_for("openai", PydanticLike(call_id="c2", type="function_call", status="completed", **function))
+        assert (item["type"], json.loads(item["output"])["result"]) == ("function_call_output", 42)
+        block = await rcrt.call_for("anthropic", PydanticLike(type="tool_use", id="t1", name="calculator", input={"expression": "1/0"}))
+        assert (block["tool_use_id"], block["is_error"]) == ("t1", True)
+        result = await rcrt.call_for("mcp", PydanticLike(name="calculator", arguments={"expression": "1"}, _meta=None))
+        assert (result["isError"], result["structuredContent"]["result"]) == (False, 1)
+
+
+async def test_the_tools_are_listed_in_each_format_and_called_by_their_names_there() -> None:
+    async with curator() as rcrt:
+        openai = {tool["function"]["name"]: tool for tool in await rcrt.tools_for("openai")}
+        assert openai["calculator"]["type"] == "function" and openai["calculator"]["function"]["parameters"]["type"] == "object"
+        anthropic = {tool["name"]: tool for tool in await rcrt.tools_for("anthropic")}
+        assert anthropic["calculator"]["input_schema"]["type"] == "object"
+        mcp = {tool["name"]: tool for tool in (await rcrt.tools_for("mcp"))["tools"]}
+        assert mcp["calculator"]["inputSchema"]["type"] == "object" and "annotations" in mcp["calculator"]
+
+
 async def test_secrets_and_agents() -> None:
     async with curator() as rcrt:
         made = await rcrt.create_secret({"name": word().upper(), "value": "one-long-value", "hosts": ["api.example.com"]})
@@ -286,7 +327,9 @@ async def test_a_caller_calls_the_tools_on_its_list_and_its_tokens_and_changes_a
         allowed: AllowedTools = {"names": ["calculator"], "sources": [], "tags": []}
         agent = await rcrt.create_agent({"name": word(), "roles": ["caller"], "tools": allowed})
         async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])) as caller:
-            assert [tool["name"] for tool in (await caller.tools())["tools"]] == ["calculator"]
+            names = {tool["name"] for tool in (await caller.tools())["tools"]}
+            # Beside those that read the caller's own large results.
+            assert "calculator" in names and "echo" not in names
             assert (await caller.call("calculator", {"expression": "6 * 7"}))["result"] == 42
             with pytest.raises(ToolError) as raised:
                 await caller.call("echo", {"message": "hi"})

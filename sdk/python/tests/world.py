@@ -121,11 +121,11 @@ class Scripted:
         if answer.cut:
             writer.transport.abort()
             return
-        text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+        text = answer.body if isinstance(answer.body, (str, bytes)) else json.dumps(answer.body)
         writer.write(f"HTTP/1.1 {answer.status} X\r\nconnection: close\r\n".encode())
         sent = {"content-type": "application/json", **answer.headers}
         writer.write("".join(f"{name}: {value}\r\n" for name, value in sent.items()).encode())
-        writer.write(b"\r\n" + text.encode())
+        writer.write(b"\r\n" + (text if isinstance(text, bytes) else text.encode()))
         await writer.drain()
         if not answer.open:
             writer.close()

@@ -3,14 +3,14 @@
  * `schemaName`.
  */
 import type { Credentials } from "./credentials.js";
-import { foreign, ProblemError, ToolError } from "./errors.js";
+import { foreign, invalidArgument, ProblemError, ToolError } from "./errors.js";
 import { follow, type EventItem, type FollowOptions } from "./events.js";
 import { invoke, invokeFor, type InvokeOptions } from "./invoke.js";
 import type * as models from "./models.js";
 import { parts } from "./parts.js";
 import { backoff, pause } from "./pause.js";
 import type * as shapes from "./shapes.js";
-import { etag, Transport, type RequestOptions } from "./transport.js";
+import { asJson, etag, newKey, Transport, type RequestOptions } from "./transport.js";
 
 export type RcrtOptions = Credentials & {
   /**
@@ -50,7 +50,8 @@ export class Rcrt {
 
   /** Does not connect yet. */
   constructor(options: RcrtOptions) {
-    this.#transport = new Transport(options.url, options, options.fetch);
+    // `options` is undefined where no compiler checks types.
+    this.#transport = new Transport(options?.url, options, options?.fetch);
   }
 
   /** A token that stays valid for a while, for other programs. */
@@ -69,7 +70,7 @@ export class Rcrt {
     options: RequestOptions & { idempotencyKey?: string; traceparent?: string } = {},
   ): Promise<shapes.Created> {
     const { idempotencyKey, traceparent, ...rest } = options;
-    const headers = { "idempotency-key": idempotencyKey ?? crypto.randomUUID(), traceparent };
+    const headers = { "idempotency-key": idempotencyKey ?? newKey(), traceparent };
     const created = await this.#transport.json("post", "/breadcrumbs", { ...rest, body: record, headers, again: true });
     // With the client's own key, a replay is a repetition by the client, which does not matter to
     // the caller.
@@ -141,6 +142,8 @@ export class Rcrt {
   /** All records, page by page. */
   async *eachBreadcrumb(options: Omit<ListOptions, "offset"> = {}): AsyncGenerator<shapes.BreadcrumbListItem, void, void> {
     const limit = options.limit ?? 500;
+    // A larger page would be cut, and then be taken for the last one.
+    if (!(limit >= 1 && limit <= 1000)) throw invalidArgument(`limit must be a number from 1 to 1000; it is ${String(limit)}`);
     // A record that changes meanwhile moves to the front and shifts others to the next page.
     const seen = new Set<string>();
     for (let offset = 0; ; offset += limit) {
@@ -155,7 +158,7 @@ export class Rcrt {
 
   /** Best match first. If `q` is `undefined`, it searches by `qvec`. */
   async searchBreadcrumbs(q: string | undefined, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
-    const qvec = options.qvec === undefined ? undefined : JSON.stringify(options.qvec);
+    const qvec = options.qvec === undefined ? undefined : asJson("qvec", options.qvec);
     const query = { q, qvec, mode: options.mode, ...selection(options), nn: options.nn };
     return await this.#transport.json("get", "/breadcrumbs/search", { ...common(options), query, again: true });
   }
@@ -218,24 +221,24 @@ export class Rcrt {
   /** The tools that the agent's profile allows, and those with a missing requirement. */
   async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
     const { profile, ...rest } = options;
-    const catalog = (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
-    if (!Array.isArray(catalog?.tools)) throw foreign(this.#transport.base, "it has no tools", catalog);
-    return catalog;
+    return (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
   }
 
   /** The same in the format of a model's API. */
-  async toolsFor(
-    format: "openai" | "anthropic" | "mcp",
-    options: RequestOptions & { profile?: shapes.Profile } = {},
-  ): Promise<unknown> {
+  async toolsFor(format: "openai", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.OpenAiTool[]>;
+  async toolsFor(format: "anthropic", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.AnthropicTool[]>;
+  async toolsFor(format: "mcp", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.McpTools>;
+  async toolsFor(format: models.ModelFormat, options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<unknown> {
     const { profile, ...rest } = options;
-    return await this.#transport.json("get", "/tools", { ...rest, query: { format, profile }, again: true });
+    const found = this.#transport.parse(await this.#transport.exchange("get", "/tools", { ...rest, query: { format, profile }, again: true }));
+    const tools: unknown = format === "mcp" ? (found as Partial<models.McpTools> | null)?.tools : found;
+    const isTools = Array.isArray(tools) && tools.every((tool) => typeof tool === "object" && tool !== null);
+    if (!isTools) throw foreign(this.#transport.base, `it has no tools in the format ${format}`, found);
+    return found;
   }
 
   async tool(name: string, options: RequestOptions = {}): Promise<shapes.CatalogEntry> {
-    const entry = (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
-    if (typeof entry?.name !== "string") throw foreign(this.#transport.base, "it is not a tool", entry);
-    return entry;
+    return (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
   }
 
   /**
@@ -257,8 +260,8 @@ export class Rcrt {
   }
 
   /**
-   * Calls a tool as a model asked for it: one of a message's `tool_calls` (OpenAI), a `tool_use`
-   * block (Anthropic), or the params of `tools/call` (MCP). Returns the message that the model
+   * Calls a tool as a model asked for it: one of a message's `tool_calls` or a `function_call` item
+   * (OpenAI), a `tool_use` block (Anthropic), or the params of `tools/call` (MCP). Returns the message that the model
    * expects, also if the tool failed or the model's arguments are invalid.
    */
   async callFor(format: "openai", call: models.OpenAiCall, options?: InvokeOptions): Promise<models.OpenAiMessage>;
@@ -335,7 +338,7 @@ export class Rcrt {
 
   async updateSecret(id: string, changes: shapes.SecretChanges, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
     // A new value makes a new version each time. Everything else can be repeated.
-    const again = changes.value === undefined || changes.value === null;
+    const again = changes?.value === undefined || changes.value === null;
     return await this.#transport.json("put", "/secrets/{id}", { ...options, path: { id }, body: changes, again });
   }
 
@@ -539,7 +542,7 @@ function selection(options: Omit<ListOptions, "limit" | "offset">) {
     tag: several(options.tag),
     any_tag: several(options.anyTag),
     schema_name: options.schemaName,
-    context_match: options.contextMatch === undefined ? undefined : JSON.stringify(options.contextMatch),
+    context_match: options.contextMatch === undefined ? undefined : asJson("contextMatch", options.contextMatch),
     include_context: options.includeContext,
   };
 }

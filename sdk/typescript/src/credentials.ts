@@ -1,5 +1,5 @@
 /** The client's credentials, and its current token. */
-import { RcrtError } from "./errors.js";
+import { invalidArgument, RcrtError } from "./errors.js";
 import type { GivenToken, Profile, Role, TokenRequest } from "./shapes.js";
 
 export type Credentials =
@@ -26,7 +26,7 @@ export class Tokens {
   #refused: string | undefined;
 
   constructor(credentials: Credentials, fetch: (request: TokenRequest) => Promise<GivenToken>) {
-    this.#credentials = credentials;
+    this.#credentials = checked(credentials);
     this.#fetch = fetch;
   }
 
@@ -37,11 +37,14 @@ export class Tokens {
       if (typeof credentials.token === "string") return credentials.token.trim();
       const refused = this.#refused;
       this.#refused = undefined;
+      let token: unknown;
       try {
-        return (await credentials.token({ refused })).trim();
+        token = await credentials.token({ refused });
       } catch (error) {
-        throw new RcrtError(`no token: ${error instanceof Error ? error.message : String(error)}`, "no_token", false, { cause: error });
+        throw noToken(error instanceof Error ? error.message : String(error), error);
       }
+      if (typeof token !== "string" || token.trim() === "") throw noToken(`the function token returned ${JSON.stringify(token)}`, token);
+      return token.trim();
     }
     if (this.#held !== undefined && performance.now() < this.#held.renewAt) return this.#held.token;
     this.#fetching ??= this.#renewed(credentials).finally(() => (this.#fetching = undefined));
@@ -70,4 +73,17 @@ export class Tokens {
     // It is renewed with a fifth of its lifetime left: clocks differ and requests take time.
     return { token: given.token, renewAt: asked + given.expires_in * 800 };
   }
+}
+
+function checked(credentials: Credentials): Credentials {
+  const given: Partial<Record<"token" | "agentKey" | "open", unknown>> = credentials ?? {};
+  const { token } = given;
+  if (typeof token === "function" || given.agentKey !== undefined || given.open === true) return credentials;
+  if (!("token" in given)) throw invalidArgument("give a token, an agentKey with ownerId and agentId, or open: true");
+  if (typeof token === "string" && token.trim() !== "") return credentials;
+  throw invalidArgument(`the token is ${token === undefined ? "undefined" : JSON.stringify(token)}; \`rcrt token\` prints one`);
+}
+
+function noToken(why: string, cause: unknown): RcrtError {
+  return new RcrtError(`no token: ${why}`, "no_token", false, { cause: cause ?? why });
 }

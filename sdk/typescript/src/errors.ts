@@ -1,6 +1,7 @@
 /** Errors: the server refused a request, the server was unreachable, or a tool failed. */
 import type { components } from "./api.js";
 import type { Accepted, ToolResponse } from "./shapes.js";
+import type { Answer } from "./transport.js";
 
 /** An RFC 9457 problem document. */
 export type Problem = components["schemas"]["Problem"];
@@ -97,18 +98,22 @@ export function foreign(base: string, why: string, cause: unknown = why): RcrtEr
 }
 
 /** The problem in a response that is not a success. It can come from a proxy, in another format. */
-export async function problemOf(answer: Response): Promise<ProblemError> {
-  const text = await answer.text().catch(() => "");
+export function problemOf(base: string, { status, statusText, headers, text }: Answer): ProblemError {
   let problem: Problem;
   try {
     const read = JSON.parse(text) as Partial<Problem>;
     if (typeof read.code !== "string") throw new Error("not a problem document");
-    problem = { type: "about:blank", title: answer.statusText, status: answer.status, detail: "", ...read, code: read.code };
+    problem = { type: "about:blank", title: statusText, status, detail: "", ...read, code: read.code };
   } catch {
-    const detail = `the answer is ${answer.status}, and not from an RCRT server; is the address right?`;
-    problem = { type: "about:blank", title: answer.statusText || "Refused", status: answer.status, detail, code: "foreign" };
+    let detail = `the answer of ${base} is ${status}, and not from an RCRT server; is the address right?`;
+    // Browsers hide the status and the address.
+    if (status === 0 || (status >= 300 && status < 400)) {
+      const to = headers.get("location") ?? "another address";
+      detail = `${base} redirects to ${to}, and the client follows no redirects; give it the server's own URL`;
+    }
+    problem = { type: "about:blank", title: statusText || "Refused", status, detail, code: "foreign" };
   }
-  return new ProblemError(problem, answer.status, retryAfter(answer.headers), answer.headers.get("x-request-id") ?? undefined);
+  return new ProblemError(problem, status, retryAfter(headers), headers.get("x-request-id") ?? undefined);
 }
 
 /** `Retry-After` in milliseconds. It can be seconds or a date. */

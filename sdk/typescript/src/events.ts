@@ -2,10 +2,10 @@
  * A subscription across connections: each event once, in order, also across restarts of the server.
  */
 import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
-import { backoff, linked, pause } from "./pause.js";
+import { alarm, backoff, checkedTime, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
-import { ATTEMPTS, type Transport } from "./transport.js";
+import { asJson, ATTEMPTS, LONGEST_WAIT_MS, unanswered, whole, type Transport } from "./transport.js";
 
 /** One change of one record. (The OpenAPI document does not describe the messages of a stream.) */
 export interface BreadcrumbEvent {
@@ -74,6 +74,15 @@ const UNREADABLE = 5;
  */
 export async function* follow(transport: Transport, options: FollowOptions): AsyncGenerator<EventItem, void, void> {
   const signal = options.signal;
+  const asked: Asked = {
+    query: {
+      filters: options.filters === undefined ? undefined : asJson("filters", options.filters),
+      agent_id: options.agentId,
+      all: options.all,
+    },
+    silence: checkedTime("silenceMs", options.silenceMs ?? SILENCE_MS),
+    signal,
+  };
   /**
    * The newest number seen. Always set after a connection was made: the first ping has the stream's
    * start.
@@ -87,7 +96,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
     const began = performance.now();
     let why: Error;
     try {
-      for await (const message of connection(transport, options, last)) {
+      for await (const message of connection(transport, asked, last)) {
         connected = true;
         const item = read(message);
         const id = /^\d+$/.test(message.id) ? BigInt(message.id) : undefined;
@@ -117,9 +126,16 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
     failures++;
     if (!connected && failures >= ATTEMPTS) throw why;
     options.onReconnect?.(why);
-    const asked = why instanceof ProblemError ? (why.retryAfterMs ?? 0) : 0;
-    await pause(Math.max(backoff(failures), asked), signal);
+    const wanted = why instanceof ProblemError ? (why.retryAfterMs ?? 0) : 0;
+    await pause(Math.max(backoff(failures), Math.min(wanted, LONGEST_WAIT_MS)), signal);
   }
+}
+
+/** What each connection of a stream asks for. */
+interface Asked {
+  query: Record<string, string | boolean | undefined>;
+  silence: number;
+  signal: AbortSignal | undefined;
 }
 
 /** A temporary fault, which can end when the server is back. */
@@ -140,17 +156,13 @@ function read(message: Message): EventItem | undefined {
 }
 
 /** The messages of one connection. */
-async function* connection(transport: Transport, options: FollowOptions, last: bigint | undefined): AsyncGenerator<Message> {
-  const { controller, release } = linked(options.signal);
-  const silence = options.silenceMs ?? SILENCE_MS;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const listen = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => controller.abort(new Unreachable(`nothing came for ${silence} ms, not even a ping`)), silence);
-  };
-  listen();
+async function* connection(transport: Transport, asked: Asked, last: bigint | undefined): AsyncGenerator<Message> {
+  const { controller, release } = linked(asked.signal);
+  const { silence } = asked;
+  const silent = () => controller.abort(new Unreachable(`nothing came for ${silence} ms, not even a ping`));
+  let stop = alarm(silence, silent);
   try {
-    const answer = await open(transport, options, last, controller.signal);
+    const answer = await open(transport, asked, last, controller.signal);
     if (answer.body === null) throw new Unreachable("the event stream has no body");
     const reader = answer.body.getReader();
     const text = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -158,34 +170,33 @@ async function* connection(transport: Transport, options: FollowOptions, last: b
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      listen();
+      stop();
+      stop = alarm(silence, silent);
       yield* parser.read(text.decode(value, { stream: true }));
     }
   } catch (error) {
-    options.signal?.throwIfAborted();
+    asked.signal?.throwIfAborted();
     if (controller.signal.aborted) throw controller.signal.reason;
     if (error instanceof RcrtError) throw error;
     throw new Unreachable(`the event stream broke: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   } finally {
-    clearTimeout(timer);
+    stop();
     release();
     controller.abort();
   }
 }
 
-async function open(transport: Transport, options: FollowOptions, last: bigint | undefined, signal: AbortSignal): Promise<Response> {
-  const sending = {
-    headers: { accept: "text/event-stream", "last-event-id": last?.toString() },
-    query: {
-      filters: options.filters === undefined ? undefined : JSON.stringify(options.filters),
-      agent_id: options.agentId,
-      all: options.all,
-    },
-  };
+async function open(transport: Transport, asked: Asked, last: bigint | undefined, signal: AbortSignal): Promise<Response> {
+  const sending = { headers: { accept: "text/event-stream", "last-event-id": last?.toString() }, query: asked.query };
   const url = transport.url("/events/stream", sending);
   for (let renewed = false; ; renewed = true) {
     const token = await transport.tokens.token();
-    const answer = await transport.open("get", url, sending, token, signal);
+    let answer: Response;
+    try {
+      answer = await transport.open("get", url, sending, token, signal);
+    } catch (error) {
+      throw error instanceof RcrtError ? error : unanswered(transport.base, error);
+    }
     if (answer.ok) {
       const kind = answer.headers.get("content-type") ?? "none";
       if (kind.startsWith("text/event-stream")) return answer;
@@ -196,6 +207,6 @@ async function open(transport: Transport, options: FollowOptions, last: bigint |
       await answer.body?.cancel();
       continue;
     }
-    throw await problemOf(answer);
+    throw problemOf(transport.base, await whole(answer));
   }
 }

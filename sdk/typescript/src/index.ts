@@ -10,6 +10,6 @@ export { ProblemError, RcrtError, StillRunning, ToolError, Unreachable, type Pro
 export { type BreadcrumbEvent, type EventItem, type FollowOptions, type Missed } from "./events.js";
 export type { InvokeOptions } from "./invoke.js";
 export type * from "./models.js";
-export { isLargeResult } from "./parts.js";
+export { isLargeResult, largeResult } from "./parts.js";
 export type * from "./shapes.js";
 export { etag, type RequestOptions } from "./transport.js";

@@ -6,7 +6,7 @@ import { foreign, invalidArgument, StillRunning } from "./errors.js";
 import type { ModelCall, ModelFormat, OpenAiCall } from "./models.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, Invocation, ToolResponse } from "./shapes.js";
-import type { RequestOptions, Transport } from "./transport.js";
+import { newKey, type Answer, type RequestOptions, type Transport } from "./transport.js";
 
 export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
   /** How long to wait for the response in total, in milliseconds. The default is five minutes. */
@@ -44,26 +44,30 @@ interface Asked {
 /** The response, which can be a failure. {@link StillRunning} when the time is over. */
 export async function invoke(transport: Transport, tool: string, input: unknown, options: InvokeOptions): Promise<ToolResponse> {
   const answer = await ask(transport, tool, { body: { input, ...fields(options) } satisfies Invocation }, options);
-  return await transport.read<ToolResponse>("post", "/tools/{name}/invoke", answer);
+  return transport.read<ToolResponse>("post", "/tools/{name}/invoke", answer);
 }
 
 /** Calls a tool as a model asked for it, and returns the message for the model. */
 export async function invokeFor(transport: Transport, format: ModelFormat, call: ModelCall, options: InvokeOptions): Promise<unknown> {
   const given: Partial<OpenAiCall & { name: string }> = typeof call === "object" && call !== null ? (call as object) : {};
   const name = format === "openai" ? (given.function?.name ?? given.name) : given.name;
-  if (typeof name !== "string" || name === "") throw invalidArgument(`the tool call has no name; is it a call in the format ${format}?`, call);
+  if (typeof name !== "string" || name === "") {
+    throw invalidArgument(`the tool call has no name; give one tool call in the format ${format}`, call);
+  }
   const answer = await ask(transport, name, { body: call, query: { format, ...fields(options) } }, options);
-  const message = (await transport.parse(answer)) as Record<string, unknown> | null;
+  const message = transport.parse(answer) as Record<string, unknown> | null;
   const type = typeof message === "object" && message !== null ? (message["type"] ?? message["role"] ?? (Array.isArray(message["content"]) && "result")) : "";
   if (!["tool", "function_call_output", "tool_result", "result"].includes(String(type))) throw foreign(transport.base, "it is not a message for a model", message);
   return message;
 }
 
 /** The final answer of the server. */
-async function ask(transport: Transport, tool: string, asked: Asked, options: InvokeOptions): Promise<Response> {
+async function ask(transport: Transport, tool: string, asked: Asked, options: InvokeOptions): Promise<Answer> {
   if (typeof tool !== "string" || tool.trim() === "") throw invalidArgument(`the tool's name must not be empty; it is ${JSON.stringify(tool)}`);
-  const key = options.idempotencyKey ?? crypto.randomUUID();
-  const ends = performance.now() + (options.waitMs ?? WAIT_MS);
+  const whole = options.waitMs ?? WAIT_MS;
+  if (typeof whole !== "number" || !(whole >= 0)) throw invalidArgument(`waitMs must be milliseconds, 0 or more; it is ${String(whole)}`);
+  const key = options.idempotencyKey ?? newKey();
+  const ends = performance.now() + whole;
   let accepted: Accepted | undefined;
   try {
     for (let early = 1; ; ) {
@@ -71,7 +75,7 @@ async function ask(transport: Transport, tool: string, asked: Asked, options: In
       // In whole seconds. The last round can be 0, which checks once more whether the response
       // exists.
       const wait = Math.floor(Math.min(ROUND_MS, Math.max(0, ends - begun)) / 1000);
-      const { answer } = await transport.exchange("post", "/tools/{name}/invoke", {
+      const answer = await transport.exchange("post", "/tools/{name}/invoke", {
         path: { name: tool },
         headers: { prefer: `wait=${wait}`, "idempotency-key": key, traceparent: options.traceparent },
         ...asked,
@@ -80,7 +84,7 @@ async function ask(transport: Transport, tool: string, asked: Asked, options: In
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
       if (answer.status !== 202) return answer;
-      accepted = await transport.read<Accepted>("post", "/tools/{name}/invoke", answer);
+      accepted = transport.read<Accepted>("post", "/tools/{name}/invoke", answer);
       if (performance.now() + 1000 > ends) throw new StillRunning(tool, accepted, key);
       // A stopping server responds early. The next server knows the request.
       if (performance.now() - begun < wait * 500) await pause(backoff(early++), options.signal);
@@ -103,8 +107,8 @@ async function cancel(
     let id = accepted?.request;
     if (id === undefined) {
       const headers = { prefer: "respond-async", "idempotency-key": key };
-      const { answer } = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, ...asked, again: true });
-      id = ((await answer.json()) as Partial<Accepted>).request;
+      const answer = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, ...asked, again: true });
+      id = (transport.parse(answer) as Partial<Accepted>).request;
     }
     if (id !== undefined) await transport.exchange("post", "/calls/{request_id}/cancel", { path: { request_id: id }, again: true });
   } catch {

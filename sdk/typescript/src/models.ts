@@ -54,8 +54,32 @@ export interface AnthropicBlock {
 }
 
 /** The result of `tools/call`. */
-export interface McpResult {
+export type McpResult = {
   content: { type: "text"; text: string }[];
   structuredContent?: Record<string, unknown>;
   isError: boolean;
+};
+
+/** An element of `tools` in a request. */
+export interface OpenAiTool {
+  type: "function";
+  function: { name: string; description: string; parameters: Record<string, unknown> };
 }
+
+/** An element of `tools` in a request. */
+export interface AnthropicTool {
+  name: string;
+  description: string;
+  input_schema: { type: "object"; [keyword: string]: unknown };
+}
+
+/** The result of `tools/list`. */
+export type McpTools = {
+  tools: {
+    name: string;
+    title?: string;
+    description: string;
+    inputSchema: { type: "object"; [keyword: string]: unknown };
+    annotations: Record<string, unknown>;
+  }[];
+};

@@ -1,4 +1,24 @@
-/** Pauses that can be aborted. */
+/** Pauses that can be aborted, and time limits. */
+import { invalidArgument } from "./errors.js";
+
+/** The longest that a timer of JavaScript can run. It ends a longer one at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Calls `ring` after `ms`, also if that is longer than a timer can run. Returns what stops it. */
+export function alarm(ms: number, ring: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = (left: number) => {
+    const first = Math.min(left, LONGEST_MS);
+    timer = setTimeout(() => (left > first ? wait(left - first) : ring()), first);
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
+}
+
+export function checkedTime(name: string, ms: number): number {
+  if (typeof ms !== "number" || !(ms > 0)) throw invalidArgument(`${name} must be milliseconds, more than 0; it is ${String(ms)}`);
+  return ms;
+}
 
 /**
  * How long to wait before the next attempt (from 1): 0.1 s, then twice as long each time up to 5 s,

@@ -1,5 +1,7 @@
 /** An incremental parser of server-sent events (the rules of the HTML standard, section 9.2.6). */
 
+import { RcrtError } from "./errors.js";
+
 export interface Message {
   /** The id of this message, or of the last one before it that had one. */
   id: string;
@@ -44,7 +46,9 @@ export class SseParser {
       start = at + 1;
     }
     this.#line += text.slice(start);
-    if (this.#line.length + this.#length > MOST_CHARS) throw new Error("a message that is too long");
+    if (this.#line.length + this.#length > MOST_CHARS) {
+      throw new RcrtError(`a message of the event stream has more than ${MOST_CHARS} characters`, "foreign", false, { cause: this.#length });
+    }
     return found;
   }
 

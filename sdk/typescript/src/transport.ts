@@ -4,7 +4,7 @@ import type { Credentials } from "./credentials.js";
 import { Tokens } from "./credentials.js";
 import { ANSWERS } from "./answers.js";
 import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
-import { backoff, linked, pause } from "./pause.js";
+import { alarm, backoff, checkedTime, linked, pause } from "./pause.js";
 import type { GivenToken } from "./shapes.js";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
@@ -43,10 +43,12 @@ export interface Sending extends RequestOptions {
   anonymous?: boolean;
 }
 
-/** A response, and whether an earlier attempt was possibly done already. */
-export interface Exchange {
-  answer: Response;
-  maybeDone: boolean;
+/** A response with its whole body. */
+export interface Answer {
+  status: number;
+  statusText: string;
+  headers: Headers;
+  text: string;
 }
 
 /**
@@ -58,13 +60,20 @@ const ANSWER_MS = 60_000;
 /**
  * If the server asks for a longer pause than this, the client throws its error instead of waiting.
  */
-const LONGEST_WAIT_MS = 60_000;
+export const LONGEST_WAIT_MS = 60_000;
+/** Fields that this client reads itself, so no answer can lack them. */
+const USED = new Set(["deleted", "expires_in", "number", "request", "rows", "status", "token", "tool", "tools", "value", "version"]);
 /** Errors of connections that were never made. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
 
 /** A version in the form of `If-Match`. */
 export function etag(version: number): string {
   return `"${version}"`;
+}
+
+/** A key of the client's own. Not `randomUUID`, which pages without TLS do not have. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export class Transport {
@@ -78,35 +87,37 @@ export class Transport {
     // Browsers require that fetch is called on the window.
     this.#fetch = (input, init) => fetching(input, init);
     this.tokens = new Tokens(credentials, async (body) => {
-      return (await this.json("post", "/auth/token", { body, anonymous: true, again: true })) as GivenToken;
+      const given: GivenToken = await this.json("post", "/auth/token", { body, anonymous: true, again: true });
+      if (typeof given.token !== "string" || typeof given.expires_in !== "number") throw foreign(this.base, "it has no token", given);
+      return given;
     });
   }
 
   /** The body of a successful response. */
   async json<M extends Method, P extends PathsOf<M>>(method: M, path: P, sending: Sending = {}): Promise<AnswerOf<M, P>> {
-    const { answer } = await this.exchange(method, path, sending);
-    return await this.read<AnswerOf<M, P>>(method, path, answer);
+    return this.read<AnswerOf<M, P>>(method, path, await this.exchange(method, path, sending));
   }
 
   /** The body of a successful response, if it can be from this route. */
-  async read<T>(method: Method, path: keyof paths, answer: Response): Promise<T> {
-    const body = await this.parse(answer);
+  read<T>(method: Method, path: keyof paths, answer: Answer): T {
+    const body = this.parse(answer);
     const route = `${method.toUpperCase()} ${path}`;
-    const fields = [answer.status, 200, 201].map((status) => ANSWERS[`${route} ${status}`]).find((found) => found !== undefined);
-    if (fields === undefined) return body as T;
-    if (fields === null) {
-      if (!Array.isArray(body)) throw foreign(this.base, "it is not a list", body);
-      return body as T;
+    const expected = [answer.status, 200, 201].map((status) => ANSWERS[`${route} ${status}`]).find((found) => found !== undefined);
+    if (expected === undefined) return body as T;
+    const [kind, fields] = expected;
+    if (kind === "list" && !Array.isArray(body)) throw foreign(this.base, "it is not a list", body);
+    for (const one of kind === "list" ? (body as unknown[]) : [body]) {
+      if (typeof one !== "object" || one === null || Array.isArray(one)) throw foreign(this.base, "it is not an object", body);
+      const missing = fields.filter((field) => !(field in one));
+      // Some fields can be missing in the answer of an older server.
+      if (missing.length * 2 > fields.length || missing.some((field) => USED.has(field))) {
+        throw foreign(this.base, `it lacks ${missing.join(", ")}`, body);
+      }
     }
-    const object = (typeof body === "object" ? body : null) ?? {};
-    const missing = fields.filter((field) => !(field in object));
-    // Some fields can be missing in the answer of an older server.
-    if (missing.length * 2 > fields.length) throw foreign(this.base, `it lacks ${missing.join(", ")}`, body);
     return body as T;
   }
 
-  async parse(answer: Response): Promise<unknown> {
-    const text = await answer.text();
+  parse({ text }: Answer): unknown {
     try {
       return JSON.parse(text);
     } catch (error) {
@@ -120,7 +131,7 @@ export class Transport {
   async remove<P extends PathsOf<"delete">>(path: P, sending: Sending): Promise<void> {
     const state = { maybeDone: false };
     try {
-      await this.exchange("delete", path, { ...sending, again: true }, state);
+      this.read("delete", path, await this.exchange("delete", path, { ...sending, again: true }, state));
     } catch (error) {
       if (!(state.maybeDone && error instanceof ProblemError && error.code === "not_found")) throw error;
     }
@@ -132,10 +143,10 @@ export class Transport {
     path: keyof paths,
     sending: Sending,
     state: { maybeDone: boolean } = { maybeDone: false },
-  ): Promise<Exchange> {
+  ): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
       const { error, maybeDone, answer } = await this.#send(method, path, sending);
-      if (answer !== undefined) return { answer, maybeDone: state.maybeDone };
+      if (answer !== undefined) return answer;
       const wait = Math.max(backoff(attempt), error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0);
       const again = error.retryable && attempt < ATTEMPTS && wait <= LONGEST_WAIT_MS && (sending.again === true || !maybeDone);
       if (!again) throw error;
@@ -148,40 +159,34 @@ export class Transport {
     method: Method,
     path: keyof paths,
     sending: Sending,
-  ): Promise<{ answer: Response; error?: never; maybeDone?: never } | { answer?: never; error: RcrtError; maybeDone: boolean }> {
+  ): Promise<{ answer: Answer; error?: never; maybeDone?: never } | { answer?: never; error: RcrtError; maybeDone: boolean }> {
     const url = this.url(path, sending);
     for (let renewed = false; ; renewed = true) {
       const token = sending.anonymous ? undefined : await this.tokens.token();
-      let answer: Response;
+      let answer: Answer;
       try {
         answer = await this.#whole(method, url, sending, token);
       } catch (error) {
         sending.signal?.throwIfAborted();
         if (error instanceof RcrtError) throw error;
-        const code = ((error as { cause?: { code?: string } }).cause ?? {}).code ?? "";
-        const why = code === "" ? (error instanceof Error ? error.message : String(error)) : code;
-        return { error: new Unreachable(`no answer from ${this.base}: ${why}; is the server running?`, { cause: error }), maybeDone: !NOT_SENT.has(code) };
+        return { error: unanswered(this.base, error), maybeDone: !NOT_SENT.has(codeOf(error)) };
       }
-      if (answer.ok) return { answer };
+      if (answer.status >= 200 && answer.status < 300) return { answer };
       // A token can expire early, or the server's key can change, so try one new token.
       if (answer.status === 401 && !renewed && token !== undefined && this.tokens.refused(token)) continue;
-      return { error: await problemOf(answer), maybeDone: answer.status >= 500 };
+      return { error: problemOf(this.base, answer), maybeDone: answer.status >= 500 };
     }
   }
 
   /** The response with its whole body, within the time limit. */
-  async #whole(method: Method, url: string, sending: Sending, token: string | undefined): Promise<Response> {
+  async #whole(method: Method, url: string, sending: Sending, token: string | undefined): Promise<Answer> {
+    const time = checkedTime("timeoutMs", sending.timeoutMs ?? ANSWER_MS);
     const { controller, release } = linked(sending.signal);
-    const time = sending.timeoutMs ?? ANSWER_MS;
-    const timer = setTimeout(() => controller.abort(new Error(`no response in ${time} ms`)), time);
+    const stop = alarm(time, () => controller.abort(new Error(`no response in ${time} ms`)));
     try {
-      const answer = await this.open(method, url, sending, token, controller.signal);
-      const body = await answer.arrayBuffer();
-      // A Response with such a status must not have a body.
-      const empty = answer.status === 204 || answer.status === 304;
-      return new Response(empty ? null : body, answer);
+      return await whole(await this.open(method, url, sending, token, controller.signal));
     } finally {
-      clearTimeout(timer);
+      stop();
       release();
     }
   }
@@ -204,15 +209,39 @@ export class Transport {
       if (value === undefined || value === "" || value === "." || value === "..") {
         throw invalidArgument(`${name} must not be empty, . or ..; it is ${JSON.stringify(value)}`);
       }
-      return encodeURIComponent(value);
+      try {
+        return encodeURIComponent(value);
+      } catch (error) {
+        throw invalidArgument(`${name} is not text that can be in a URL: ${JSON.stringify(value)}`, error);
+      }
     });
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(sending.query ?? {})) {
       if (value === undefined) continue;
       for (const one of Array.isArray(value) ? value : [value]) query.append(name, String(one));
     }
-    return `${this.base}${filled}${query.size > 0 ? `?${query}` : ""}`;
+    // Not `size`, which older browsers do not have.
+    const text = query.toString();
+    return `${this.base}${filled}${text === "" ? "" : `?${text}`}`;
   }
+}
+
+export async function whole(answer: Response): Promise<Answer> {
+  return { status: answer.status, statusText: answer.statusText, headers: answer.headers, text: await answer.text() };
+}
+
+/** The failure of a request that got no response. */
+export function unanswered(base: string, error: unknown): Unreachable {
+  const cause = (error as { cause?: unknown } | undefined)?.cause;
+  const said = cause instanceof Error && cause.message !== "" ? cause : error;
+  const why = codeOf(error) || (said instanceof Error ? said.message : String(said));
+  return new Unreachable(`no answer from ${base}: ${why}; is the server running?`, { cause: error ?? why });
+}
+
+/** The system's code of the error that `fetch` wraps. */
+function codeOf(error: unknown): string {
+  const code = (error as { cause?: { code?: unknown } } | undefined)?.cause?.code;
+  return typeof code === "string" ? code : "";
 }
 
 function serverUrl(url: string | URL): URL {
@@ -242,13 +271,22 @@ function written(method: Method, sending: Sending, token: string | undefined): R
     if (value !== undefined) set(name, value);
   }
   if (token !== undefined) set("authorization", `Bearer ${token}`);
-  const init: RequestInit = { method: method.toUpperCase(), headers, redirect: "error", credentials: "omit" };
+  const init: RequestInit = { method: method.toUpperCase(), headers, redirect: "manual", credentials: "omit" };
   if (sending.body === undefined) return init;
   set("content-type", "application/json");
-  try {
-    init.body = JSON.stringify(sending.body);
-  } catch (error) {
-    throw invalidArgument(`the body is not JSON: ${error instanceof Error ? error.message : String(error)}`, error);
-  }
+  init.body = asJson("the body", sending.body);
   return init;
+}
+
+export function asJson(name: string, value: unknown): string {
+  let text: string | undefined;
+  let cause: unknown = value;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    cause = error;
+  }
+  // A function or a symbol has none.
+  if (text !== undefined) return text;
+  throw invalidArgument(`${name} is not JSON: ${cause instanceof Error ? cause.message : typeof value}`, cause);
 }

@@ -3,20 +3,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { isLargeResult, Rcrt, RcrtError } from "../src/index.js";
-import { Scripted } from "./world.js";
+import { Scripted, type Answer } from "./world.js";
 
 /** The failure, which must say what is wrong and where it came from. */
-async function failure(act: () => unknown, code: string, message: RegExp): Promise<RcrtError> {
+async function failure(act: () => unknown, code: string, message: RegExp, of = ""): Promise<RcrtError> {
   try {
     await act();
   } catch (error) {
-    assert.ok(error instanceof RcrtError, `${String(error)} is not a RcrtError`);
-    assert.equal(error.code, code);
+    assert.ok(error instanceof RcrtError, `${of}: ${String(error)} is not a RcrtError`);
+    assert.equal(error.code, code, `${of}: ${error.message}`);
     assert.match(error.message, message);
     assert.notEqual(error.cause, undefined, "no cause");
     return error;
   }
-  throw new Error("it did not fail");
+  throw new Error(`${of} did not fail`);
 }
 
 test("a URL without a scheme is refused with an example", async () => {
@@ -33,30 +33,166 @@ test("a server that does not run is unreachable", async () => {
   const error = await failure(() => client.call("calculator"), "unreachable", /no answer from http:.*; is the server running\?/);
   assert.ok(error.retryable);
   await failure(() => new Rcrt({ url, ownerId: "o", agentId: "a", agentKey: "k" }).tools(), "unreachable", /no answer/);
-  await failure(() => client.events().next(), "unreachable", /event stream|no answer/);
+  await failure(() => client.events().next(), "unreachable", /no answer from http:.*; is the server running\?/);
+});
+
+const call = { id: "c", function: { name: "calculator", arguments: "{}" } };
+const large = { type: "large_result", text: "a", kind: "text" as const, characters: 9, truncated: false, parts: 1, part_prefix: "p" };
+const lease = { request: "r", fence: 1 };
+const any = {} as never;
+const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
+  auditLog: (client) => client.auditLog(),
+  call: (client) => client.call("calculator"),
+  callFor: (client) => client.callFor("openai", call),
+  callStats: (client) => client.callStats(),
+  calls: (client) => client.calls(),
+  cancelCall: (client) => client.cancelCall("r"),
+  changeBreadcrumb: (client) => client.changeBreadcrumb("b", () => undefined),
+  claimCalls: (client) => client.claimCalls(any),
+  completeCall: (client) => client.completeCall(lease, any),
+  createAgent: (client) => client.createAgent(any),
+  createBreadcrumb: (client) => client.createBreadcrumb({ title: "a" }),
+  createSecret: (client) => client.createSecret(any),
+  createSelector: (client) => client.createSelector({}),
+  createWebhook: (client) => client.createWebhook("a", any),
+  decryptSecret: (client) => client.decryptSecret("s", "why"),
+  deleteAgent: (client) => client.deleteAgent("a"),
+  deleteBreadcrumb: (client) => client.deleteBreadcrumb("b"),
+  deleteDeadLetter: (client) => client.deleteDeadLetter("d"),
+  deleteDeadLetters: (client) => client.deleteDeadLetters(),
+  deleteSecret: (client) => client.deleteSecret("s"),
+  deleteSelector: (client) => client.deleteSelector("s"),
+  deleteTenant: (client) => client.deleteTenant("t"),
+  deleteWebhook: (client) => client.deleteWebhook("a", "w"),
+  eachBreadcrumb: (client) => client.eachBreadcrumb().next(),
+  egressLog: (client) => client.egressLog(),
+  events: (client) => client.events().next(),
+  getAgent: (client) => client.getAgent("a"),
+  getBreadcrumb: (client) => client.getBreadcrumb("b"),
+  getCall: (client) => client.getCall("r"),
+  getFullBreadcrumb: (client) => client.getFullBreadcrumb("b"),
+  getHistory: (client) => client.getHistory("b"),
+  getTenant: (client) => client.getTenant("t"),
+  grantAccess: (client) => client.grantAccess(any),
+  grantSecret: (client) => client.grantSecret("s", any),
+  health: (client) => client.health(),
+  heartbeat: (client) => client.heartbeat([], 1000),
+  hygieneStats: (client) => client.hygieneStats(),
+  invoke: (client) => client.invoke("calculator"),
+  latestEvent: (client) => client.latestEvent(),
+  listAgents: (client) => client.listAgents(),
+  listBreadcrumbs: (client) => client.listBreadcrumbs(),
+  listDeadLetters: (client) => client.listDeadLetters(),
+  listGrants: (client) => client.listGrants(),
+  listSecrets: (client) => client.listSecrets(),
+  listSelectors: (client) => client.listSelectors(),
+  listTenants: (client) => client.listTenants(),
+  listTokens: (client) => client.listTokens(),
+  listWebhooks: (client) => client.listWebhooks("a"),
+  parts: (client) => client.parts(large).next(),
+  pauseWebhook: (client) => client.pauseWebhook("a", "w"),
+  putAgent: (client) => client.putAgent("a", any),
+  putTenant: (client) => client.putTenant("t", "name"),
+  releaseCall: (client) => client.releaseCall(lease, "unstarted"),
+  reportRunner: (client) => client.reportRunner(any),
+  resumeWebhook: (client) => client.resumeWebhook("a", "w"),
+  retryDeadLetter: (client) => client.retryDeadLetter("d"),
+  revokeAccess: (client) => client.revokeAccess(any),
+  revokeSecret: (client) => client.revokeSecret("s", "t"),
+  revokeTokens: (client) => client.revokeTokens({}),
+  rotateAgentKey: (client) => client.rotateAgentKey("a"),
+  runHygiene: (client) => client.runHygiene(),
+  searchBreadcrumbs: (client) => client.searchBreadcrumbs("a"),
+  setWebhookSecret: (client) => client.setWebhookSecret("a", "s"),
+  startCall: (client) => client.startCall(lease, 1),
+  streamTicket: (client) => client.streamTicket(),
+  tool: (client) => client.tool("calculator"),
+  tools: (client) => client.tools(),
+  toolsFor: (client) => client.toolsFor("mcp"),
+  updateBreadcrumb: (client) => client.updateBreadcrumb("b", 1, {}),
+  updateSecret: (client) => client.updateSecret("s", {}),
+  updateSelector: (client) => client.updateSelector("s", {}),
+};
+
+async function against(answers: Answer[], act: (client: Rcrt, server: Scripted) => Promise<void>): Promise<void> {
+  const server = await Scripted.start(...answers);
+  try {
+    await act(new Rcrt({ url: server.url, token: "t" }), server);
+  } finally {
+    await server.close();
+  }
+}
+
+test("the methods here are all that ask the server", () => {
+  const all = Object.getOwnPropertyNames(Rcrt.prototype).filter((name) => name !== "constructor" && name !== "token");
+  assert.deepEqual(Object.keys(METHODS), all.sort());
 });
 
 test("the answer of a different server is recognized", async () => {
-  const call = { id: "c", function: { name: "calculator", arguments: "{}" } };
-  for (const act of [
-    (client: Rcrt) => client.call("calculator"),
-    (client: Rcrt) => client.callFor("openai", call),
-    (client: Rcrt) => client.tools(),
-    (client: Rcrt) => client.tool("calculator"),
-    (client: Rcrt) => client.listBreadcrumbs(),
-    (client: Rcrt) => client.createBreadcrumb({ title: "a" }),
-    (client: Rcrt) => client.health(),
-    (client: Rcrt) => client.events().next(),
-  ]) {
-    for (const answer of [{ text: "<html>Welcome to nginx!</html>" }, { json: { message: "ok" } }, { json: null, text: "null" }, { text: "" }]) {
-      const server = await Scripted.start({ status: 200, ...answer });
-      await failure(() => act(new Rcrt({ url: server.url, token: "t" })), "foreign", /is not from an RCRT server.*is the address right\?/);
-      await server.close();
-    }
+  const texts = ["<html>Welcome to nginx!</html>", '{"message":"ok"}', "null", "", "[7]", "[".repeat(100_000), Uint8Array.of(255, 254, 0)];
+  const statuses = [...texts.map((text) => ({ status: 200, text })), { status: 204 }, { status: 205 }];
+  for (const [name, act] of Object.entries(METHODS)) {
+    await against(statuses, async (client, server) => {
+      for (const _ of statuses) await failure(() => act(client), "foreign", /is not from an RCRT server.*is the address right\?/, name);
+      assert.equal(server.requests.length, statuses.length);
+    });
   }
-  const server = await Scripted.start({ status: 200, json: { access_token: "x" } });
-  await failure(() => new Rcrt({ url: server.url, open: true }).tools(), "foreign", /lacks .*token/);
-  await server.close();
+});
+
+test("a redirect is not followed, and names the other address", async () => {
+  for (const [name, act] of Object.entries(METHODS)) {
+    await against([{ status: 301, headers: { location: "https://rcrt.example.com/" } }], async (client) => {
+      await failure(() => act(client), "foreign", /redirects to https:\/\/rcrt\.example\.com\/, .* own URL/, name);
+    });
+  }
+});
+
+test("the answer of a browser to a redirect has neither status nor address", async () => {
+  const hidden = () => Promise.resolve(Response.error());
+  await failure(() => new Rcrt({ url: "http://a", token: "t", fetch: hidden }).tools(), "foreign", /redirects to another address/);
+});
+
+test("a token that is no token is recognized", async () => {
+  const given = { token: 5, expires_in: 3600, exp: 0, id: "i", owner_id: "o", agent_id: "a", profile: "main", roles: [] };
+  for (const json of [{ access_token: "x" }, given, { ...given, token: "t", expires_in: null }]) {
+    const server = await Scripted.start({ status: 200, json });
+    await failure(() => new Rcrt({ url: server.url, open: true }).tools(), "foreign", /token/);
+    await server.close();
+  }
+});
+
+test("a broken answer is unreachable", async () => {
+  const cut = { status: 200, headers: { "content-length": "1000" }, text: "{}", broken: true };
+  const packed = { status: 200, headers: { "content-encoding": "gzip" }, text: "not gzip" };
+  await against([cut, packed], async (client) => {
+    for (let n = 0; n < 2; n++) await failure(() => client.updateBreadcrumb("b", 1, {}), "unreachable", /no answer from http/);
+  });
+});
+
+test("a refusal with an unknown status or pause is a problem", async () => {
+  for (const [status, pause] of [[400, "soon"], [400, "9".repeat(400)], [999, "-1"]] as const) {
+    await against([{ status, text: "[", headers: { "retry-after": pause } }], async (client) => {
+      await failure(() => client.listSecrets(), "foreign", /and not from an RCRT server/);
+    });
+  }
+});
+
+test("a request has a time limit, and none when it is infinite", async () => {
+  await against([{ status: 200, text: "[", open: true }], async (client) => {
+    const error = await failure(() => client.updateBreadcrumb("b", 1, {}, { timeoutMs: 50 }), "unreachable", /no response in 50 ms/);
+    assert.ok(error.retryable);
+  });
+  await against([{ status: 200, json: [] }], async (client) => {
+    assert.deepEqual(await client.listSecrets({ timeoutMs: Infinity }), []);
+  });
+});
+
+test("whatever the caller's own fetch throws is unreachable", async () => {
+  for (const thrown of [undefined, null, "text", new Error("proxy"), new TypeError("fetch failed", { cause: new Error("bad port") }), { cause: { code: 5 } }]) {
+    const client = new Rcrt({ url: "http://a", token: "t", fetch: () => Promise.reject(thrown) });
+    const error = await failure(() => client.updateBreadcrumb("b", 1, {}), "unreachable", /no answer from http:\/\/a/);
+    assert.ok(!error.message.includes("fetch failed"), error.message);
+  }
 });
 
 test("invalid arguments are refused before anything is sent", async () => {
@@ -67,6 +203,15 @@ test("invalid arguments are refused before anything is sent", async () => {
   for (const name of ["", "  ", undefined as unknown as string]) await failure(() => client.call(name), "invalid_argument", /the tool's name must not be empty/);
   await failure(() => client.tool(".."), "invalid_argument", /name must not be empty/);
   await failure(() => client.call("calculator", round), "invalid_argument", /the body is not JSON/);
+  for (const value of [() => 1, Symbol("a")]) await failure(() => client.createBreadcrumb(value as never), "invalid_argument", /the body is not JSON/);
+  for (const waitMs of [-1, NaN, "5" as never]) await failure(() => client.call("calculator", {}, { waitMs }), "invalid_argument", /waitMs must be milliseconds/);
+  for (const timeoutMs of [0, NaN]) await failure(() => client.listAgents({ timeoutMs }), "invalid_argument", /timeoutMs must be milliseconds/);
+  for (const silenceMs of [0, NaN]) await failure(() => client.events({ silenceMs }).next(), "invalid_argument", /silenceMs must be milliseconds/);
+  await failure(() => client.getBreadcrumb("\ud800"), "invalid_argument", /id is not text that can be in a URL/);
+  await failure(() => client.events({ filters: round }).next(), "invalid_argument", /filters is not JSON/);
+  await failure(() => client.listBreadcrumbs({ contextMatch: round as never }), "invalid_argument", /contextMatch is not JSON/);
+  await failure(() => client.searchBreadcrumbs(undefined, { qvec: 5n as never }), "invalid_argument", /qvec is not JSON/);
+  for (const limit of [0, 1001]) await failure(() => client.eachBreadcrumb({ limit }).next(), "invalid_argument", /limit must be/);
   await failure(() => client.call("calculator", {}, { traceparent: "a\nb" }), "invalid_argument", /traceparent cannot be sent/);
   await failure(() => new Rcrt({ url: server.url, token: "a\nb" }).tools(), "invalid_argument", /authorization cannot be sent/);
   await failure(() => client.events({ after: "soon" }).next(), "invalid_argument", /after must be the number/);
@@ -74,16 +219,25 @@ test("invalid arguments are refused before anything is sent", async () => {
   await failure(() => client.callFor("mcp", undefined as never), "invalid_argument", /has no name/);
   assert.equal(server.requests.length, 0);
   await server.close();
+  const url = "http://127.0.0.1:1";
+  for (const token of [undefined as never, "", " ", 5 as never]) await failure(() => new Rcrt({ url, token }), "invalid_argument", /the token is .*`rcrt token` prints one/);
+  for (const none of [{}, { open: false }]) await failure(() => new Rcrt({ url, ...none } as never), "invalid_argument", /give a token, an agentKey/);
+  await failure(() => new Rcrt(undefined as never), "invalid_url", /is not a server URL/);
 });
 
 test("a failure of the caller's token function has its cause", async () => {
   const why = new Error("the vault is sealed");
   const client = new Rcrt({ url: "http://127.0.0.1:1", token: () => Promise.reject(why) });
   assert.equal((await failure(() => client.tools(), "no_token", /the vault is sealed/)).cause, why);
+  for (const none of [undefined, null, "", 5]) {
+    await failure(() => new Rcrt({ url: "http://127.0.0.1:1", token: () => none as never }).tools(), "no_token", /the function token returned/);
+  }
 });
 
 test("a cut result has no parts", async () => {
   const cut = { type: "large_result", text: "a", kind: "text" as const, characters: 9, truncated: true, parts: 0 };
   assert.ok(isLargeResult(cut) && !isLargeResult({ type: "large_result" }) && !isLargeResult(null) && !isLargeResult("a"));
-  await failure(() => new Rcrt({ url: "http://127.0.0.1:1", token: "t" }).parts(cut).next(), "no_parts", /call the tool with a session/);
+  const client = new Rcrt({ url: "http://127.0.0.1:1", token: "t" });
+  await failure(() => client.parts(cut).next(), "no_parts", /call the tool with a session/);
+  for (const other of [{ result: 42 }, "a", null]) await failure(() => client.parts(other as never).next(), "invalid_argument", /this is not a large result/);
 });

@@ -88,6 +88,7 @@ export class Scripted {
         const answer = this.#answers.shift();
         if (answer === undefined || answer === "cut") return void request.socket.destroy();
         response.writeHead(answer.status, { "content-type": "application/json", ...answer.headers });
+        if (answer.broken === true) return void response.write(answer.text ?? "", () => request.socket.destroy());
         if (answer.open === true) response.write(answer.text ?? "");
         else response.end(answer.text ?? JSON.stringify(answer.json ?? {}));
       });
@@ -113,8 +114,11 @@ export class Scripted {
   }
 }
 
-/** `cut`: the connection closes without a response. `open`: the response continues. */
-export type Answer = "cut" | { status: number; headers?: Record<string, string>; json?: unknown; text?: string; open?: boolean };
+/**
+ * `cut`: the connection closes without a response. `open`: the response continues. `broken`: it
+ * closes within the response.
+ */
+export type Answer = "cut" | { status: number; headers?: Record<string, string>; json?: unknown; text?: string | Uint8Array; open?: boolean; broken?: boolean };
 
 export function problem(status: number, code: string, headers: Record<string, string> = {}): Answer {
   return { status, headers, json: { type: `/docs#problem-${code}`, title: code, status, detail: "set by the test", code } };

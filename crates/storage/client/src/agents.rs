@@ -51,8 +51,12 @@ pub struct Health {
     pub version: String,
 }
 
+/// The response of a route that has no other. A different server does not send it.
 #[derive(Deserialize)]
-pub(crate) struct Acknowledged {}
+pub(crate) struct Acknowledged {
+    #[serde(rename = "ok", alias = "requeued")]
+    _ok: bool,
+}
 
 impl Client {
     /// Asks the server whether it and its database are healthy.
@@ -158,7 +162,7 @@ impl Client {
             request = request.header("if-match", &format!("\"{version}\""))?;
         }
         match self.send::<Acknowledged>(request).await {
-            Ok(Acknowledged {}) => Ok(()),
+            Ok(_) => Ok(()),
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::NotFound { .. }) => Ok(()),
             Err(refusal) => Err(refusal.error),
         }

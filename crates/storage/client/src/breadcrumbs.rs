@@ -188,7 +188,7 @@ impl CallQueue for Client {
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "max_attempts": max_attempts});
         let request = Request::new(Method::POST, &["calls", "start"], Idempotent).json(&body)?;
-        let Acknowledged {} = self.send(request).await?;
+        self.send::<Acknowledged>(request).await?;
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl CallQueue for Client {
         let body = json!({"lease": lease, "release": release});
         let request = Request::new(Method::POST, &["calls", "release"], Idempotent).json(&body)?;
         match self.send::<Acknowledged>(request).await {
-            Ok(Acknowledged {}) => Ok(()),
+            Ok(_) => Ok(()),
             // The first request returned the call, or the lease expired. In both cases the call is
             // no longer ours, as intended.
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),

@@ -8,7 +8,7 @@ use futures::{StreamExt, stream::BoxStream};
 use rcrt_breadcrumb::{Event, EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use reqwest::{
     StatusCode,
-    header::{ACCEPT, AUTHORIZATION},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 use serde::Deserialize;
 
@@ -226,14 +226,24 @@ impl Connection {
                 .map_err(|error| StoreError::Unavailable(reason(&error)))?;
             let status = answer.status();
             if status.is_success() {
-                return Ok(answer.bytes_stream().boxed());
+                let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("none");
+                if kind.starts_with("text/event-stream") {
+                    return Ok(answer.bytes_stream().boxed());
+                }
+                let message = format!("the server's response is invalid: its type is {kind}, not an event stream");
+                return Err(StoreError::Internal(format!("{message}; check the address")));
             }
             if status == StatusCode::UNAUTHORIZED && !renewed && client.tokens.refused(&authorization) {
                 renewed = true;
                 continue;
             }
+            let headers = answer.headers().clone();
             let body = tokio::time::timeout(RESPONSE_TIMEOUT, answer.bytes()).await;
-            return Err(problem::error(status, body.ok().and_then(Result::ok).as_deref().unwrap_or_default()));
+            return Err(problem::error(
+                status,
+                &headers,
+                body.ok().and_then(Result::ok).as_deref().unwrap_or_default(),
+            ));
         }
     }
 

@@ -24,6 +24,8 @@
 //!
 //! ## Call a tool
 #![doc = concat!("```no_run\n", include_str!("../examples/call_a_tool.rs"), "```")]
+//! A model's call of a tool is read, and its message written, by [`rcrt_breadcrumb::ModelCall`].
+//!
 //! ## Follow events
 //! Each event once, in order, across lost connections and restarts of the server.
 #![doc = concat!("```no_run\n", include_str!("../examples/follow_events.rs"), "```")]
@@ -80,6 +82,11 @@ impl Client {
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, StoreError> {
+        // They would make another path.
+        if let Some(part) = path.iter().find(|part| matches!(part.trim(), "" | "." | "..")) {
+            let message = format!("must not be empty, . or ..; it is {part:?}");
+            return Err(StoreError::Invalid(Violations::one("name", message)));
+        }
         let mut url = self.base_url.clone();
         url.set_query(None);
         url.path_segments_mut()

@@ -1,7 +1,10 @@
 //! Converts an error response back into the [`StoreError`] that it was on the server.
 
 use rcrt_breadcrumb::{StoreError, Violation, Violations};
-use reqwest::StatusCode;
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, LOCATION},
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -37,8 +40,8 @@ pub fn refused_for_now(why: &str) -> Option<&str> {
 }
 
 /// The error of a response whose status is not a success.
-pub(crate) fn error(status: StatusCode, body: &[u8]) -> StoreError {
-    serde_json::from_slice::<Problem>(body).map_or_else(|_| foreign(status), |problem| known(status, problem))
+pub(crate) fn error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> StoreError {
+    serde_json::from_slice::<Problem>(body).map_or_else(|_| foreign(status, headers), |problem| known(status, problem))
 }
 
 fn known(status: StatusCode, problem: Problem) -> StoreError {
@@ -70,8 +73,13 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
 
 /// A response that the server did not write: from a proxy, or because the address is not an RCRT
 /// server.
-fn foreign(status: StatusCode) -> StoreError {
+fn foreign(status: StatusCode, headers: &HeaderMap) -> StoreError {
     match status {
+        _ if status.is_redirection() => {
+            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("another address");
+            let message = "and redirects are not followed; use the server's own address";
+            StoreError::Internal(format!("the address redirects to {to}, {message}"))
+        }
         StatusCode::UNAUTHORIZED => StoreError::Unauthorized("the server requires another kind of login".into()),
         StatusCode::FORBIDDEN => StoreError::Forbidden("a proxy in front of the server refused the request".into()),
         StatusCode::TOO_MANY_REQUESTS

@@ -107,7 +107,9 @@ impl Client {
             let failure = match self.send_once(&request).await {
                 Ok((headers, body)) => {
                     let read = serde_json::from_slice(&body).map_err(|error| Refusal {
-                        error: StoreError::Internal(format!("the server's response is invalid: {error}")),
+                        error: StoreError::Internal(format!(
+                            "the server's response is invalid: {error}; check the address"
+                        )),
                         maybe_processed: true,
                     });
                     return Ok((read?, headers));
@@ -167,7 +169,7 @@ impl Client {
                 renewed = true;
                 continue;
             }
-            let error = problem::error(status, &body);
+            let error = problem::error(status, &headers, &body);
             return Err(Failure { maybe_processed: status.is_server_error(), error });
         }
     }

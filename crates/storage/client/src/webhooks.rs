@@ -43,7 +43,7 @@ impl Client {
         let agent = agent.to_string();
         let path = ["agents", &agent, "secret"];
         let request = Request::new(Method::POST, &path, RetryPolicy::Idempotent).json(secret)?;
-        let Acknowledged {} = self.send(request).await?;
+        self.send::<Acknowledged>(request).await?;
         Ok(())
     }
 
@@ -58,8 +58,8 @@ impl Client {
     /// Queues a delivery again, as if it were new. Requires a curator.
     pub async fn retry_dead_letter(&self, id: Uuid) -> Result<(), StoreError> {
         let id = id.to_string();
-        let Acknowledged {} =
-            self.send(Request::new(Method::POST, &["dlq", &id, "retry"], RetryPolicy::IfNotProcessed)).await?;
+        let path = ["dlq", &id, "retry"];
+        self.send::<Acknowledged>(Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed)).await?;
         Ok(())
     }
 

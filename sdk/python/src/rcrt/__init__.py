@@ -11,7 +11,7 @@ from . import models, types
 from ._client import Rcrt
 from ._credentials import AgentKey, Credentials, Open, Token
 from ._events import Event, EventItem, Missed
-from ._parts import is_large_result
+from ._parts import is_large_result, large_result
 from .errors import ProblemError, RcrtError, StillRunning, ToolError, Unreachable
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "ToolError",
     "Unreachable",
     "is_large_result",
+    "large_result",
     "models",
     "types",
 ]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import sys
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Union, cast, overload
+from typing import Any, Literal, TypeVar, Union, cast, overload
 
 import httpx
 
 from . import models, types
-from ._credentials import Credentials, Token
+from ._credentials import Credentials, checked
 from ._events import EventItem, follow
-from ._invoke import InvokeOptions, invoke, invoke_for
+from ._invoke import InvokeArguments, InvokeOptions, invoke, invoke_for
 from ._parts import parts
-from ._transport import QueryValue, Transport, backoff, etag
+from ._transport import ANSWER_TIME, QueryValue, Transport, as_json, backoff, etag
 from .errors import ProblemError, ToolError, foreign, invalid_argument
 
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
 Tags = Union[str, Sequence[str], None]
 Change = Callable[[types.Breadcrumb], Union[types.BreadcrumbChanges, None, Awaitable[Union[types.BreadcrumbChanges, None]]]]
 
@@ -28,7 +34,10 @@ class Rcrt:
 
     :param url: such as ``http://127.0.0.1:8081``. A path in it is the prefix of the server's paths.
     :param credentials: an :class:`AgentKey`, :class:`Open`, or a :class:`Token` (``token=`` is short for it).
-    :param http: an HTTP client to use. It stays open when this one is closed.
+    :param timeout: the seconds in which the server must answer each attempt of a request; for a
+        call of a tool, the time to wait for its response is added.
+    :param http: an HTTP client to use, for example with a proxy. It stays open when this one is
+        closed. Its own timeouts do not apply.
     """
 
     def __init__(
@@ -37,11 +46,10 @@ class Rcrt:
         credentials: Credentials | None = None,
         *,
         token: str | None = None,
+        timeout: float = ANSWER_TIME,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        if (credentials is None) == (token is None):
-            raise invalid_argument("give either credentials or a token")
-        self._transport = Transport(url, credentials or Token(token or ""), http)
+        self._transport = Transport(url, checked(credentials, token), timeout, http)
 
     async def __aenter__(self) -> Rcrt:
         return self
@@ -65,7 +73,7 @@ class Rcrt:
     ) -> types.Created:
         """Writes a record. If the response is lost, the repetition writes no second one: without
         an idempotency key the client makes one."""
-        headers = {"idempotency-key": idempotency_key or str(uuid.uuid4()), "traceparent": traceparent}
+        headers = {"idempotency-key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key, "traceparent": traceparent}
         created = await self._transport.json("POST", "/breadcrumbs", body=record, headers=headers, again=True)
         # With the client's own key, a replay is a repetition by the client, which does not matter
         # to the caller.
@@ -134,16 +142,30 @@ class Rcrt:
         found = await self._transport.json("GET", "/breadcrumbs", query=query, again=True)
         return cast(list[types.BreadcrumbListItem], found)
 
-    async def each_breadcrumb(self, *, limit: int = 500, **wanted: Any) -> AsyncGenerator[types.BreadcrumbListItem, None]:
-        """All records, page by page. Takes the arguments of :meth:`list_breadcrumbs`."""
+    async def each_breadcrumb(
+        self,
+        *,
+        tag: Tags = None,
+        any_tag: Tags = None,
+        schema_name: str | None = None,
+        context_match: Sequence[types.ContextMatch] | None = None,
+        include_context: bool | None = None,
+        limit: int = 500,
+    ) -> AsyncGenerator[types.BreadcrumbListItem, None]:
+        """All records, in pages of ``limit``. The arguments are those of
+        :meth:`list_breadcrumbs`."""
+        # A larger page would be cut, and then be taken for the last one.
+        if not isinstance(limit, int) or not 1 <= limit <= 1000:
+            raise invalid_argument(f"limit must be a number from 1 to 1000; it is {limit!r}")
+        query = _selection(tag, any_tag, schema_name, context_match, include_context)
         # A record that changes meanwhile moves to the front and shifts others to the next page.
         seen: set[str] = set()
         offset = 0
         while True:
-            page = await self.list_breadcrumbs(limit=limit, offset=offset, **wanted)
+            page = await self._read("/breadcrumbs", query={**query, "limit": limit, "offset": offset})
             for item in page:
-                if item["id"] not in seen:
-                    seen.add(item["id"])
+                if item.get("id") not in seen:
+                    seen.add(item.get("id"))
                     yield item
             if len(page) < limit:
                 return
@@ -168,7 +190,7 @@ class Rcrt:
         :param qvec: the vector of the question, for who has made it already.
         """
         query = _selection(tag, any_tag, schema_name, context_match, include_context)
-        query |= {"q": q, "nn": nn, "mode": mode, "qvec": None if qvec is None else json.dumps(list(qvec))}
+        query |= {"q": q, "nn": nn, "mode": mode, "qvec": _json_list("qvec", qvec)}
         found = await self._transport.json("GET", "/breadcrumbs/search", query=query, again=True)
         return cast(list[types.BreadcrumbListItem], found)
 
@@ -198,7 +220,7 @@ class Rcrt:
             is made.
         """
         query: dict[str, QueryValue] = {
-            "filters": None if filters is None else json.dumps(filters),
+            "filters": None if filters is None else as_json("filters", filters).decode(),
             "agent_id": agent_id,
             "all": all,
         }
@@ -206,7 +228,7 @@ class Rcrt:
 
     async def latest_event(self) -> int:
         """The number of the newest event, 0 without events."""
-        return int((await self._read("/events/latest"))["number"])
+        return cast(int, (await self._read("/events/latest"))["number"])
 
     async def create_selector(self, selector: types.Selector) -> types.SelectorSubscription:
         """From now on the agent's own streams, including open ones, have only events that match
@@ -237,30 +259,30 @@ class Rcrt:
 
     async def revoke_access(self, grant: types.AclChange) -> int:
         """Removes actions from the grantee. Returns how many grants changed."""
-        return int((await self._transport.json("POST", "/acl/revoke", body=grant, again=True))["rows"])
+        return cast(int, (await self._transport.json("POST", "/acl/revoke", body=grant, again=True))["rows"])
 
     # Tools
 
     async def tools(self, *, profile: types.Profile | None = None) -> types.Catalog:
         """The tools that the agent's profile allows, and those with a missing requirement."""
-        catalog = await self._read("/tools", query={"profile": profile})
-        if not isinstance(catalog, dict) or not isinstance(catalog.get("tools"), list):
-            raise foreign(self._transport.base, "it has no tools", catalog)
-        return cast(types.Catalog, catalog)
+        return cast(types.Catalog, await self._read("/tools", query={"profile": profile}))
 
-    async def tools_for(
-        self, format: Literal["openai", "anthropic", "mcp"], *, profile: types.Profile | None = None
-    ) -> Any:
-        """The same in the format of a model's API."""
-        return await self._read("/tools", query={"format": format, "profile": profile})
+    async def tools_for(self, format: models.ModelFormat, *, profile: types.Profile | None = None) -> Any:
+        """The same in the format of a model's API: for ``openai`` a list of
+        :class:`rcrt.models.OpenAiTool`, for ``anthropic`` a list of
+        :class:`rcrt.models.AnthropicTool`, for ``mcp`` the result of ``tools/list``. The type is
+        open, so that the libraries of these APIs accept it."""
+        query: dict[str, QueryValue] = {"format": format, "profile": profile}
+        found = self._transport.parse(await self._transport.exchange("GET", "/tools", query=query, again=True))
+        tools = found.get("tools") if format == "mcp" and isinstance(found, dict) else found
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            raise foreign(self._transport.base, f"it has no tools in the format {format}", found)
+        return found
 
     async def tool(self, name: str) -> types.CatalogEntry:
-        entry = await self._read("/tools/{name}", {"name": name})
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise foreign(self._transport.base, "it is not a tool", entry)
-        return cast(types.CatalogEntry, entry)
+        return cast(types.CatalogEntry, await self._read("/tools/{name}", {"name": name}))
 
-    async def call(self, tool: str, input: Any = None, **options: Any) -> Any:
+    async def call(self, tool: str, input: Any = None, **options: Unpack[InvokeArguments]) -> Any:
         """Calls a tool and returns its output, or raises :class:`ToolError`. If the output is
         larger than the caller accepts, it is a :class:`rcrt.types.LargeResult` (see
         :func:`rcrt.is_large_result` and :meth:`parts`). Takes the arguments of :meth:`invoke`."""
@@ -285,8 +307,8 @@ class Rcrt:
         traceparent: str | None = None,
         cancel: bool = False,
     ) -> types.ToolResponse:
-        """Calls a tool and returns its whole response, which can be a failure. Broken connections do
-        not cause a second call.
+        """Calls a tool and returns its whole response, which can be a failure. Broken connections
+        do not cause a second call.
 
         :param wait: how many seconds to wait for the response in total. After that,
             :class:`StillRunning`.
@@ -301,27 +323,41 @@ class Rcrt:
         return await invoke(self._transport, tool, {} if input is None else input, options)
 
     @overload
-    async def call_for(self, format: Literal["openai"], call: models.OpenAiCall, **options: Any) -> models.OpenAiMessage: ...
-
-    @overload
-    async def call_for(self, format: Literal["openai"], call: models.OpenAiItemCall, **options: Any) -> models.OpenAiItem: ...
+    async def call_for(
+        self, format: Literal["openai"], call: models.OpenAiCall, **options: Unpack[InvokeArguments]
+    ) -> models.OpenAiMessage: ...
 
     @overload
     async def call_for(
-        self, format: Literal["anthropic"], call: models.AnthropicCall, **options: Any
+        self, format: Literal["openai"], call: models.OpenAiItemCall, **options: Unpack[InvokeArguments]
+    ) -> models.OpenAiItem: ...
+
+    @overload
+    async def call_for(
+        self, format: Literal["anthropic"], call: models.AnthropicCall, **options: Unpack[InvokeArguments]
     ) -> models.AnthropicBlock: ...
 
     @overload
-    async def call_for(self, format: Literal["mcp"], call: models.McpCall, **options: Any) -> models.McpResult: ...
+    async def call_for(
+        self, format: Literal["mcp"], call: models.McpCall, **options: Unpack[InvokeArguments]
+    ) -> models.McpResult: ...
 
-    async def call_for(self, format: models.ModelFormat, call: Any, **options: Any) -> Any:
-        """Calls a tool as a model asked for it: one of a message's ``tool_calls`` (OpenAI), a
-        ``tool_use`` block (Anthropic), or the params of ``tools/call`` (MCP), as a dictionary.
-        Returns the message that the model expects, also if the tool failed or the model's
-        arguments are invalid. Takes the options of :meth:`invoke`."""
+    @overload
+    async def call_for(
+        self, format: models.ModelFormat, call: models.ModelObject, **options: Unpack[InvokeArguments]
+    ) -> Any: ...
+
+    async def call_for(self, format: models.ModelFormat, call: Any, **options: Unpack[InvokeArguments]) -> Any:
+        """Calls a tool as a model asked for it: one of a message's ``tool_calls`` or a
+        ``function_call`` item (OpenAI), a ``tool_use`` block (Anthropic), or the params of
+        ``tools/call`` (MCP), as a dictionary or as the object of the API's own library. Returns
+        the message that the model expects, also if the tool failed or the model's arguments are
+        invalid. Takes the options of :meth:`invoke`."""
         return await invoke_for(self._transport, format, call, InvokeOptions(**options))
 
-    async def parts(self, large: types.LargeResult, **options: Any) -> AsyncGenerator[Any, None]:
+    async def parts(
+        self, large: types.LargeResult, **options: Unpack[InvokeArguments]
+    ) -> AsyncGenerator[Any, None]:
         """The parts of a large result, in order. Those of a text are strings that form the text;
         those of JSON are documents, each with a part of the whole one and everything that encloses
         it. Takes the options of :meth:`invoke`."""
@@ -378,7 +414,7 @@ class Rcrt:
 
     async def update_secret(self, id: str, changes: types.SecretChanges) -> types.SecretInfo:
         # A new value makes a new version each time. Everything else can be repeated.
-        again = changes.get("value") is None
+        again = not isinstance(changes, dict) or changes.get("value") is None
         return cast(
             types.SecretInfo,
             await self._transport.json("PUT", "/secrets/{id}", at={"id": id}, body=changes, again=again),
@@ -488,7 +524,7 @@ class Rcrt:
 
     async def delete_dead_letters(self) -> int:
         """Deletes all of them. Returns how many there were."""
-        return int((await self._transport.json("DELETE", "/dlq"))["deleted"])
+        return cast(int, (await self._transport.json("DELETE", "/dlq"))["deleted"])
 
     # Operations
 
@@ -639,10 +675,21 @@ def _selection(
         "tag": _several(tag),
         "any_tag": _several(any_tag),
         "schema_name": schema_name,
-        "context_match": None if context_match is None else json.dumps(list(context_match)),
+        "context_match": _json_list("context_match", context_match),
         "include_context": include_context,
     }
 
 
 def _several(tags: Tags) -> list[str] | None:
-    return tags if tags is None else [tags] if isinstance(tags, str) else list(tags)
+    return [tags] if isinstance(tags, str) else _list("tags", tags)
+
+
+def _json_list(name: str, values: Iterable[object] | None) -> str | None:
+    listed = _list(name, values)
+    return None if listed is None else as_json(name, listed).decode()
+
+
+def _list(name: str, values: Iterable[T] | None) -> list[T] | None:
+    if values is not None and not isinstance(values, Iterable):
+        raise invalid_argument(f"{name} must be a list; it is {values!r}")
+    return None if values is None else list(values)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Union
 
+from .errors import invalid_argument
 from .types import GivenToken, Profile, Role, TokenRequest
 
 
@@ -42,6 +43,18 @@ class Open:
 
 
 Credentials = Union[Token, AgentKey, Open]
+
+
+def checked(credentials: Credentials | None, token: str | None) -> Credentials:
+    """The one of them that is given."""
+    if (credentials is None) == (token is None):
+        raise invalid_argument("give either credentials or a token")
+    given = Token(token) if token is not None else credentials
+    if isinstance(given, Token) and not (isinstance(given.token, str) and given.token.strip()):
+        raise invalid_argument("the token is empty; `rcrt token` prints one")
+    if not isinstance(given, (Token, AgentKey, Open)):
+        raise invalid_argument("credentials are an AgentKey, Open or Token; for a token there is token=")
+    return given
 
 
 class Tokens:

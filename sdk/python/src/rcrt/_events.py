@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, cast
 import httpx
 
 from ._sse import Message, Parser
-from ._transport import ATTEMPTS, QueryValue, Transport, authorized, backoff
+from ._transport import ATTEMPTS, CONNECT_TIME, LONGEST_WAIT, QueryValue, Transport, authorized, backoff, not_sent, unanswered
 from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 
 #: After a connection of at least this many seconds the next one is made at once.
@@ -70,7 +70,9 @@ async def follow(
     """Follows events until the loop is left or the server refuses permanently."""
     # The newest number seen. Always set after a connection was made: the first ping has the
     # stream's start.
-    last = after
+    last = _number(after)
+    if not isinstance(silence, (int, float)) or not silence > 0:
+        raise invalid_argument(f"silence must be seconds, more than 0; it is {silence!r}")
     connected = False
     failures = unreadable = 0
     while True:
@@ -92,7 +94,7 @@ async def follow(
                 last = item.id
                 yield item
             why = Unreachable("the server ended the event stream")
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             unreadable += 1
             if unreadable >= UNREADABLE:
                 raise RcrtError(f"the event after {last or 0} cannot be read: {error}", "foreign", False, error) from error
@@ -112,7 +114,17 @@ async def follow(
         if on_reconnect is not None:
             on_reconnect(why)
         asked = why.retry_after or 0.0 if isinstance(why, ProblemError) else 0.0
-        await asyncio.sleep(max(backoff(failures), asked))
+        await asyncio.sleep(max(backoff(failures), min(asked, LONGEST_WAIT)))
+
+
+def _number(after: object) -> int | None:
+    if isinstance(after, int) and after >= 0:
+        return after
+    if isinstance(after, str) and after.isascii() and after.isdigit():
+        return int(after)
+    if after is not None:
+        raise invalid_argument(f"after must be the number of an event, 0 or more; it is {after!r}")
+    return None
 
 
 def _read(message: Message) -> EventItem | None:
@@ -155,8 +167,8 @@ async def _connection(
                 yield message
     except httpx.ReadTimeout as error:
         raise Unreachable(f"nothing came for {silence} s, not even a ping", error) from error
-    except httpx.HTTPError as error:
-        raise Unreachable(f"the event stream broke: {error or type(error).__name__}", error) from error
+    except (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError) as error:
+        raise Unreachable(f"the event stream broke: {str(error) or type(error).__name__}", error) from error
     finally:
         await answer.aclose()
 
@@ -164,13 +176,13 @@ async def _connection(
 async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int | None, silence: float) -> httpx.Response:
     headers = {"accept": "text/event-stream", "last-event-id": None if last is None else str(last)}
     request = transport._request("GET", "/events/stream", {}, query, headers, None)
-    timeout = httpx.Timeout(silence, connect=min(5.0, silence))
+    timeout = httpx.Timeout(silence, connect=min(CONNECT_TIME, silence))
     renewed = False
     while True:
-        token = await transport.tokens.token()
         try:
+            token = await transport.tokens.token()
             sending = transport.http.build_request(**authorized(request, token), timeout=timeout)
-            answer = await transport.http.send(sending, stream=True)
+            answer = await transport.http.send(sending, stream=True, follow_redirects=False)
             if answer.is_success:
                 kind = answer.headers.get("content-type", "none")
                 if kind.startswith("text/event-stream"):
@@ -178,11 +190,15 @@ async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int
                 await answer.aclose()
                 raise foreign(transport.base, f"its type is {kind}, not an event stream")
             await answer.aread()
-        except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError, RuntimeError) as error:
-            raise invalid_argument(f"the request cannot be sent: {error}", error) from error
-        except httpx.RequestError as error:
-            raise Unreachable(f"no answer from {transport.base}: {error or type(error).__name__}", error) from error
+        except RcrtError:
+            raise
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
+                raise not_sent(error) from error
+            raise unanswered(transport.base, error, silence) from error
+        except Exception as error:
+            raise not_sent(error) from error
         if answer.status_code == 401 and not renewed and transport.tokens.refused(token):
             renewed = True
             continue
-        raise problem_of(answer)
+        raise problem_of(transport.base, answer)

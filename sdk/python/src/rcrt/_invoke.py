@@ -7,13 +7,14 @@ import asyncio
 import math
 import time as clock
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import httpx
 
 from . import types
-from ._transport import ANSWER_TIME, QueryValue, Transport, backoff
+from ._transport import QueryValue, Transport, backoff
 from .errors import StillRunning, foreign, invalid_argument
 from .models import ModelFormat
 
@@ -22,9 +23,23 @@ ROUND = 60.0
 PATH = "/tools/{name}/invoke"
 
 
+class InvokeArguments(TypedDict, total=False):
+    """The keyword arguments of :meth:`rcrt.Rcrt.invoke`, which other calls of tools take too."""
+
+    wait: float
+    idempotency_key: str | None
+    workspace: str | None
+    session: str | None
+    model: str | None
+    max_result_chars: int | None
+    deadline_ms: int | None
+    request_id: str | None
+    traceparent: str | None
+    cancel: bool
+
+
 @dataclass(frozen=True)
 class InvokeOptions:
-    """The options of :meth:`rcrt.Rcrt.invoke`."""
 
     wait: float = 300.0
     idempotency_key: str | None = None
@@ -36,6 +51,10 @@ class InvokeOptions:
     request_id: str | None = None
     traceparent: str | None = None
     cancel: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.wait, (int, float)) or not self.wait >= 0:
+            raise invalid_argument(f"wait must be seconds, 0 or more; it is {self.wait!r}")
 
     def fields(self) -> dict[str, str | int]:
         """The fields of a call beside its input."""
@@ -58,18 +77,31 @@ async def invoke(transport: Transport, tool: str, input: Any, options: InvokeOpt
 
 async def invoke_for(transport: Transport, format: ModelFormat, call: Any, options: InvokeOptions) -> Any:
     """Calls a tool as a model asked for it, and returns the message for the model."""
-    given = call if isinstance(call, dict) else {}
+    given = _dictionary(call)
     function = given.get("function") if format == "openai" else None
     name = function.get("name") if isinstance(function, dict) else given.get("name")
     if not isinstance(name, str) or not name:
-        raise invalid_argument(f"the tool call has no name; is it a dictionary in the format {format}?", call)
-    answer = await _Asked(transport, name, call, {"format": format, **options.fields()}, options).answer()
+        raise invalid_argument(f"the tool call has no name; give one tool call in the format {format}", call)
+    answer = await _Asked(transport, name, given, {"format": format, **options.fields()}, options).answer()
     message = transport.parse(answer)
     kind = message.get("type") or message.get("role") if isinstance(message, dict) else None
     is_result = isinstance(message, dict) and isinstance(message.get("content"), list)
     if not is_result and kind not in ("tool", "function_call_output", "tool_result"):
         raise foreign(transport.base, "it is not a message for a model", message)
     return message
+
+
+def _dictionary(call: object) -> dict[str, Any]:
+    """A call as a dictionary. The libraries of OpenAI, Anthropic and MCP have Pydantic objects."""
+    dump = getattr(call, "model_dump", None)
+    if dump is None:
+        return dict(call) if isinstance(call, Mapping) else {}
+    try:
+        fields = dump(mode="json", by_alias=True)
+        # Such as the `type` of a library for a server that sends none.
+        return {name: value for name, value in fields.items() if value is not None}
+    except Exception as error:
+        raise invalid_argument(f"the tool call cannot be read: {error}", error) from error
 
 
 class _Asked:
@@ -81,7 +113,7 @@ class _Asked:
         if not isinstance(tool, str) or not tool.strip():
             raise invalid_argument(f"the tool's name must not be empty; it is {tool!r}")
         self.transport, self.tool, self.body, self.query, self.options = transport, tool, body, query, options
-        self.key = options.idempotency_key or str(uuid.uuid4())
+        self.key = str(uuid.uuid4()) if options.idempotency_key is None else options.idempotency_key
 
     async def answer(self) -> httpx.Response:
         """The final answer of the server."""
@@ -93,7 +125,7 @@ class _Asked:
                 # In whole seconds. The last round can be 0, which checks once more whether the
                 # response exists.
                 seconds = math.floor(min(ROUND, max(0.0, ends - begun)))
-                answer = await self._send(f"wait={seconds}", seconds + ROUND)
+                answer = await self._send(f"wait={seconds}", seconds)
                 if answer.status_code != 202:
                     return answer
                 accepted = cast(types.Accepted, self.transport.read("POST", PATH, answer))
@@ -108,17 +140,17 @@ class _Asked:
                 await asyncio.shield(self._cancel())
             raise
 
-    async def _send(self, prefer: str, time: float) -> httpx.Response:
+    async def _send(self, prefer: str, wait: float) -> httpx.Response:
         headers = {"prefer": prefer, "idempotency-key": self.key, "traceparent": self.options.traceparent}
         at = {"name": self.tool}
         return await self.transport.exchange(
-            "POST", "/tools/{name}/invoke", at=at, query=self.query, headers=headers, body=self.body, again=True, time=time
+            "POST", "/tools/{name}/invoke", at=at, query=self.query, headers=headers, body=self.body, again=True, wait=wait
         )
 
     async def _cancel(self) -> None:
         """The key identifies the request, also if its response was lost."""
         try:
-            answer = await self._send("respond-async", ANSWER_TIME)
+            answer = await self._send("respond-async", 0)
             if answer.status_code == 202:
                 request = self.transport.parse(answer)["request"]
                 await self.transport.json("POST", "/calls/{request_id}/cancel", at={"request_id": request}, again=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .errors import RcrtError
+
 #: The most characters of one message. The largest record's event is far below.
 MOST_CHARS = 64 * 1024 * 1024
 
@@ -51,7 +53,7 @@ class Parser:
             self._rest = ""
         self._rest += rest
         if len(self._rest) + self._length > MOST_CHARS:
-            raise ValueError("a message that is too long")
+            raise RcrtError(f"a message of the event stream has more than {MOST_CHARS} characters", "foreign", False)
         return found
 
     def _line(self, line: str, found: list[Message]) -> None:

@@ -19,12 +19,14 @@ from .types import GivenToken, TokenRequest
 #: The most attempts of a request. With the pauses, that is about three seconds, enough for a
 #: server's restart.
 ATTEMPTS = 6
-#: Timeout in seconds for a response without an explicit wait.
+#: The default of the time limit for an answer, in seconds.
 ANSWER_TIME = 60.0
 CONNECT_TIME = 5.0
 #: If the server asks for a longer pause than this, in seconds, the client raises its error instead
 #: of waiting.
 LONGEST_WAIT = 60.0
+#: Fields that this client reads itself, so no answer can lack them.
+USED = {"deleted", "expires_in", "number", "request", "rows", "status", "token", "tool", "tools", "value", "version"}
 
 QueryValue = Union[str, int, bool, list[str], None]
 
@@ -48,12 +50,15 @@ class MaybeDone:
 
 
 class Transport:
-    def __init__(self, url: str, credentials: Credentials, http: httpx.AsyncClient | None) -> None:
+    def __init__(self, url: str, credentials: Credentials, timeout: float, http: httpx.AsyncClient | None) -> None:
         base = _server_url(url)
-        self.base = f"{base.scheme}://{base.netloc.decode()}{base.path.rstrip('/')}"
+        if not isinstance(timeout, (int, float)) or not timeout > 0:
+            raise invalid_argument(f"timeout must be seconds, more than 0; it is {timeout!r}")
+        #: The time limit of one attempt in seconds, for an answer without an explicit wait.
+        self.answer_time = float(timeout)
+        self.base = f"{base.scheme}://{base.netloc.decode()}{base.raw_path.partition(b'?')[0].decode().rstrip('/')}"
         self._owns = http is None
-        # No other server can get the token, so redirects are not followed (httpx's own default).
-        self.http = http or httpx.AsyncClient(timeout=ANSWER_TIME, trust_env=not _is_this_machine(base.host))
+        self.http = http or httpx.AsyncClient(trust_env=not _is_this_machine(base.host))
         self.tokens = Tokens(credentials, self._given)
 
     async def close(self) -> None:
@@ -61,7 +66,10 @@ class Transport:
             await self.http.aclose()
 
     async def _given(self, request: TokenRequest) -> GivenToken:
-        return cast(GivenToken, await self.json("POST", "/auth/token", body=request, again=True, anonymous=True))
+        given = await self.json("POST", "/auth/token", body=request, again=True, anonymous=True)
+        if not isinstance(given["token"], str) or not isinstance(given["expires_in"], (int, float)):
+            raise foreign(self.base, "it has no token", given)
+        return cast(GivenToken, given)
 
     async def json(self, method: str, path: str, **sending: Any) -> Any:
         """The body of a successful response."""
@@ -74,29 +82,31 @@ class Transport:
         route = next((route for route in routes if route in ANSWERS), None)
         if route is None:
             return body
-        fields = ANSWERS[route]
-        if fields is None:
-            if not isinstance(body, list):
-                raise foreign(self.base, "it is not a list", body)
-            return body
-        missing = [field for field in fields if not isinstance(body, dict) or field not in body]
-        # Some fields can be missing in the answer of an older server.
-        if len(missing) * 2 > len(fields):
-            raise foreign(self.base, f"it lacks {', '.join(missing)}", body)
+        kind, fields = ANSWERS[route]
+        if kind == "list" and not isinstance(body, list):
+            raise foreign(self.base, "it is not a list", body)
+        for one in body if kind == "list" else [body]:
+            if not isinstance(one, dict):
+                raise foreign(self.base, "it is not an object", body)
+            missing = [field for field in fields if field not in one]
+            # Some fields can be missing in the answer of an older server.
+            if len(missing) * 2 > len(fields) or USED.intersection(missing):
+                raise foreign(self.base, f"it lacks {', '.join(missing)}", body)
         return body
 
     def parse(self, answer: httpx.Response) -> Any:
         try:
             return answer.json()
-        except ValueError as error:
-            raise foreign(self.base, f"it is not JSON: {answer.text[:40]!r}", error) from error
+        except (ValueError, RecursionError) as error:
+            start = answer.content[:40].decode("utf-8", "replace")
+            raise foreign(self.base, f"it is not JSON: {start!r}", error) from error
 
     async def remove(self, path: str, **sending: Any) -> None:
         """Deletes the resource at a path. If a retry finds nothing there, the first attempt
         deleted it."""
         maybe_done = MaybeDone()
         try:
-            await self.exchange("DELETE", path, again=True, maybe_done=maybe_done, **sending)
+            self.read("DELETE", path, await self.exchange("DELETE", path, again=True, maybe_done=maybe_done, **sending))
         except ProblemError as error:
             if not (maybe_done.is_so and error.code == "not_found"):
                 raise
@@ -112,17 +122,18 @@ class Transport:
         body: object = None,
         again: bool = False,
         anonymous: bool = False,
-        time: float = ANSWER_TIME,
+        wait: float = 0.0,
         maybe_done: MaybeDone | None = None,
     ) -> httpx.Response:
         """Sends until there is a final response, and returns it if it is a success.
 
-        ``again``: doing it twice is doing it once. Else it is repeated only when the server certainly did not do it.
+        ``again``: doing it twice is doing it once. Else it is repeated only when the server
+        certainly did not do it. ``wait``: seconds that the server waits before it answers.
         """
         request = self._request(method, path, at or {}, query or {}, headers or {}, body)
         attempt = 1
         while True:
-            answer, error, maybe = await self._send(request, anonymous, time)
+            answer, error, maybe = await self._send(request, anonymous, wait + self.answer_time)
             if answer is not None:
                 return answer
             asked = error.retry_after or 0.0 if isinstance(error, ProblemError) else 0.0
@@ -139,22 +150,32 @@ class Transport:
     ) -> tuple[httpx.Response, RcrtError, bool] | tuple[None, RcrtError, bool]:
         renewed = False
         while True:
-            token = None if anonymous else await self.tokens.token()
+            token = None
             try:
-                answer = await asyncio.wait_for(self.http.request(**authorized(request, token)), time)
-            except (httpx.InvalidURL, httpx.LocalProtocolError, ValueError, TypeError, RuntimeError) as error:
-                raise invalid_argument(f"the request cannot be sent: {error}", error) from error
-            except (httpx.RequestError, asyncio.TimeoutError, TimeoutError) as error:
-                why = str(error) or type(error).__name__
-                unreachable = Unreachable(f"no answer from {self.base}: {why}; is the server running?", error)
+                token = None if anonymous else await self.tokens.token()
+                # No other server can get the token, so redirects are not followed.
+                sending = self.http.request(
+                    **authorized(request, token), timeout=httpx.Timeout(time, connect=min(time, CONNECT_TIME)), follow_redirects=False
+                )
+                answer = await asyncio.wait_for(sending, time)
+            except RcrtError:
+                raise
+            except (httpx.TransportError, httpx.DecodingError, asyncio.TimeoutError, TimeoutError) as error:
+                if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
+                    raise not_sent(error) from error
+                unreachable = unanswered(self.base, error, time)
                 return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+            except Exception as error:
+                # Values that are no header or URL, a closed client, or what the caller's own HTTP
+                # client raises.
+                raise not_sent(error) from error
             if answer.is_success:
                 return answer, RcrtError("", "", False), False
             # A token can expire early, or the server's key can change, so try one new token.
             if answer.status_code == 401 and not renewed and token is not None and self.tokens.refused(token):
                 renewed = True
                 continue
-            return None, problem_of(answer), answer.status_code >= 500
+            return None, problem_of(self.base, answer), answer.status_code >= 500
 
     def _request(
         self,
@@ -169,7 +190,10 @@ class Transport:
             # An empty segment would be another path, and so would these two.
             if not isinstance(value, str) or value in ("", ".", ".."):
                 raise invalid_argument(f"{name} must not be empty, . or ..; it is {value!r}")
-            path = path.replace("{" + name + "}", quote(value, safe=""))
+            try:
+                path = path.replace("{" + name + "}", quote(value, safe=""))
+            except UnicodeEncodeError as error:
+                raise invalid_argument(f"{name} is not text that can be in a URL: {value!r}", error) from error
         pairs: list[tuple[str, str]] = []
         for name, given in query.items():
             if given is None:
@@ -179,13 +203,32 @@ class Transport:
         sent = {name: value for name, value in headers.items() if value is not None}
         request: dict[str, Any] = {"method": method, "url": self.base + path, "params": pairs, "headers": sent}
         if body is not None:
-            # As UTF-8, without escapes that would make a large text larger. NaN is not JSON.
-            try:
-                request["content"] = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-            except (TypeError, ValueError, RecursionError) as error:
-                raise invalid_argument(f"the body is not JSON: {error}", error) from error
+            request["content"] = as_json("the body", body)
             sent["content-type"] = "application/json"
         return request
+
+
+def as_json(name: str, value: object) -> bytes:
+    """As UTF-8, without escapes that would make a large text larger. NaN is not JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise invalid_argument(f"{name} is not JSON: {error}", error) from error
+
+
+def unanswered(base: str, error: Exception, time: float) -> Unreachable:
+    """The failure of a request that got no response."""
+    # Most timeouts have no text.
+    why = str(error) or type(error).__name__
+    if not str(error) and isinstance(error, httpx.ConnectTimeout):
+        why = f"no connection in {min(time, CONNECT_TIME):g} s"
+    elif not str(error) and isinstance(error, (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError)):
+        why = f"no response in {time:g} s"
+    return Unreachable(f"no answer from {base}: {why}; is the server running?", error)
+
+
+def not_sent(error: Exception) -> RcrtError:
+    return invalid_argument(f"the request cannot be sent: {str(error) or type(error).__name__}", error)
 
 
 def authorized(request: dict[str, Any], token: str | None) -> dict[str, Any]:

@@ -93,18 +93,21 @@ def foreign(base: str, why: str, cause: object = None) -> RcrtError:
     return RcrtError(message, "foreign", False, cause)
 
 
-def problem_of(answer: httpx.Response) -> ProblemError:
+def problem_of(base: str, answer: httpx.Response) -> ProblemError:
     """The problem in a response (already read) that is not a success. It can come from a proxy,
     in another format."""
     try:
         read = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     if isinstance(read, dict) and isinstance(read.get("code"), str):
         bare = {"type": "about:blank", "title": answer.reason_phrase, "status": answer.status_code, "detail": ""}
         problem = cast(Problem, {**bare, **read})
     else:
-        detail = f"the answer is {answer.status_code}, and not from an RCRT server; is the address right?"
+        detail = f"the answer of {base} is {answer.status_code}, and not from an RCRT server; is the address right?"
+        if 300 <= answer.status_code < 400:
+            to = answer.headers.get("location", "another address")
+            detail = f"{base} redirects to {to}, and the client follows no redirects; give it the server's own URL"
         title = answer.reason_phrase or "Refused"
         problem = {"type": "about:blank", "title": title, "status": answer.status_code, "detail": detail, "code": "foreign"}
     return ProblemError(problem, answer.status_code, _retry_after(answer), answer.headers.get("x-request-id"))
@@ -117,5 +120,5 @@ def _retry_after(answer: httpx.Response) -> float | None:
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError, TypeError, IndexError):
         return None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 ModelFormat = Literal["openai", "anthropic", "mcp"]
+
+
+class ModelObject(Protocol):
+    """A Pydantic object, such as a tool call in the libraries of OpenAI, Anthropic and MCP."""
+
+    def model_dump(self) -> dict[str, Any]: ...
 
 
 class OpenAiFunction(TypedDict):
@@ -90,3 +96,24 @@ class McpResult(_McpResult, total=False):
     """The result of ``tools/call``."""
 
     structuredContent: dict[str, Any]
+
+
+class OpenAiToolFunction(TypedDict):
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class OpenAiTool(TypedDict):
+    """An element of ``tools`` in a request."""
+
+    type: Literal["function"]
+    function: OpenAiToolFunction
+
+
+class AnthropicTool(TypedDict):
+    """An element of ``tools`` in a request."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]

@@ -26,6 +26,7 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::response_waiters::Listener;
 use crate::routes::breadcrumbs::REPLAYED;
+use crate::routes::model_schemas::{InvocationInFormat, ResponseInFormat};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -97,9 +98,9 @@ pub struct Accepted {
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
         ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
     ),
-    request_body = Invocation,
+    request_body = InvocationInFormat,
     responses(
-        (status = 200, description = "Answered", body = ToolResponse, headers(
+        (status = 200, description = "Answered", body = ResponseInFormat, headers(
             ("Preference-Applied" = String, description = "The preferences that were applied"),
             ("Idempotency-Replayed" = String, description = "`true` when the request already existed"),
         )),

@@ -13,6 +13,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hygiene;
 pub(crate) mod invoke;
+pub(crate) mod model_schemas;
 pub(crate) mod operations;
 pub(crate) mod rcrt_compat;
 pub(crate) mod replies;

@@ -130,3 +130,60 @@ async fn misspelled_fields_are_refused_with_the_intended_one() {
     assert!(said.contains("did you mean requestId?"), "{said}");
     scene.world.close().await;
 }
+
+#[tokio::test]
+async fn the_description_has_the_bodies_of_each_format() {
+    let mut scene = Scene::start().await;
+    let document = scene.world.get("/openapi.json", "").await.ok().json();
+    let operation = &document["paths"]["/tools/{name}/invoke"]["post"];
+    let resolve = |schema: &Value| {
+        let reference = schema["$ref"].as_str().unwrap();
+        document.pointer(reference.trim_start_matches('#')).unwrap().clone()
+    };
+    // The alternatives that have every field of a body, and require no other.
+    let fitting = |content: &Value, body: &Value| -> Vec<String> {
+        let alternatives = resolve(&content["content"]["application/json"]["schema"]);
+        let fits = |alternative: &&Value| {
+            let schema = resolve(alternative);
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            body.as_object().unwrap().keys().all(|field| schema["properties"].get(field).is_some())
+                && required.iter().all(|field| body.get(field.as_str().unwrap()).is_some())
+        };
+        let name = |schema: &Value| schema["$ref"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        alternatives["anyOf"].as_array().unwrap().iter().filter(fits).map(name).collect()
+    };
+    let function = json!({"name": "echo", "arguments": "{"});
+    for (query, call, described, answered) in [
+        (
+            "?format=openai",
+            json!({"id": "c1", "type": "function", "function": function}),
+            "OpenAiToolCall",
+            "OpenAiToolMessage",
+        ),
+        (
+            "?format=openai",
+            json!({"call_id": "c1", "type": "function_call", "name": "echo", "arguments": "{"}),
+            "OpenAiFunctionCall",
+            "OpenAiFunctionOutput",
+        ),
+        (
+            "?format=anthropic",
+            json!({"type": "tool_use", "id": "t1", "name": "echo", "input": {}}),
+            "AnthropicToolUse",
+            "AnthropicToolResult",
+        ),
+        ("?format=mcp", json!({"name": "echo", "arguments": {}}), "McpToolCall", "McpToolResult"),
+        ("", json!({"input": {}, "session": "s1"}), "Invocation", "ToolResponse"),
+    ] {
+        assert_eq!(fitting(&operation["requestBody"], &call), [described], "{query}");
+        let asking = tokio::spawn(scene.invoke_at(&format!("echo/invoke{query}"), &call));
+        // Arguments that are not JSON are a failure without a request.
+        if !call.to_string().contains(r#""{""#) {
+            let claim = scene.hand.claim().await;
+            scene.hand.answer(&claim, Ok(json!({"said": "hi"}))).await;
+        }
+        let answer = asking.await.unwrap().ok().json();
+        assert_eq!(fitting(&operation["responses"]["200"], &answer), [answered], "{query}");
+    }
+    scene.world.close().await;
+}
