@@ -1,16 +1,23 @@
 // Assembles what an agent's model reads, as one agent.context.v1 record for each agent and session:
-// the record that triggered it, pinned records, the newest of the session, and the best of a search.
+// the record that triggered it, pinned records, the newest of the session, and the best of a
+// search.
 
 const SCHEMA = "agent.context.v1";
-/** Records about the runtime, and contexts themselves, are found only if they are pinned. */
+/** Tools, records about the runtime, and contexts themselves are found only if they are pinned. */
 const NEVER_FOUND = [
   SCHEMA,
   "context.blacklist.v1",
   "schema.def.v1",
   "tool.catalog.v1",
+  "tool.code.v1",
   "tool.config.v1",
+  "tool.create.request.v1",
+  "tool.create.response.v1",
   "tool.progress.v1",
+  "tool.request.v1",
   "tool.runner.v1",
+  "tool.template.v1",
+  "tool.v1",
 ];
 /** The part of the budget that is kept for what the search finds. */
 const SEARCH_SHARE = 0.25;
@@ -216,7 +223,7 @@ async function pinnedIds(pinned: (string | Selector)[], context: Context): Promi
   return (await Promise.all(found)).flat();
 }
 
-/** The context that is there already. Two calls that ran at once leave one: that with the lowest id. */
+/** The context that is there already. Of two that were created at once, the lowest id stays. */
 async function existing(tags: string[], context: Context): Promise<View | undefined> {
   const query = { schema_name: SCHEMA, all_tags: tags, limit: 100, include_context: true };
   const sessions = (of: string[]): number => of.filter((tag) => tag.startsWith("session:")).length;

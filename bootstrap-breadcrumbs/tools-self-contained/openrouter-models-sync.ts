@@ -139,7 +139,10 @@ async function existing(context: Context): Promise<Catalog | undefined> {
 }
 
 /** Creates or changes the catalog. Returns it, and the one that it replaced. */
-async function write(record: { title: string; tags: string[]; context: object }, context: Context): Promise<{ id: string; before?: Catalog }> {
+async function write(
+  record: { title: string; tags: string[]; context: object },
+  context: Context,
+): Promise<{ id: string; before?: Catalog }> {
   let created: string | undefined;
   for (let attempt = 1; attempt <= MAX_WRITES; attempt++) {
     const before = await existing(context);

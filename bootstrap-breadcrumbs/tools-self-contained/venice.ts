@@ -54,7 +54,7 @@ export async function execute(input: Input, context: Context): Promise<Output> {
   return { ...result, attempts };
 }
 
-/** The answer as it arrives: server-sent events, or one JSON object from a server without streams. */
+/** The answer as it arrives: server-sent events, or one JSON object if the server has no streams. */
 async function completion(response: Response, model: string, context: Context): Promise<Omit<Output, "attempts">> {
   const partial = new PartialAnswer(model, context);
   let cost: number | null = null;

@@ -1,5 +1,6 @@
-// Runs tools in steps. A step can use the outputs of others: "${search.items[0].url}". Steps that do
-// not depend on each other run at the same time. The whole workflow is checked before a step runs.
+// Runs tools in steps. A step can use the outputs of others: "${search.items[0].url}". Steps that
+// do not depend on each other run at the same time. The whole workflow is checked before a step
+// runs.
 
 /** The most characters of a step's output. */
 const MAX_RESULT_CHARS = 4_000_000;
@@ -177,7 +178,7 @@ function circles(needs: Map<string, Set<string>>): string[] {
   return left.size === 0 ? [] : [`the steps ${[...left.keys()].join(", ")} wait for each other`];
 }
 
-/** The input with the outputs in place of the templates. A text that is one template keeps its type. */
+/** The input with outputs in place of templates. A text that is one template keeps the type. */
 function filled(step: Step, path: string, results: Record<string, Json>): Json {
   return mapped(step.input ?? {}, `${path}.input`, (text, at) => {
     const values = parts(text, at).map((part) => (typeof part === "string" ? part : valueOf(part, at, results)));
