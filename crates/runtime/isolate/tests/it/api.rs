@@ -52,8 +52,7 @@ fn run(body: &str) -> (Result<Value, rcrt_breadcrumb::ToolFailure>, Vec<ApiCall>
 
 #[test]
 fn every_method_reaches_the_host() {
-    let (result, calls) =
-        run("const { api } = context; await api.getBreadcrumb('a'); await api.viewBreadcrumb('a');
+    let (result, calls) = run("const { api } = context; await api.getBreadcrumb('a'); await api.viewBreadcrumb('a');
          await api.createBreadcrumb({ title: 't' });
          await api.updateBreadcrumb('a', 3, { title: 'u' }); await api.deleteBreadcrumb('a');
          await api.searchBreadcrumbs({ tag: 'x' }); await api.searchBreadcrumbs();
