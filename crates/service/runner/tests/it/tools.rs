@@ -1,6 +1,4 @@
-use rcrt_breadcrumb::{
-    AgentRegistration, ErrorCode, Identity, NewAgent, Profile, Records, ResponseStatus, Role, Tenancy, schema_names,
-};
+use rcrt_breadcrumb::{ErrorCode, Identity, NewAgent, Profile, ResponseStatus, Role, Tenancy, schema_names};
 use rcrt_egress::PrivateHost;
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
