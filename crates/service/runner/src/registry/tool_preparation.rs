@@ -70,11 +70,8 @@ impl ToolPreparer {
         // The store checks the tag on this schema only. On another schema any author could set it.
         let is_curators = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
             && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG);
-        let closed_hosts = if is_system || is_curators {
-            closed_hosts(&definition, &self.allowed_private)
-        } else {
-            Vec::new()
-        };
+        let closed_hosts =
+            if is_system || is_curators { closed_hosts(&definition, &self.allowed_private) } else { Vec::new() };
         Ok(Candidate {
             id: record.id,
             owner_id: record.owner_id,
