@@ -45,7 +45,7 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
     }
 }
 
-fn check_net(definition: &ToolDefinition, author: Author, report: &mut Report) {
+pub(crate) fn check_net(definition: &ToolDefinition, author: Author, report: &mut Report) {
     match &definition.permissions.net {
         AccessList::None => {}
         // The code of a builtin tool is trusted, so open access needs no warning.

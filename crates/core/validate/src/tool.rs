@@ -32,6 +32,13 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     report
 }
 
+/// Only the rules for the hosts that the tool names.
+pub fn hosts(definition: &ToolDefinition) -> Report {
+    let mut report = Report::default();
+    permissions::check_net(definition, Author::System, &mut report);
+    report
+}
+
 fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {
     for ignored in &definition.ignored.0 {
         let rule = if ignored.field.starts_with("limits.timeout_ms") { "limits" } else { "unknown-field" };

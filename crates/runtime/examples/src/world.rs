@@ -91,7 +91,10 @@ impl HostOps for ExampleWorld {
                 Some(json!({"update": {"id": id, "version": version, "changes": changes}}))
             }
             ApiCall::DeleteBreadcrumb { id } => Some(json!({"delete": {"id": id}})),
-            ApiCall::GetBreadcrumb { .. } | ApiCall::SearchBreadcrumbs { .. } | ApiCall::VectorSearch { .. } => None,
+            ApiCall::GetBreadcrumb { .. }
+            | ApiCall::ViewBreadcrumb { .. }
+            | ApiCall::SearchBreadcrumbs { .. }
+            | ApiCall::VectorSearch { .. } => None,
         };
         let done = self.ops.api(call).await?;
         self.seen.lock().writes.extend(write);

@@ -85,6 +85,12 @@ impl CallHostOps {
         to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?))
     }
 
+    /// The record as a model sees it.
+    async fn view(&self, id: &str) -> Result<Value, OpError> {
+        let id = record_id("viewBreadcrumb", id)?;
+        to_value(self.breadcrumbs.view(id).await.map_err(|error| op_error(&error))?)
+    }
+
     async fn create(&self, record: Value) -> Result<Value, OpError> {
         self.quota.take(Some(&record))?;
         let record = cleared(self.vault.outward(), record).await?;
@@ -229,6 +235,7 @@ impl CallHostOps {
     async fn perform(&self, call: ApiCall) -> Result<Value, OpError> {
         let answer = match call {
             ApiCall::GetBreadcrumb { id } => self.get(&id).await,
+            ApiCall::ViewBreadcrumb { id } => self.view(&id).await,
             ApiCall::CreateBreadcrumb { record } => self.create(record).await,
             ApiCall::UpdateBreadcrumb { id, version, changes } => self.update(&id, version, changes).await,
             ApiCall::DeleteBreadcrumb { id } => self.delete(&id).await,
@@ -246,6 +253,7 @@ impl CallHostOps {
 fn method(call: &ApiCall) -> &'static str {
     match call {
         ApiCall::GetBreadcrumb { .. } => "api getBreadcrumb",
+        ApiCall::ViewBreadcrumb { .. } => "api viewBreadcrumb",
         ApiCall::CreateBreadcrumb { .. } => "api createBreadcrumb",
         ApiCall::UpdateBreadcrumb { .. } => "api updateBreadcrumb",
         ApiCall::DeleteBreadcrumb { .. } => "api deleteBreadcrumb",

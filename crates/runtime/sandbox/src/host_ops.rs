@@ -26,6 +26,7 @@ pub trait HostOps: Send + Sync + 'static {
 #[serde(tag = "method", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ApiCall {
     GetBreadcrumb { id: String },
+    ViewBreadcrumb { id: String },
     CreateBreadcrumb { record: Value },
     UpdateBreadcrumb { id: String, version: i64, changes: Value },
     DeleteBreadcrumb { id: String },

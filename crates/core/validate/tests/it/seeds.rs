@@ -8,7 +8,7 @@ use rcrt_breadcrumb::{ErrorCode, RequestKind, ToolFailure, ToolRequest, ToolResp
 use rcrt_validate::guide::Guide;
 use rcrt_validate::seed::{self, Seed};
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
-use rcrt_validate::{Author, Schema, tool_as};
+use rcrt_validate::{Author, Finding, Schema, tool_as};
 use serde_json::{Map, Value, json};
 
 fn root() -> PathBuf {
@@ -81,12 +81,19 @@ fn all_required_seeds_exist() {
     let mut promised = vec![
         "breadcrumb-create",
         "breadcrumb-search",
+        "browser-context-capture",
         "calculator",
+        "context-builder",
         "echo",
         "json-transform",
+        "ollama",
+        "openrouter",
+        "openrouter-models-sync",
         "public-holidays",
         "random",
         "timer",
+        "venice",
+        "workflow",
     ];
     promised.extend(NATIVE.iter().flat_map(|(_, tools)| *tools));
     promised.sort_unstable();
@@ -250,10 +257,29 @@ fn shipped_tools_have_neither_errors_nor_warnings() {
         let Some(tool) = seed.tool else { continue };
         for author in [Author::System, Author::User] {
             let report = tool_as(&tool, author);
-            assert_eq!((report.errors, report.warnings), (vec![], vec![]), "{}", seed.path);
+            // It waits until the operator allows its host.
+            let private = |finding: &&Finding| tool.name == "ollama" && finding.rule == "net-host";
+            let errors: Vec<&Finding> = report.errors.iter().filter(|finding| !private(finding)).collect();
+            assert_eq!((errors, report.warnings), (vec![], vec![]), "{}", seed.path);
         }
         assert!(seed.record.tags.contains(&format!("tool:{}", tool.name)), "{}", seed.path);
     }
+}
+
+/// Tools have no imports, so these contain the same code.
+#[test]
+fn the_tools_for_models_share_their_client() {
+    let source = |name: &str| {
+        let path = root().join("tools-self-contained").join(name).with_extension("ts");
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let after = |name: &str, heading: &str| {
+        let source = source(name);
+        let at = source.find(heading).unwrap_or_else(|| panic!("{name} has no {heading:?}"));
+        source[at..].to_owned()
+    };
+    assert_eq!(after("openrouter", "// --- Chat completions"), after("venice", "// --- Chat completions"));
+    assert_eq!(after("openrouter", "// --- Answers and requests"), after("ollama", "// --- Answers and requests"));
 }
 
 #[test]

@@ -87,6 +87,8 @@ async fn records_are_written_and_read_as_the_runners_agent() {
     let read = world.api(ApiCall::GetBreadcrumb { id: id.clone() }).await.unwrap();
     assert_eq!((&read["context"], &read["title"]), (&json!({"n": 1}), &json!("A note on whales")));
     assert!(read.get("owner_id").is_none(), "the short view");
+    let viewed = world.api(ApiCall::ViewBreadcrumb { id: id.clone() }).await.unwrap();
+    assert_eq!(viewed["context"], json!({"n": 1}));
 
     let changes = json!({"context": {"n": 2}});
     let changed = world.api(ApiCall::UpdateBreadcrumb { id: id.clone(), version: 1, changes }).await.unwrap();
@@ -122,6 +124,7 @@ async fn invalid_arguments_are_reported_with_the_field() {
         (create(json!({"title": ""})), "title: must not be empty"),
         (create(json!({"title": "x", "schema_name": "tool.request.v1"})), "context.tool: is required"),
         (ApiCall::GetBreadcrumb { id: "x".into() }, "getBreadcrumb: id: \"x\" is not a valid record id"),
+        (ApiCall::ViewBreadcrumb { id: "x".into() }, "viewBreadcrumb: id: \"x\" is not a valid record id"),
         (ApiCall::SearchBreadcrumbs { query: json!({"limit": 0}) }, "limit: must be from 1"),
         (ApiCall::SearchBreadcrumbs { query: json!({"tags": ["a"]}) }, "unknown field `tags`"),
         (ApiCall::SearchBreadcrumbs { query: json!({"context_match": [{"path": "$.a", "op": "like"}]}) }, "like"),

@@ -61,6 +61,10 @@ const api = ObjectFreeze({
   async getBreadcrumb(id) {
     return await call("getBreadcrumb", { id: text("getBreadcrumb", "id", id) });
   },
+  /** The record as a model sees it: `llm_hints` are applied. */
+  async viewBreadcrumb(id) {
+    return await call("viewBreadcrumb", { id: text("viewBreadcrumb", "id", id) });
+  },
   async createBreadcrumb(record) {
     return await call("createBreadcrumb", { record: object("createBreadcrumb", "the record", record) });
   },

@@ -52,8 +52,8 @@ fn run(body: &str) -> (Result<Value, rcrt_breadcrumb::ToolFailure>, Vec<ApiCall>
 
 #[test]
 fn every_method_reaches_the_host() {
-    let (result, calls) =
-        run("const { api } = context; await api.getBreadcrumb('a'); await api.createBreadcrumb({ title: 't' });
+    let (result, calls) = run("const { api } = context; await api.getBreadcrumb('a'); await api.viewBreadcrumb('a');
+         await api.createBreadcrumb({ title: 't' });
          await api.updateBreadcrumb('a', 3, { title: 'u' }); await api.deleteBreadcrumb('a');
          await api.searchBreadcrumbs({ tag: 'x' }); await api.searchBreadcrumbs();
          return await api.vectorSearch({ q: 'words' })");
@@ -62,6 +62,7 @@ fn every_method_reaches_the_host() {
         calls,
         [
             ApiCall::GetBreadcrumb { id: "a".into() },
+            ApiCall::ViewBreadcrumb { id: "a".into() },
             ApiCall::CreateBreadcrumb { record: json!({"title": "t"}) },
             ApiCall::UpdateBreadcrumb { id: "a".into(), version: 3, changes: json!({"title": "u"}) },
             ApiCall::DeleteBreadcrumb { id: "a".into() },

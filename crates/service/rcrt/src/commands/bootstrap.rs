@@ -124,15 +124,15 @@ impl Bootstrap {
 }
 
 /// Validates with the rules for users' tools, as a runner does for records of this command's agent.
+/// Included tools can have private hosts, for which they wait.
 fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
-    let author = Author::User;
     let default = Path::new(embedded::NAME);
     let Some(folder) = folder.or_else(|| default.is_dir().then(|| default.to_owned())) else {
         if source.is_some_and(|name| name != embedded::NAME) {
             let message = format!("--source names a folder, and there is no folder {} here; name one", embedded::NAME);
             return Err(Failure::Usage(message).into());
         }
-        return Ok(SeedSet::embedded(author, allowed));
+        return Ok(SeedSet::embedded(Author::System, allowed));
     };
     // The default folder has the source of the included records, which `rcrt up` wrote from it.
     let is_default = default.canonicalize().is_ok_and(|path| folder.canonicalize().is_ok_and(|folder| folder == path));
@@ -143,6 +143,7 @@ fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) 
         );
         return Err(Failure::Usage(message).into());
     }
+    let author = if is_default { Author::System } else { Author::User };
     SeedSet::read(&folder, source.or(is_default.then_some(embedded::NAME)), author, allowed)
 }
 

@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
 mod access;
+mod agent_tools;
 mod bench;
 mod bootstrap;
 mod calls;
 mod database;
 mod egress;
+mod included_examples;
 mod killed;
 mod messages;
 mod migrated;
+mod model_server;
+mod model_tools;
 mod native;
 mod native_examples;
 mod offline;

@@ -119,6 +119,10 @@ fn tools(up: &Running) {
     for name in ["breadcrumb-create", "breadcrumb-search", "calculator", "echo", "json-transform", "random", "timer"] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
+    // Its host is private, and the operator has not allowed it.
+    let ollama = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "ollama").unwrap();
+    let waits = ollama["missing_requirements"].to_string();
+    assert!(waits.contains("--allow-private-host ollama=localhost:11434"), "{ollama}");
     assert!(up.run(&["tool", "list"]).ends_with(0).stdout.starts_with("NAME"));
     assert!(up.run(&["tool", "show", "calculator"]).ends_with(0).stdout.contains("expression"));
     assert_eq!(up.json(&["tool", "show", "calculator"])["context"]["name"], "calculator");

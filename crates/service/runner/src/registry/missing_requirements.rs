@@ -21,8 +21,12 @@ impl MissingRequirements {
             SecretUnavailable::check(Some((tool.id, tool.version)), secret).map(|lack| (name, lack))
         };
         let names = tool.executor.required_secrets(&tool.definition);
+        let closed = tool
+            .closed_hosts
+            .iter()
+            .map(|host| format!("its host is private; the operator can allow it with --allow-private-host {host}"));
         Self {
-            settings: tool.executor.missing_requirements(&tool.definition),
+            settings: tool.executor.missing_requirements(&tool.definition).into_iter().chain(closed).collect(),
             sentences: Vec::new(),
             secrets: names.into_iter().filter_map(lack).collect(),
         }

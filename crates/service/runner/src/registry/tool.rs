@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     Bootstrap, BootstrapMode, Implementation, Matcher, Profiles, Registration, ToolDefinition, ToolSource, schema_names,
 };
+use rcrt_egress::PrivateHost;
 use rcrt_executors::Executor;
 use rcrt_validate::Schema;
 use serde_json::{Value, json};
@@ -55,6 +56,9 @@ pub(crate) struct Candidate {
     pub is_system: bool,
     /// Whether it is a `tool.code.v1` with the tag of a curator. Never true for a `tool.v1`.
     pub is_curators: bool,
+    /// The private hosts of a tool by a curator or of the installation that the operator has not
+    /// allowed. Another author's tool with such a host is not valid.
+    pub closed_hosts: Vec<PrivateHost>,
 }
 
 /// A version that was validated here.

@@ -66,6 +66,12 @@ impl ToolPreparer {
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
         let mut profiles = Profiles::default();
         profiles.add_tags(version.tags);
+        let is_system = version.author.is_some_and(|agent| self.system_authors.contains(&agent));
+        // The store checks the tag on this schema only. On another schema any author could set it.
+        let is_curators = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
+            && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG);
+        let closed_hosts =
+            if is_system || is_curators { closed_hosts(&definition, &self.allowed_private) } else { Vec::new() };
         Ok(Candidate {
             id: record.id,
             owner_id: record.owner_id,
@@ -82,11 +88,9 @@ impl ToolPreparer {
             definition: Arc::new(definition),
             executor,
             author: version.author,
-            is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
-            // The store checks the tag on this schema only. On another schema any author could set
-            // it.
-            is_curators: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
-                && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
+            is_system,
+            is_curators,
+            closed_hosts,
         })
     }
 
@@ -94,9 +98,12 @@ impl ToolPreparer {
     pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
         let candidate = Arc::new(self.candidate(version)?);
         let author = if candidate.is_system { Author::System } else { Author::User };
-        let (definition, allowed_private) = (candidate.definition.clone(), self.allowed_private.clone());
+        // Such a host is not an error in the record: the tool waits for it.
+        let mut opened = self.allowed_private.to_vec();
+        opened.extend(candidate.closed_hosts.iter().cloned());
+        let definition = candidate.definition.clone();
         let (input, output) =
-            checked(definition, author, allowed_private, version.record.owner_id, self.schemas.clone()).await?;
+            checked(definition, author, opened, version.record.owner_id, self.schemas.clone()).await?;
         load(&candidate, version.record.owner_id).await?;
         Ok(Tool::new(candidate, input, output, self.rcrt_compat))
     }
@@ -107,7 +114,7 @@ impl ToolPreparer {
 async fn checked(
     definition: Arc<ToolDefinition>,
     author: Author,
-    allowed_private: Arc<[PrivateHost]>,
+    allowed_private: Vec<PrivateHost>,
     owner_id: Uuid,
     schemas: Budget,
 ) -> Result<(Schema, Schema), Problem> {
@@ -153,14 +160,30 @@ fn of_failure(failure: ToolFailure) -> Problem {
 /// host and port again at each request of the tool.
 pub fn validate_tool(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
     let mut report = rcrt_validate::tool_as(definition, author);
-    report.errors.retain(|finding| !is_allowed(finding, definition, allowed));
+    // An included tool waits for its private hosts.
+    let waits = |finding: &Finding| author == Author::System && private_host(finding, definition).is_some();
+    report.errors.retain(|finding| !waits(finding) && !is_allowed(finding, definition, allowed));
     report
 }
 
 fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[PrivateHost]) -> bool {
-    let NetPermission::Listed(hosts) = &definition.permissions.net else { return false };
-    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'));
-    let host = index.and_then(|index| hosts.get(index.parse::<usize>().ok()?));
-    let Some(asked) = host.and_then(|host| HostEntry::parse(host).ok()) else { return false };
-    finding.rule == "net-host" && allowed.iter().any(|host| host.allows_entry(&definition.name, &asked))
+    let asked = private_host(finding, definition);
+    asked.is_some_and(|asked| allowed.iter().any(|host| host.allows_entry(&definition.name, &asked)))
+}
+
+/// The host that a finding refuses because it is private. `None` for other findings, and for an
+/// entry that is no host.
+fn private_host(finding: &Finding, definition: &ToolDefinition) -> Option<HostEntry> {
+    let NetPermission::Listed(hosts) = &definition.permissions.net else { return None };
+    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'))?;
+    let host = hosts.get(index.parse::<usize>().ok()?)?;
+    HostEntry::parse(host).ok().filter(|_| finding.rule == "net-host")
+}
+
+/// The private hosts that the tool names and the operator has not allowed.
+fn closed_hosts(definition: &ToolDefinition, allowed: &[PrivateHost]) -> Vec<PrivateHost> {
+    let report = rcrt_validate::hosts(definition);
+    let refused = report.errors.iter().filter(|finding| !is_allowed(finding, definition, allowed));
+    let hosts = refused.filter_map(|finding| private_host(finding, definition));
+    hosts.map(|entry| PrivateHost { tool: Some(definition.name.clone()), entry }).collect()
 }

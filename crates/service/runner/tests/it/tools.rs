@@ -1,4 +1,4 @@
-use rcrt_breadcrumb::{ErrorCode, ResponseStatus, schema_names};
+use rcrt_breadcrumb::{ErrorCode, Identity, NewAgent, Profile, ResponseStatus, Role, Tenancy, schema_names};
 use rcrt_egress::PrivateHost;
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
@@ -147,7 +147,7 @@ async fn several_runners_write_one_report() {
 }
 
 #[tokio::test]
-async fn a_private_host_is_an_error_unless_the_operator_allows_it() {
+async fn a_private_host_waits_until_the_operator_allows_it() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let net = |hosts: &[&str]| json!({"permissions": {"net": hosts}});
     let allowed =
@@ -166,10 +166,24 @@ async fn a_private_host_is_an_error_unless_the_operator_allows_it() {
         ("host", "x.db.internal"),
         ("all", "*.internal"),
     ] {
-        let tool = fixture.create(code(name, net(&["db.internal", host]))).await;
-        let error = fixture.tool_error(tool, |_| true).await;
-        assert_eq!(error["errors"].as_array().unwrap().len(), 1, "{error}");
-        assert_eq!(error["errors"][0]["field"], "permissions.net[1]");
+        // The fixture's agent is a curator.
+        fixture.create(code(name, net(&["db.internal", host]))).await;
+        let response = fixture.call(name, json!({})).await;
+        assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{name}");
+        let message = response.error.unwrap();
+        assert!(message.contains(&format!("--allow-private-host {name}={host}")), "{message}");
     }
+    // Another agent's tool does not wait: it is not valid.
+    let author = NewAgent { name: "author".into(), roles: vec![Role::Emitter], profile: Profile::Main, tools: None };
+    let author = fixture.store.create_agent(fixture.owner, None, author).await.unwrap().agent;
+    let identity =
+        Identity { owner_id: fixture.owner, agent_id: author.id, roles: author.roles, profile: Profile::Main };
+    let theirs = fixture.dispatch.acting_as(identity).create(code("theirs", net(&["one.internal"])), None).await;
+    let error = fixture.tool_error(theirs.unwrap().id, |_| true).await;
+    assert_eq!(error["errors"][0]["field"], "permissions.net[0]", "{error}");
+    // A host that cannot be read is an error of the record.
+    let tool = fixture.create(code("malformed", net(&["db.internal", "https://one.internal"]))).await;
+    let error = fixture.tool_error(tool, |_| true).await;
+    assert_eq!(error["errors"][0]["field"], "permissions.net[1]", "{error}");
     runner.stop().await;
 }
