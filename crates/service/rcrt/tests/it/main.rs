@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
 mod access;
+mod authoring;
 mod bench;
 mod bootstrap;
 mod calls;
 mod database;
+mod editor_globals;
 mod egress;
+mod examples;
 mod killed;
 mod messages;
 mod migrated;
