@@ -37,7 +37,10 @@ pub(crate) async fn fetch(
         method: request.method.clone(),
         url: as_example(vault, &request.url),
         headers: BTreeMap::new(),
-        body: sent.as_ref().map(|bytes| exact(&recorded_body(vault, bytes))),
+        body: match &sent {
+            Some(bytes) => Some(exact(&recorded_body(vault, bytes, "request")?)),
+            None => None,
+        },
     };
     let stream = sent.map(once);
     let answer = match ops.fetch(request, stream).await {
@@ -52,7 +55,7 @@ pub(crate) async fn fetch(
     let given = GivenResponse {
         status: answer.status,
         headers: kept.map(|(name, value)| (name.clone(), as_example(vault, value))).collect(),
-        body: recorded_body(vault, &bytes),
+        body: recorded_body(vault, &bytes, "response")?,
         error: None,
     };
     let exchange = HttpExchange { request: expected, response: given };
@@ -76,14 +79,18 @@ async fn whole(mut stream: BodyStream, what: &str) -> Result<Bytes, OpError> {
 }
 
 /// JSON as JSON, so that a person can read and edit it; anything else as text.
-fn recorded_body(vault: &Vault, bytes: &[u8]) -> Value {
-    let text = as_example(vault, &String::from_utf8_lossy(bytes));
-    match serde_json::from_str(&text) {
+fn recorded_body(vault: &Vault, bytes: &[u8], what: &str) -> Result<Value, OpError> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        let message = format!("a {what}'s body that is not UTF-8 text cannot be recorded");
+        return Err(OpError::new("InvalidArguments", message));
+    };
+    let text = as_example(vault, text);
+    Ok(match serde_json::from_str(&text) {
         // A text would be sent without its quotes, and null as nothing.
         Ok(json @ (Value::Object(_) | Value::Array(_))) => json,
         _ if text.is_empty() => Value::Null,
         _ => text.into(),
-    }
+    })
 }
 
 /// The most records of one example.
@@ -165,7 +172,7 @@ fn json_as_example(vault: &Vault, value: &mut Value) {
 /// The text with the value and the handle of each secret replaced by its value in an example.
 fn as_example(vault: &Vault, text: &str) -> String {
     let mut text = text.to_owned();
-    for (name, shown) in vault.shown() {
+    for (name, shown) in vault.shown().into_iter().filter(|(_, shown)| !shown.is_empty()) {
         text = text.replace(&shown, &example_secret(&name));
     }
     vault.cleared(&text).into_owned()

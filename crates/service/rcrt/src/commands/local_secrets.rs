@@ -19,9 +19,12 @@ impl LocalSecrets {
             .map_err(|error| Failure::Usage(format!("--secrets: {} cannot be read: {error}", file.display())))?;
         // The error of the parser would show a value of another type.
         let malformed = "is not a JSON object of texts; expected {\"NAME\": \"value\"}";
-        let values = serde_json::from_str(&text)
+        let values: BTreeMap<String, String> = serde_json::from_str(&text)
             .map_err(|_| Failure::Usage(format!("--secrets: {} {malformed}", file.display())))?;
-        Ok(Self(values))
+        match values.iter().find(|(_, value)| value.is_empty()) {
+            Some((name, _)) => Err(Failure::Usage(format!("--secrets: the value of {name:?} is empty")).into()),
+            None => Ok(Self(values)),
+        }
     }
 
     pub fn names(&self) -> impl Iterator<Item = &String> {
