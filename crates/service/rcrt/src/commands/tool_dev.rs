@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rcrt_sandbox::Level;
 
-use super::tool_publish::Publisher;
+use super::folder_publisher::Publisher;
 use super::tool_watch;
 use crate::assembly::sandbox_level;
 use crate::config::Config;

@@ -10,9 +10,9 @@ use rcrt_sandbox::Level;
 use rcrt_validate::Author;
 use serde_json::json;
 
+use super::folder_publisher::{Publication, Publisher};
 use super::local_sandbox::LocalSandbox;
 use super::tested_tool::{CandidateTool, TestedTool, candidate, is_file, lines};
-use super::tool_publish::{Publication, Publisher};
 use crate::exit::Failure;
 use crate::file_watch::{FileWatch, Snapshot, Stamp};
 use crate::output::{Output, Style, counted};
