@@ -27,6 +27,8 @@ class SdkStage(Stage):
     def has_node(self):
         for name in ("src/api.ts", "test/x.ts", "package.json", "package-lock.json", "prepare.mjs", ".npmrc", "README.md"):
             self.write(f"sdk/typescript/{name}", "one\n")
+        for name in ("package.json", "package-lock.json", "docs_page.test.mjs", ".npmrc"):
+            self.write(f"sdk/test/docs-page/{name}", "one\n")
         self.write("sdk/openapi.json", "{}")
         self.stand_in("node", f"{FAILS}\n[ \"$1\" != --version ] || echo v20.1.0")
         self.stand_in("npm", FAILS)
@@ -45,8 +47,8 @@ class SdkStage(Stage):
 class Steps(SdkStage):
     def test_node_installs_checks_tests_and_packs(self):
         self.has_node()
-        self.sdk().ends(0).says("npm packages: passed", "types are those", "in Node v20.1.0: passed", "as it is published: passed", "all passed")
-        order = ("npm ci", "npm run --silent types", "npx --no-install tsc", "node --test", "npm run --silent build", "packed.mjs")
+        self.sdk().ends(0).says("npm packages: passed", "types are those", "in Node v20.1.0: passed", "as it is published: passed", "new tools and the types of tools: passed", "all passed")
+        order = ("npm ci", "npm run --silent types", "npx --no-install tsc", "node --test", "npm run --silent build", "packed.mjs", "check.mjs")
         places = [next(place for place, call in enumerate(self.called()) if step in call) for step in order]
         self.assertEqual(places, sorted(places))
         # Nothing is written into the checkout.
@@ -54,7 +56,8 @@ class Steps(SdkStage):
 
     def test_npm_packages_are_installed_again_only_when_they_change(self):
         self.has_node()
-        for lock, installations in (("one\n", 1), ("one\n", 1), ("two\n", 2)):
+        # One of them is for the page /docs, which has packages of its own.
+        for lock, installations in (("one\n", 2), ("one\n", 2), ("two\n", 3)):
             self.write("sdk/typescript/package-lock.json", lock)
             self.sdk().ends(0)
             self.assertEqual(len(self.steps("npm ci")), installations)

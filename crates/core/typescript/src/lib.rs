@@ -1,10 +1,10 @@
-//! The TypeScript front end: turns source into JavaScript and a source map, and reports what the
-//! syntax tree shows.
+//! The TypeScript front end: turns source into JavaScript and a source map, reports what the syntax
+//! tree shows, and declares the types of JSON Schemas.
 //!
 //! It does not depend on tools, an engine or files: text in, text and findings out. Hostile source
 //! results in errors and never in a crash.
 //!
-//! Begin with `compile.rs` and `inspect.rs`.
+//! Begin with `compile.rs`, `inspect.rs` and `declare.rs`.
 //!
 //! # Example
 //! ```
@@ -19,6 +19,8 @@
 //! ```
 
 mod compile;
+mod declare;
+mod declared_type;
 mod entry;
 mod forbidden;
 mod inspect;
@@ -33,5 +35,6 @@ mod syntax;
 mod unsupported;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
+pub use declare::{comment, declare, pascal_case, unique};
 pub use inspect::{Finding, Rule, inspect};
 pub use source_map::SourceMap;

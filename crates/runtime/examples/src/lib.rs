@@ -1,16 +1,24 @@
 //! Runs a tool's examples as tests: each in the real sandbox, with the tool's permissions and
 //! limits, in a world that the example describes. The network and the records are the example's;
-//! the clock and the random numbers are seeded; nothing is written.
+//! the clock and the random numbers are seeded; nothing is written. It also runs a tool once on the
+//! real network, records that as an example, and tries a tool with inputs made from its schema.
 //!
 //! It deliberately does not know records of tools, queues or who may publish what.
 //!
 //! Begin with `runner.rs` (all examples of a tool) and `world.rs` (what one example's tool sees).
 
+mod fuzz;
+mod live;
 mod network;
+mod record;
+mod recording;
 mod records;
 mod report;
 mod runner;
+mod update;
 mod world;
 
+pub use live::{LiveReport, LiveRun};
 pub use report::{ExampleReport, ExampleStatus, has_failed};
 pub use runner::ExampleRunner;
+pub use update::updated;

@@ -10,8 +10,8 @@ use rcrt_validate::expected::differences;
 use serde_json::{Value, json};
 use url::Url;
 
-/// The most bytes of a request's body that are compared.
-const MAX_BODY: usize = 1024 * 1024;
+/// The most bytes of a body that is compared or recorded.
+pub(crate) const MAX_BODY: usize = 1024 * 1024;
 /// The most characters of a body in a message.
 const MAX_SHOWN: usize = 200;
 

@@ -1,4 +1,4 @@
-//! Runs all examples of a tool, one after the other.
+//! Runs all examples of a tool, one after the other, or the tool once in the real world.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
-    ErrorCode, Example, Isolation, Limits, Profiles, RequestKind, ToolDefinition, ToolFailure, ToolRequest, Violation,
+    Breadcrumbs, ErrorCode, Example, Isolation, Limits, Profiles, RequestKind, ToolDefinition, ToolFailure,
+    ToolRequest, Violation, check_javascript_numbers,
 };
 use rcrt_egress::{Egress, NetRules, Vault};
-use rcrt_executors::{CallHostOps, DiscardProgress, EffectGate, ToolCall, TriggerChain, compile_tool};
-use rcrt_sandbox::{Invocation, RequestContext, RunOutcome, Sandbox, Script, Seed, Task};
+use rcrt_executors::{CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, compile_tool};
+use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, RunOutcome, Sandbox, Script, Seed, Task};
 use rcrt_validate::Schema;
 use rcrt_validate::expected::{Difference, differences};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::live::{LiveReport, LiveRun, LiveWorld, misfit};
 use crate::network::{ExampleNetwork, shown_failure};
 use crate::records::ExampleRecords;
 use crate::report::{ExampleReport, ExampleStatus};
@@ -27,7 +29,7 @@ use crate::world::{ExampleWorld, Seen, example_secret};
 const MAX_EXAMPLE_MS: u64 = 30_000;
 /// The most wall time of all examples of a tool.
 const MAX_TOTAL: Duration = Duration::from_secs(120);
-const DEFAULT_SEED: u32 = 1;
+pub(crate) const DEFAULT_SEED: u32 = 1;
 
 /// Runs examples in a sandbox.
 pub struct ExampleRunner {
@@ -36,8 +38,17 @@ pub struct ExampleRunner {
     egress: Arc<Egress>,
 }
 
+/// How the run of one example ended.
+pub(crate) struct Attempt {
+    pub outcome: RunOutcome,
+    pub seen: Seen,
+    /// The requests that the example states and the tool did not make.
+    pub unused: Vec<String>,
+    pub took: Duration,
+}
+
 /// A tool that is ready to run its examples.
-struct Tested<'t> {
+pub(crate) struct Tested<'t> {
     owner_id: Uuid,
     definition: &'t Arc<ToolDefinition>,
     script: Arc<Script>,
@@ -66,22 +77,80 @@ impl ExampleRunner {
             };
             return Ok(definition.examples.iter().map(not_run).collect());
         }
-        let tool = Tested {
-            owner_id,
-            definition,
-            script: compile_tool(definition.clone()).await?,
-            rules: NetRules::read(&definition.permissions.net).map_err(|problem| {
-                ToolFailure::new(ErrorCode::ExecutionFailed, format!("permissions.net: {problem}"))
-            })?,
-            input: schema(&definition.input_schema)?,
-            output: schema(&definition.output_schema)?,
-            ends: Instant::now() + MAX_TOTAL,
-        };
+        let tool = Tested::prepare(owner_id, definition).await?;
         let mut reports = Vec::with_capacity(definition.examples.len());
         for example in &definition.examples {
             reports.push(self.run_one(&tool, example, cancelled).await);
         }
         Ok(reports)
+    }
+
+    /// Runs another example than those of the definition.
+    pub(crate) async fn run_example(
+        &self,
+        definition: &Arc<ToolDefinition>,
+        example: &Example,
+        cancelled: &CancellationToken,
+    ) -> Result<ExampleReport, ToolFailure> {
+        let tool = Tested::prepare(Uuid::nil(), definition).await?;
+        Ok(self.run_one(&tool, example, cancelled).await)
+    }
+
+    /// Runs a tool once in the real world, with its own limits. Only a tool with code can run.
+    pub async fn run_live(
+        &self,
+        definition: &Arc<ToolDefinition>,
+        run: LiveRun,
+        cancelled: &CancellationToken,
+    ) -> LiveReport {
+        self.try_live(definition, run, cancelled).await.unwrap_or_else(LiveReport::refused)
+    }
+
+    async fn try_live(
+        &self,
+        definition: &Arc<ToolDefinition>,
+        run: LiveRun,
+        cancelled: &CancellationToken,
+    ) -> Result<LiveReport, ToolFailure> {
+        let tool = Tested::prepare(Uuid::nil(), definition).await?;
+        let violations = tool.input.check_as("input", &run.input);
+        if !violations.is_empty() {
+            return Err(misfit(ErrorCode::InvalidArguments, &sentence(&violations)));
+        }
+        check_javascript_numbers(&run.input).map_err(|rounded| {
+            let message = format!("the tool's code cannot get the input unchanged: {rounded}");
+            ToolFailure::new(ErrorCode::InvalidArguments, message)
+        })?;
+        let vault = Arc::new(run.secrets);
+        let records = run.breadcrumbs.unwrap_or_else(|| Arc::new(ExampleRecords::new(tool.owner_id, Utc::now(), &[])));
+        let call = tool.call(definition.limits, records, vault.clone(), run.progress);
+        let ops = CallHostOps::new(self.egress.clone(), &call)
+            .map_err(|problem| ToolFailure::new(ErrorCode::ExecutionFailed, format!("permissions.net: {problem}")))?;
+        let world = Arc::new(LiveWorld::new(ops, definition.clone(), vault.clone(), run.recording.is_some()));
+        let invocation = tool.invocation(run.input, vault.shown(), definition.limits, run.recording);
+        let began = Instant::now();
+        let outcome = self.sandbox.run(invocation, world.clone(), cancelled.child_token()).await;
+        let duration_ms = began.elapsed().as_millis() as u64;
+        let (seen, redaction) = (world.take_seen(), vault.outward());
+        let mut result = outcome.result.and_then(|output| {
+            let violations = tool.output.check_as("output", &output);
+            if violations.is_empty() {
+                Ok(output)
+            } else {
+                Err(misfit(ErrorCode::InvalidOutput, &sentence(&violations)))
+            }
+        });
+        match &mut result {
+            Ok(output) => redaction.json(output),
+            Err(failure) => redaction.failure(failure),
+        }
+        let mut writes = Value::Array(seen.writes);
+        redaction.json(&mut writes);
+        let writes = if let Value::Array(writes) = writes { writes } else { Vec::new() };
+        let clear = |line: ConsoleLine| ConsoleLine { message: redaction.text(&line.message).into_owned(), ..line };
+        let console = outcome.console.into_iter().map(clear).collect();
+        let breadcrumbs = seen.found.into_records(&vault);
+        Ok(LiveReport { result, writes, exchanges: seen.exchanges, breadcrumbs, console, duration_ms })
     }
 
     async fn run_one(&self, tool: &Tested<'_>, example: &Example, cancelled: &CancellationToken) -> ExampleReport {
@@ -93,60 +162,106 @@ impl ExampleRunner {
             let message = format!("the examples before it used up the {} s for all examples", MAX_TOTAL.as_secs());
             return ExampleReport::failed(&example.description, message);
         }
-        let world = match self.world(tool, example) {
-            Ok(world) => Arc::new(world),
+        let Attempt { outcome, seen, unused, took } = match self.attempt(tool, example, tool.ends, cancelled).await {
+            Ok(attempt) => attempt,
             Err(problem) => return ExampleReport::failed(&example.description, problem),
         };
+        let mut report = tool.judge(example, &outcome, &seen, unused);
+        report.expected = expected;
+        report.writes = seen.writes;
+        report.console = outcome.console;
+        report.duration_ms = took.as_millis() as u64;
+        report
+    }
+
+    /// Runs the tool in the world of an example, until `ends` at most. The error says why it cannot
+    /// run.
+    pub(crate) async fn attempt(
+        &self,
+        tool: &Tested<'_>,
+        example: &Example,
+        ends: Instant,
+        cancelled: &CancellationToken,
+    ) -> Result<Attempt, String> {
+        let world = Arc::new(self.world(tool, example)?);
         let began = Instant::now();
         let stop = cancelled.child_token();
-        let run = self.sandbox.run(tool.invocation(example), world.clone(), stop.clone());
+        let run = self.sandbox.run(tool.example_invocation(example), world.clone(), stop.clone());
         let mut run = std::pin::pin!(run);
-        let outcome = if let Ok(outcome) = timeout_at(tool.ends, &mut run).await {
+        let outcome = if let Ok(outcome) = timeout_at(ends, &mut run).await {
             outcome
         } else {
             stop.cancel();
             run.await
         };
-        let seen = world.take_seen();
-        let unused = world.unused_requests();
-        let mut report = tool.judge(example, &outcome, &seen, unused);
-        report.expected = expected;
-        report.writes = seen.writes;
-        report.console = outcome.console;
-        report.duration_ms = began.elapsed().as_millis() as u64;
-        report
+        Ok(Attempt { outcome, seen: world.take_seen(), unused: world.unused_requests(), took: began.elapsed() })
     }
 
     fn world(&self, tool: &Tested<'_>, example: &Example) -> Result<ExampleWorld, String> {
         let now = DateTime::<Utc>::from_timestamp_millis(example.now_ms()).unwrap_or_default();
         let records = Arc::new(ExampleRecords::new(tool.owner_id, now, &example.breadcrumbs));
-        let call = ToolCall {
-            owner_id: tool.owner_id,
-            tool_id: Uuid::nil(),
-            tool_version: 1,
-            definition: tool.definition.clone(),
-            limits: tool.limits(),
-            request: request(),
-            input: Value::Null,
-            secrets: Arc::new(Vault::default()),
-            breadcrumbs: records,
-            chain: TriggerChain::default(),
-            profiles: Profiles::default(),
-            progress: Arc::new(DiscardProgress),
-            deadline: None,
-            effect_gate: EffectGate::opened(),
-        };
+        let call = tool.call(tool.example_limits(), records, Arc::default(), Arc::new(DiscardProgress));
         let ops = CallHostOps::new(self.egress.clone(), &call)?;
         let network = ExampleNetwork::new(tool.rules.clone(), example.http.as_deref().unwrap_or_default());
         Ok(ExampleWorld::new(tool.definition.clone(), example.clone(), ops, network))
     }
 }
 
-impl Tested<'_> {
-    fn limits(&self) -> Limits {
+impl<'t> Tested<'t> {
+    pub async fn prepare(owner_id: Uuid, definition: &'t Arc<ToolDefinition>) -> Result<Self, ToolFailure> {
+        Ok(Self {
+            owner_id,
+            definition,
+            script: compile_tool(definition.clone()).await?,
+            rules: NetRules::read(&definition.permissions.net).map_err(|problem| {
+                ToolFailure::new(ErrorCode::ExecutionFailed, format!("permissions.net: {problem}"))
+            })?,
+            input: schema(&definition.input_schema)?,
+            output: schema(&definition.output_schema)?,
+            ends: Instant::now() + MAX_TOTAL,
+        })
+    }
+
+    fn call(
+        &self,
+        limits: Limits,
+        breadcrumbs: Arc<dyn Breadcrumbs>,
+        secrets: Arc<Vault>,
+        progress: Arc<dyn ProgressSink>,
+    ) -> ToolCall {
+        ToolCall {
+            owner_id: self.owner_id,
+            tool_id: Uuid::nil(),
+            tool_version: 1,
+            definition: self.definition.clone(),
+            limits,
+            request: request(),
+            input: Value::Null,
+            secrets,
+            breadcrumbs,
+            chain: TriggerChain::default(),
+            profiles: Profiles::default(),
+            progress,
+            deadline: None,
+            effect_gate: EffectGate::opened(),
+        }
+    }
+
+    fn example_limits(&self) -> Limits {
         let mut limits = self.definition.limits;
         limits.timeout_ms = limits.timeout_ms.min(MAX_EXAMPLE_MS);
         limits
+    }
+
+    /// Why an output does not fit the schema.
+    pub fn output_problem(&self, output: &Value) -> Option<String> {
+        let violations = self.output.check_as("output", output);
+        (!violations.is_empty()).then(|| format!("the output does not fit output_schema: {}", sentence(&violations)))
+    }
+
+    /// Whether the input fits the schema.
+    pub fn fits(&self, input: &Value) -> bool {
+        self.input.check(input).is_empty()
     }
 
     /// A call with such an input fails before the tool runs. An example can state that.
@@ -173,22 +288,34 @@ impl Tested<'_> {
         Some(report)
     }
 
-    fn invocation(&self, example: &Example) -> Invocation {
+    fn example_invocation(&self, example: &Example) -> Invocation {
         let secret = |name: &String| {
             let value = example.secrets.get(name).cloned().unwrap_or_else(|| example_secret(name));
             (name.clone(), value)
         };
+        let secrets = self.definition.required_secrets.iter().map(secret).collect();
+        let seed = Seed { now_ms: example.now_ms(), random: example.seed.unwrap_or(DEFAULT_SEED) };
+        self.invocation(example.input.clone(), secrets, self.example_limits(), Some(seed))
+    }
+
+    fn invocation(
+        &self,
+        input: Value,
+        secrets: BTreeMap<String, String>,
+        limits: Limits,
+        seed: Option<Seed>,
+    ) -> Invocation {
         Invocation {
             task: Task::Call,
             owner_id: self.owner_id,
             script: self.script.clone(),
-            input: example.input.clone(),
+            input,
             request: RequestContext { id: request().request_id, ..RequestContext::default() },
-            secrets: self.definition.required_secrets.iter().map(secret).collect::<BTreeMap<_, _>>(),
-            limits: self.limits(),
+            secrets,
+            limits,
             isolation: Isolation::Call,
             hrtime: self.definition.permissions.hrtime,
-            seed: Some(Seed { now_ms: example.now_ms(), random: example.seed.unwrap_or(DEFAULT_SEED) }),
+            seed,
         }
     }
 
@@ -235,10 +362,9 @@ impl Tested<'_> {
                 (Vec::new(), Some(format!("the tool failed: {failure}{cause}")))
             }
             (None, Ok(output)) => {
-                let violations = self.output.check_as("output", output);
-                if !violations.is_empty() {
-                    let message = format!("the output does not fit output_schema: {}", sentence(&violations));
-                    return (Vec::new(), Some(message));
+                let problem = self.output_problem(output);
+                if problem.is_some() {
+                    return (Vec::new(), problem);
                 }
                 let found = example.output.as_ref().map(|expected| differences(expected, output));
                 (found.unwrap_or_default(), None)

@@ -66,6 +66,22 @@ pub(crate) fn example_secret(name: &str) -> String {
     format!("example-{name}")
 }
 
+/// A write as an example's `writes` have it.
+pub(crate) fn written(call: &ApiCall) -> Option<Value> {
+    match call {
+        ApiCall::CreateBreadcrumb { record } => Some(json!({"create": record})),
+        ApiCall::UpdateBreadcrumb { id, version, changes } => {
+            Some(json!({"update": {"id": id, "version": version, "changes": changes}}))
+        }
+        ApiCall::DeleteBreadcrumb { id } => Some(json!({"delete": {"id": id}})),
+        ApiCall::GetBreadcrumb { .. }
+        | ApiCall::ViewBreadcrumb { .. }
+        | ApiCall::SearchBreadcrumbs { .. }
+        | ApiCall::VectorSearch { .. }
+        | ApiCall::GetSecret { .. } => None,
+    }
+}
+
 #[async_trait]
 impl HostOps for ExampleWorld {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
@@ -84,18 +100,10 @@ impl HostOps for ExampleWorld {
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
-        let write = match &call {
-            ApiCall::GetSecret { id, .. } => return self.secret(id),
-            ApiCall::CreateBreadcrumb { record } => Some(json!({"create": record})),
-            ApiCall::UpdateBreadcrumb { id, version, changes } => {
-                Some(json!({"update": {"id": id, "version": version, "changes": changes}}))
-            }
-            ApiCall::DeleteBreadcrumb { id } => Some(json!({"delete": {"id": id}})),
-            ApiCall::GetBreadcrumb { .. }
-            | ApiCall::ViewBreadcrumb { .. }
-            | ApiCall::SearchBreadcrumbs { .. }
-            | ApiCall::VectorSearch { .. } => None,
-        };
+        if let ApiCall::GetSecret { id, .. } = &call {
+            return self.secret(id);
+        }
+        let write = written(&call);
         let done = self.ops.api(call).await?;
         self.seen.lock().writes.extend(write);
         Ok(done)

@@ -54,7 +54,8 @@ impl Failure {
         }
     }
 
-    fn is_shown(&self) -> bool {
+    /// Whether the output has the problem already.
+    pub fn is_shown(&self) -> bool {
         matches!(self, Self::ToolError(_) | Self::Shown)
     }
 }

@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod embedded;
 mod exit;
+mod file_watch;
 mod host_options;
 mod input;
 mod keys;

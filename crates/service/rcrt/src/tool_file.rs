@@ -74,9 +74,11 @@ pub fn is_read(name: &str) -> bool {
     is_record(name) || [".ts", ".js"].iter().any(|end| name.ends_with(end))
 }
 
-/// Returns whether a file with this name is a record.
+/// Returns whether a file with this name or path is a record. The settings of TypeScript, which
+/// `rcrt tool new` writes beside tools, are none.
 pub fn is_record(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension == "json")
+    let path = Path::new(name);
+    path.extension().is_some_and(|extension| extension == "json") && path.file_name() != Some("tsconfig.json".as_ref())
 }
 
 impl ToolFile {

@@ -24,7 +24,7 @@ use crate::{connection, embedded};
 /// Seed a folder of tools and other records: create what is new, update what changed
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Every JSON file below the folder is one record. A tool's source can be in a file of the same name with .ts. All files \
+Every JSON file below the folder is one record, except tsconfig.json. A tool's source can be in a file of the same name with .ts. All files \
 are validated first. A file with errors is refused with all its errors, the others are written, and the exit status \
 is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name: a record that another agent wrote is \
 then written again, even if nothing else changes. A warning names each secret that a tool lacks or can read. Tools for \
@@ -96,36 +96,43 @@ impl Bootstrap {
     }
 
     async fn apply(&self, client: &Client, set: SeedSet) -> anyhow::Result<BootstrapReport> {
-        // Only curators see the agents of their tenant.
-        let as_curator = match client.agents().await {
-            Ok(_) => true,
-            Err(StoreError::Forbidden(_)) => false,
-            Err(error) => return Err(error.into()),
-        };
         let options = seed::Options {
             dry_run: self.dry_run,
             prune: self.prune,
             adopt: self.adopt,
             overwrite: self.overwrite,
-            only_own: None,
-            as_curator,
+            ..seed::Options::default()
         };
-        let rows = seed::apply(client, &set, options).await?;
-        let mut warnings = set.warnings.clone();
-        warnings.extend(about_secrets(client, &set, &rows).await?);
-        let verdicts = if self.dry_run {
-            Verdicts::default()
-        } else {
-            Verdicts::wait(client, &set, &rows, Duration::from_secs(self.wait)).await?
-        };
-        warnings.extend(verdicts.warning());
-        Ok(BootstrapReport { dry_run: self.dry_run, rows, verdicts, warnings })
+        write(client, &set, options, Duration::from_secs(self.wait)).await
     }
+}
+
+/// Writes the set, and waits for the runners' verdicts on its tools.
+pub(super) async fn write(
+    client: &Client,
+    set: &SeedSet,
+    options: seed::Options,
+    patience: Duration,
+) -> anyhow::Result<BootstrapReport> {
+    // Only curators see the agents of their tenant.
+    let as_curator = match client.agents().await {
+        Ok(_) => true,
+        Err(StoreError::Forbidden(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let options = seed::Options { as_curator, ..options };
+    let rows = seed::apply(client, set, options).await?;
+    let mut warnings = set.warnings.clone();
+    warnings.extend(about_secrets(client, set, &rows).await?);
+    let verdicts =
+        if options.dry_run { Verdicts::default() } else { Verdicts::wait(client, set, &rows, patience).await? };
+    warnings.extend(verdicts.warning());
+    Ok(BootstrapReport { dry_run: options.dry_run, rows, verdicts, warnings })
 }
 
 /// Validates with the rules for users' tools, as a runner does for records of this command's agent.
 /// Included tools can have private hosts, for which they wait.
-fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
+pub(super) fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
     let default = Path::new(embedded::NAME);
     let Some(folder) = folder.or_else(|| default.is_dir().then(|| default.to_owned())) else {
         if source.is_some_and(|name| name != embedded::NAME) {

@@ -284,7 +284,7 @@ fn show(answer: &CallResponse, output: Output) -> anyhow::Result<()> {
 }
 
 /// Formats a string unchanged, a large result as its index, and everything else as indented JSON.
-fn readable(value: &Value) -> String {
+pub(super) fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         large if LargeResult::of(large).is_some() => model_text(large).into_owned(),

@@ -2,7 +2,7 @@
 
 use rcrt_examples::ExampleStatus;
 
-use super::tool_test::{TestedTool, details};
+use super::tested_tool::{TestedTool, details};
 
 /// A `testsuites` document: a suite for each tool, a case for each example.
 pub fn report(tested: &[TestedTool]) -> String {

@@ -14,6 +14,9 @@ use crate::seed::{SeedResult, SeedSet};
 /// How often the runners' records are read. An emitter cannot subscribe to their events.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// The first interval. The runners are usually quick, so it doubles up to [`INTERVAL`].
+const FIRST_INTERVAL: Duration = Duration::from_millis(20);
+
 /// How long to look for a runner: one that just started is not registered yet.
 const RUNNER_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -73,6 +76,7 @@ impl Verdicts {
             tokio::time::sleep(INTERVAL).await;
             verdicts.has_runner = has_runner(store).await?;
         }
+        let mut interval = FIRST_INTERVAL;
         while verdicts.has_runner && !open.is_empty() {
             let (reports, catalog) = tokio::try_join!(Reports::read(store), Catalog::read(store))?;
             let catalog = catalog.unwrap_or_default();
@@ -87,11 +91,12 @@ impl Verdicts {
                 }
                 None => true,
             });
-            if Instant::now() + INTERVAL > until {
+            if Instant::now() + interval > until {
                 break;
             }
             if !open.is_empty() {
-                tokio::time::sleep(INTERVAL).await;
+                tokio::time::sleep(interval).await;
+                interval = (interval * 2).min(INTERVAL);
             }
         }
         if verdicts.has_runner {

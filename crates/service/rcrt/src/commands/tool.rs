@@ -15,11 +15,14 @@ use uuid::Uuid;
 
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
+    tool_dev::Dev,
     tool_new::New,
     tool_report::{Report, Reports},
+    tool_run::Run,
     tool_same_name::Other,
     tool_show,
     tool_test::Test,
+    tool_types::Types,
     tool_validate::Validate,
 };
 use crate::config::Config;
@@ -36,7 +39,10 @@ Examples:
   rcrt tool show calculator
   rcrt tool new weather --template http-api --dir my-tools
   rcrt tool validate my-tools/weather.json
+  rcrt tool run my-tools/weather.ts --input '{\"query\": \"x\"}'
   rcrt tool test my-tools
+  rcrt tool dev my-tools
+  rcrt tool types > tools.d.ts
   rcrt bootstrap my-tools")]
 pub enum Tool {
     List(List),
@@ -45,8 +51,11 @@ pub enum Tool {
         name: String,
     },
     Validate(Validate),
+    Run(Run),
     Test(Test),
+    Dev(Dev),
     New(New),
+    Types(Types),
 }
 
 impl Tool {
@@ -55,8 +64,11 @@ impl Tool {
             Self::List(list) => list.run(config, output).await,
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
+            Self::Run(run) => run.run(config, output).await,
             Self::Test(test) => test.run(config, output).await,
+            Self::Dev(dev) => dev.run(config, output).await,
             Self::New(new) => new.run(output),
+            Self::Types(types) => types.run(config, output).await,
         }
     }
 }

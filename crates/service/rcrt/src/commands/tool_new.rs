@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::editor_files;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::shell::quoted;
@@ -18,7 +19,8 @@ use crate::tool_file;
 /// Create a tool from a template
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Writes NAME.json and NAME.ts, ready for `rcrt tool validate` and `rcrt bootstrap DIR`.
+Writes NAME.json and NAME.ts, ready for `rcrt tool validate` and `rcrt bootstrap DIR`. For editors it also writes \
+tsconfig.json, unless there is one, and rcrt.d.ts with the types of the sandbox's globals.
 
 Examples:
   rcrt tool new weather --template http-api --dir my-tools
@@ -55,6 +57,7 @@ impl New {
             write_new(&path, &text)?;
             written.push(path);
         }
+        written.extend(editor_files::write(&self.dir)?);
         if output.is_json() {
             return output.json(&json!({"files": written}));
         }
@@ -64,7 +67,10 @@ impl New {
         let name = &self.name;
         let shown = |path: &Path| quoted(&path.display().to_string());
         let (file, dir) = (shown(&self.dir.join(format!("{name}.json"))), shown(&self.dir));
-        output.line(&format!("\nNext:\n  rcrt tool validate {file}\n  rcrt bootstrap {dir}\n  rcrt call {name} {call}"))
+        output.line(&format!(
+            "\nNext:\n  rcrt tool validate {file}\n  rcrt tool run {file} --input {call}\n  rcrt bootstrap {dir}\n  \
+             rcrt call {name} {call}"
+        ))
     }
 }
 

@@ -3,26 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{NewBreadcrumb, ToolDefinition};
-use rcrt_egress::{Egress, EgressOptions};
-use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus, has_failed};
-use rcrt_sandbox::{Level, Sandbox, SandboxOptions};
-use rcrt_validate::Author;
-use serde::Serialize;
+use rcrt_egress::{EgressOptions, PrivateHost};
+use rcrt_examples::{ExampleRunner, ExampleStatus};
+use rcrt_sandbox::Level;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::junit;
+use super::local_sandbox::LocalSandbox;
+use super::tested_tool::{CandidateTool, TestedTool, candidates, is_file, lines};
 use super::tool::{read, tools};
-use super::tool_validate::{definitions, read as read_file};
-use crate::assembly::{sandbox_level, worker_command};
+use super::tool_record::{self, RecordOptions, Recorder};
+use super::tool_watch;
+use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
-use crate::output::{Output, Style};
-use crate::tool_file::{ExpectedRecord, LocatedFinding, is_tool};
+use crate::host_options::PrivateHosts;
+use crate::output::Output;
 
 /// Run the examples of tools as tests
 #[derive(Debug, Args)]
@@ -32,18 +30,35 @@ network, and that states no `http`, is not run. The exit status is 1 if a tool i
 
 Examples:
   rcrt tool test my-tools
+  rcrt tool test my-tools --watch
+  rcrt tool test my-tools --fuzz 200
+  rcrt tool test my-tools/weather.json --record --secrets secrets.json
   rcrt tool test my-tools/weather.json --report junit
   rcrt tool test calculator")]
 pub struct Test {
     /// Files of tools, folders of them, or names of tools in the store
     #[arg(required = true, value_name = "FILE|DIR|NAME")]
     targets: Vec<String>,
+    /// Keep running, and test each tool of a file or folder again when its files change
+    #[arg(long, conflicts_with = "report")]
+    watch: bool,
+    /// Also run each tool with N inputs that are made from its input_schema, and require outputs
+    /// that fit output_schema, or failures that the tool states
+    #[arg(long, value_name = "N", conflicts_with = "watch", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    fuzz: Option<u32>,
+    /// With --fuzz: the same number makes the same inputs
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "fuzz")]
+    seed: u64,
     /// Print a report in this format
     #[arg(long, value_name = "FORMAT")]
     report: Option<ReportFormat>,
     /// The required protection: strict, or minimal
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     sandbox: Level,
+    #[command(flatten)]
+    private_hosts: PrivateHosts,
+    #[command(flatten)]
+    recording: RecordOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -52,36 +67,35 @@ pub enum ReportFormat {
     Junit,
 }
 
-/// A tool and what came of its examples.
-#[derive(Debug, Serialize)]
-pub struct TestedTool {
-    pub name: String,
-    /// Why its examples did not run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<String>,
-    pub examples: Vec<ExampleReport>,
-}
-
-impl TestedTool {
-    fn has_failed(&self) -> bool {
-        !self.errors.is_empty() || has_failed(&self.examples)
-    }
-}
-
 impl Test {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let allowed = &self.private_hosts.allowed;
+        if self.watch {
+            let targets: Vec<PathBuf> = self.targets.iter().map(PathBuf::from).collect();
+            return tool_watch::run(&targets, allowed, self.sandbox, None, output).await;
+        }
         let mut candidates = Vec::new();
         for target in &self.targets {
-            candidates.extend(find(target, config).await?);
+            candidates.extend(find(target, allowed, config).await?);
         }
-        let options = SandboxOptions { level: self.sandbox, ..SandboxOptions::new(worker_command()?) };
-        let sandbox = Arc::new(Sandbox::start(options).await.context("the sandbox cannot start")?);
-        let runner = ExampleRunner::new(sandbox.clone(), Arc::new(Egress::new(EgressOptions::default())?));
+        let stored = candidates.iter().find(|tool| tool.path.is_none());
+        if let Some(tool) = stored.filter(|_| self.recording.record || self.recording.update) {
+            let message = format!("{} is a tool of the store; --record and --update rewrite files", tool.name);
+            return Err(Failure::Usage(message).into());
+        }
+        let recorder = Recorder::new(&self.recording, config, output)?;
+        let egress = EgressOptions { allowed_private: allowed.clone(), ..EgressOptions::default() };
+        let sandbox = LocalSandbox::start(self.sandbox, egress).await?;
         let mut tested = Vec::new();
-        for candidate in candidates {
-            tested.push(candidate.test(&runner).await);
-        }
+        let ended = async {
+            for candidate in candidates {
+                tested.push(self.test(candidate, &sandbox.runner, &recorder, output).await?);
+            }
+            anyhow::Ok(())
+        };
+        let ended = ended.await;
         sandbox.close().await;
+        ended?;
         if self.report == Some(ReportFormat::Junit) {
             output.line(&junit::report(&tested))?;
         } else if output.is_json() {
@@ -93,30 +107,39 @@ impl Test {
     }
 }
 
-/// A tool before its test.
-struct CandidateTool {
-    name: String,
-    definition: Result<ToolDefinition, Vec<String>>,
-}
-
-impl CandidateTool {
-    async fn test(self, runner: &ExampleRunner) -> TestedTool {
-        let name = self.name;
-        let definition = match self.definition {
-            Ok(definition) => Arc::new(definition),
-            Err(errors) => return TestedTool { name, errors, examples: Vec::new() },
-        };
-        match runner.run(Uuid::nil(), &definition, &CancellationToken::new()).await {
-            Ok(examples) => TestedTool { name, errors: Vec::new(), examples },
-            Err(failure) => TestedTool { name, errors: vec![failure.message], examples: Vec::new() },
+impl Test {
+    async fn test(
+        &self,
+        mut tool: CandidateTool,
+        runner: &ExampleRunner,
+        recorder: &Recorder,
+        output: Output,
+    ) -> anyhow::Result<TestedTool> {
+        let problems = if self.recording.record { recorder.record(&mut tool, runner).await? } else { Vec::new() };
+        let mut tested = tool.test(runner).await;
+        if self.recording.update && tool_record::update(&mut tool, &tested.examples, output)? {
+            tested = tool.test(runner).await;
         }
+        tested.errors.extend(problems);
+        if let (Some(inputs), Ok(definition)) = (self.fuzz, &tool.definition)
+            && definition.is_code()
+        {
+            let definition = Arc::new(definition.clone());
+            match runner.fuzz(&definition, inputs, self.seed, &CancellationToken::new()).await {
+                Ok(report) => tested.examples.push(report),
+                // The test of the examples has reported it.
+                Err(failure) if tested.errors.contains(&failure.message) => {}
+                Err(failure) => tested.errors.push(failure.message),
+            }
+        }
+        Ok(tested)
     }
 }
 
-async fn find(target: &str, config: &Config) -> anyhow::Result<Vec<CandidateTool>> {
+async fn find(target: &str, allowed: &[PrivateHost], config: &Config) -> anyhow::Result<Vec<CandidateTool>> {
     let path = Path::new(target);
-    if path.exists() || path.extension().is_some_and(|end| ["json", "ts", "js"].iter().any(|known| end == *known)) {
-        return files(path);
+    if is_file(path) {
+        return candidates(path, allowed);
     }
     let store = connection::client(config)?;
     let found = tools(&store, Some(target)).await?;
@@ -125,73 +148,27 @@ async fn find(target: &str, config: &Config) -> anyhow::Result<Vec<CandidateTool
     }
     let candidate = |record: &rcrt_breadcrumb::Breadcrumb| CandidateTool {
         name: target.to_owned(),
+        path: None,
         definition: read(record).map_err(|error| vec![error]),
     };
     Ok(found.iter().map(candidate).collect())
-}
-
-fn files(path: &Path) -> anyhow::Result<Vec<CandidateTool>> {
-    let expected = if path.is_dir() { ExpectedRecord::Any(Author::User) } else { ExpectedRecord::Tool(Author::User) };
-    let mut found = Vec::new();
-    let paths: Vec<PathBuf> = definitions(path)?;
-    for path in paths {
-        let file = read_file(&path, expected, &[])?;
-        let is_other = file.record.as_ref().is_some_and(|record| !is_tool(record));
-        if is_other && file.errors.is_empty() {
-            continue;
-        }
-        // No example reaches a host.
-        let errors = file.errors.iter().filter(|error| error.rule.as_deref() != Some("net-host"));
-        let errors: Vec<String> = errors.map(LocatedFinding::to_string).collect();
-        let definition = match file.record.as_ref().filter(|_| errors.is_empty()).and_then(definition) {
-            Some(definition) => Ok(definition),
-            None => Err(errors),
-        };
-        found.push(CandidateTool { name: file.name, definition });
-    }
-    Ok(found)
-}
-
-fn definition(record: &NewBreadcrumb) -> Option<ToolDefinition> {
-    rcrt_validate::seed::definition(record)?.ok()
 }
 
 fn print(output: Output, tested: &[TestedTool]) -> anyhow::Result<()> {
     let (mut passed, mut failed, mut not_run) = (0, 0, 0);
     for tool in tested {
         output.line(&tool.name)?;
-        for error in &tool.errors {
-            failed += 1;
-            output.line(&format!("  {} {error}", output.paint(Style::Bad, "error:")))?;
-        }
+        failed += tool.errors.len();
         for example in &tool.examples {
-            let (style, word, count) = match example.status {
-                ExampleStatus::Passed => (Style::Good, "passed", &mut passed),
-                ExampleStatus::Failed => (Style::Bad, "failed", &mut failed),
-                ExampleStatus::NotRun => (Style::Warning, "not run", &mut not_run),
-            };
-            *count += 1;
-            let line = format!("  {} {} ({} ms)", output.paint(style, word), example.description, example.duration_ms);
+            *match example.status {
+                ExampleStatus::Passed => &mut passed,
+                ExampleStatus::Failed => &mut failed,
+                ExampleStatus::NotRun => &mut not_run,
+            } += 1;
+        }
+        for line in lines(output, tool, |_| true) {
             output.line(&line)?;
-            for detail in details(example) {
-                output.line(&format!("    {detail}"))?;
-            }
         }
     }
     output.line(&format!("{passed} passed, {failed} failed, {not_run} not run"))
-}
-
-/// Why an example did not pass, and what it printed.
-pub(super) fn details(example: &ExampleReport) -> Vec<String> {
-    if example.status == ExampleStatus::Passed {
-        return Vec::new();
-    }
-    let shown =
-        |value: &Option<serde_json::Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-    let reason = example.reason.iter().cloned();
-    let differences = example.differences.iter().map(|one| {
-        format!("{} {}: expected {}, got {}", one.path, one.message, shown(&one.expected), shown(&one.actual))
-    });
-    let console = example.console.iter().map(|line| format!("console: {}", line.message));
-    reason.chain(differences).chain(console).collect()
 }

@@ -4,11 +4,14 @@
 
 mod access;
 mod agent_tools;
+mod authoring;
 mod bench;
 mod bootstrap;
 mod calls;
 mod database;
+mod editor_globals;
 mod egress;
+mod examples;
 mod included_examples;
 mod killed;
 mod messages;
