@@ -25,7 +25,11 @@ pub fn declare(name: &str, schema: &Value) -> String {
     while let Some((name, schema)) = declarations.open.pop_front() {
         let of = declarations.type_of(schema, 0);
         declared += &doc_comment(schema, 0);
-        declared += &format!("type {name} = {};\n", of.text());
+        declared += "type ";
+        declared += &name;
+        declared += " = ";
+        declared += &of.text();
+        declared += ";\n";
     }
     declared
 }

@@ -338,7 +338,7 @@ fn lifetime(found: &mut Violations, field: &str, given: &Value) -> Option<Lifeti
                 match unit {
                     Some(Some(seconds)) => _ = config.insert("duration".into(), json!(seconds)),
                     Some(None) => {
-                        found.add(format!("{field_path}.{name}"), "must be a time from 1 second to 100 years")
+                        found.add(format!("{field_path}.{name}"), "must be a time from 1 second to 100 years");
                     }
                     None => _ = config.insert(name.clone(), value.clone()),
                 }

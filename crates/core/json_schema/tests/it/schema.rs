@@ -393,7 +393,7 @@ fn caches_of_patterns_do_not_grow_with_their_number() {
     let schema = json!({"properties": (0..900).map(pattern).collect::<serde_json::Map<_, _>>()});
     let schema = Schema::compile(&schema).unwrap();
     let text = |seed: usize| -> String {
-        let letter = |n: usize| if (n * n * seed + n / 3).count_ones() % 2 == 0 { 'a' } else { 'b' };
+        let letter = |n: usize| if (n * n * seed + n / 3).count_ones().is_multiple_of(2) { 'a' } else { 'b' };
         (0..1000).map(letter).chain("aaaaaaaaaaad".chars()).collect()
     };
     let before = resident();

@@ -116,7 +116,7 @@ pub(super) fn find<'v>(root: &'v Value, steps: &[HintStep], fuel: &mut HintBudge
                     next.push(PathValue::Computed(text.chars().count().into()));
                 }
                 (HintStep::Index(index), Value::Array(items)) => {
-                    next.extend(items.get(*index).map(PathValue::Existing))
+                    next.extend(items.get(*index).map(PathValue::Existing));
                 }
                 (HintStep::All, Value::Array(items)) => {
                     next.extend(items.iter().take_while(|_| fuel.burn(1)).map(PathValue::Existing));

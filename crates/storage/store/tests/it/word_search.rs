@@ -98,7 +98,7 @@ async fn a_score_does_not_depend_on_records_that_the_agent_cannot_see() {
         other.update(record.id, record.version, changes).await.unwrap();
     }
     assert_eq!(found(&agent, by_words("walrus seal")).await, before);
-    assert_ne!(found(&other, by_words("walrus seal")).await[0].1, before[0].1);
+    assert!((found(&other, by_words("walrus seal")).await[0].1 - before[0].1).abs() > f64::EPSILON);
     harness.close().await;
 }
 
