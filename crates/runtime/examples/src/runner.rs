@@ -28,7 +28,7 @@ use crate::world::{ExampleWorld, Seen, example_secret};
 /// The most wall time of one example, even if the tool's limit is higher.
 const MAX_EXAMPLE_MS: u64 = 30_000;
 /// The most wall time of all examples of a tool.
-const MAX_TOTAL: Duration = Duration::from_secs(120);
+const MAX_TOTAL: Duration = Duration::from_mins(2);
 pub(crate) const DEFAULT_SEED: u32 = 1;
 
 /// Runs examples in a sandbox.
@@ -166,7 +166,7 @@ impl ExampleRunner {
             Ok(attempt) => attempt,
             Err(problem) => return ExampleReport::failed(&example.description, problem),
         };
-        let mut report = tool.judge(example, &outcome, &seen, unused);
+        let mut report = tool.judge(example, &outcome, &seen, &unused);
         report.expected = expected;
         report.writes = seen.writes;
         report.console = outcome.console;
@@ -319,7 +319,7 @@ impl<'t> Tested<'t> {
         }
     }
 
-    fn judge(&self, example: &Example, outcome: &RunOutcome, seen: &Seen, unused: Vec<String>) -> ExampleReport {
+    fn judge(&self, example: &Example, outcome: &RunOutcome, seen: &Seen, unused: &[String]) -> ExampleReport {
         let description = &example.description;
         let actual = match &outcome.result {
             Ok(output) => output.clone(),

@@ -101,10 +101,10 @@ impl EventFollower {
         self.reporter.seen(event.number, changes_tool);
         match (schema, event.kind) {
             (Some(schema_names::TOOL_REQUEST | schema_names::TOOL_CREATE_REQUEST), EventKind::Created) => {
-                self.hints.written(event.breadcrumb_id)
+                self.hints.written(event.breadcrumb_id);
             }
             (Some(schema_names::TOOL_REQUEST | schema_names::TOOL_CREATE_REQUEST), EventKind::Deleted) => {
-                self.leases.check_soon(event.breadcrumb_id)
+                self.leases.check_soon(event.breadcrumb_id);
             }
             (Some(schema_names::TOOL_REQUEST | schema_names::TOOL_CREATE_REQUEST), EventKind::Updated)
                 if event.context.get("cancel_requested") == Some(&Value::Bool(true)) =>

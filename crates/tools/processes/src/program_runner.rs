@@ -75,7 +75,7 @@ impl ProgramRunner {
                 let stop = async {
                     tokio::select! { low = disk.ran_low(&folder) => low, () = cancelled.cancelled() => over() }
                 };
-                return jail.run_until(&order, stop).await.map_err(not_run)?;
+                return jail.run_until(&order, stop).await.map_err(|error| not_run(&error))?;
             }
             let working_folder = WorkingFolder::before(&folder, disk).await?;
             if cancelled.is_cancelled() {
@@ -88,7 +88,7 @@ impl ProgramRunner {
                     () = cancelled.cancelled() => over(),
                 }
             };
-            let finished = jail.run_until(&order, stop).await.map_err(not_run)?;
+            let finished = jail.run_until(&order, stop).await.map_err(|error| not_run(&error))?;
             if let Err(failure) = working_folder.check().await {
                 working_folder.restore().await;
                 return Err(failure);
@@ -101,7 +101,7 @@ impl ProgramRunner {
     }
 }
 
-fn not_run(error: JailError) -> ToolFailure {
+fn not_run(error: &JailError) -> ToolFailure {
     // A helper that could not start, or died, may work the next time.
     let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
     ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)

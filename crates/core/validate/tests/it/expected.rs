@@ -40,7 +40,7 @@ fn matchers_accept_values_of_their_kind_only() {
         (json!({"$type": "integer"}), vec![json!(3), json!(3.0)], vec![json!(3.5), json!("3")]),
         (json!({"$type": "array"}), vec![json!([])], vec![json!({})]),
         (json!({"$regex": "^a+$"}), vec![json!("aa")], vec![json!("ab"), json!(1)]),
-        (json!({"$near": [3.14, 0.01]}), vec![json!(3.145), json!(3.13)], vec![json!(3.2), json!("3.14")]),
+        (json!({"$near": [2.54, 0.01]}), vec![json!(2.545), json!(2.53)], vec![json!(2.6), json!("2.54")]),
         (json!({"$literal": {"$type": "string"}}), vec![json!({"$type": "string"})], vec![json!("text")]),
     ];
     for (matcher, accepted, refused) in cases {

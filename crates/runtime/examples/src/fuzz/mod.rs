@@ -20,7 +20,7 @@ use generate::Generator;
 /// Most inputs that are made for one that fits the schema. The generator does not know patterns.
 const TRIES: u32 = 20;
 /// The most time of one run, whose limit the sandbox enforces before.
-const MAX_RUN: Duration = Duration::from_secs(60);
+const MAX_RUN: Duration = Duration::from_mins(1);
 /// Most runs to make a counterexample smaller.
 const MAX_SHRINKS: u32 = 300;
 /// What the engine throws for a mistake in the code. A tool reports a failure with other names.

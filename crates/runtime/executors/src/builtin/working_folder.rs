@@ -221,7 +221,7 @@ mod tests {
         }
         dir.write("file", "text").unwrap();
         fs::create_dir_all(folder.path().join("closed/inner")).unwrap();
-        fs::set_permissions(folder.path().join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.path().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
         // Paths in the deepest folder are longer than most systems accept.
         let _ = FolderContent::read(folder.path());
         before.remove_newer(folder.path()).unwrap();
