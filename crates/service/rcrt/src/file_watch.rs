@@ -54,7 +54,7 @@ impl FileWatch {
     /// at two checks.
     fn due(&mut self, now: Snapshot) -> Option<(Snapshot, Instant)> {
         match &self.last {
-            Some((last, since)) if *last == now => (self.handled.as_ref() != Some(&now)).then(|| (now, *since)),
+            Some((last, since)) if *last == now => (self.handled.as_ref() != Some(&now)).then_some((now, *since)),
             _ => {
                 self.last = Some((now, Instant::now()));
                 None

@@ -1,5 +1,7 @@
 //! Examples run as tests, each in its own world.
 
+#![allow(clippy::needless_pass_by_value)]
+
 use std::sync::{Arc, LazyLock};
 
 use rcrt_breadcrumb::ToolDefinition;
@@ -55,8 +57,8 @@ fn outputs_are_compared_exactly_or_by_matchers() {
         json!({}),
     ));
     let statuses: Vec<ExampleStatus> = reports.iter().map(|report| report.status).collect();
-    use ExampleStatus::{Failed, Passed};
-    assert_eq!(statuses, [Passed, Passed, Failed, Passed]);
+    let (passed, failed) = (ExampleStatus::Passed, ExampleStatus::Failed);
+    assert_eq!(statuses, [passed, passed, failed, passed]);
     let wrong = &reports[2];
     let places: Vec<&str> = wrong.differences.iter().map(|one| one.path.as_str()).collect();
     assert_eq!(places, ["$.sum", "$.list[1]"]);

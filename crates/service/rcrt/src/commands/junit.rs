@@ -1,5 +1,7 @@
 //! The XML report of JUnit, which CI systems read.
 
+use std::fmt::Write;
+
 use rcrt_examples::ExampleStatus;
 
 use super::tested_tool::{TestedTool, details};
@@ -9,8 +11,9 @@ pub fn report(tested: &[TestedTool]) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for tool in tested {
         let count = |status| tool.examples.iter().filter(|example| example.status == status).count();
-        xml += &format!(
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
+        let _ = writeln!(
+            xml,
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">",
             escaped(&tool.name),
             tool.examples.len() + tool.errors.len(),
             count(ExampleStatus::Failed),
@@ -18,7 +21,8 @@ pub fn report(tested: &[TestedTool]) -> String {
             count(ExampleStatus::NotRun),
         );
         for error in &tool.errors {
-            xml += &format!("    <testcase name=\"definition\"><error message=\"{}\"/></testcase>\n", escaped(error));
+            let _ =
+                writeln!(xml, "    <testcase name=\"definition\"><error message=\"{}\"/></testcase>", escaped(error));
         }
         for example in &tool.examples {
             let why = escaped(&details(example).join("\n"));
@@ -27,8 +31,9 @@ pub fn report(tested: &[TestedTool]) -> String {
                 ExampleStatus::Failed => format!("<failure message=\"{why}\"/>"),
                 ExampleStatus::NotRun => format!("<skipped message=\"{why}\"/>"),
             };
-            xml += &format!(
-                "    <testcase name=\"{}\" time=\"{:.3}\">{outcome}</testcase>\n",
+            let _ = writeln!(
+                xml,
+                "    <testcase name=\"{}\" time=\"{:.3}\">{outcome}</testcase>",
                 escaped(&example.description),
                 example.duration_ms as f64 / 1000.0,
             );

@@ -85,7 +85,7 @@ pub fn candidate(
         return Ok(None);
     }
     // Egress enforces the allowed private hosts, and most examples reach no host.
-    let errors = file.errors.iter().filter(|error| error.rule.as_deref() != Some("net-host"));
+    let errors = file.errors.iter().filter(|error| error.rule != Some("net-host"));
     let errors: Vec<String> = errors.map(LocatedFinding::to_string).collect();
     let definition = file.record.as_ref().filter(|_| errors.is_empty()).and_then(definition).ok_or(errors);
     Ok(Some(CandidateTool { name: file.name, path: Some(path), definition }))

@@ -1,6 +1,7 @@
 //! `rcrt tool types`: the TypeScript types of tools, from their schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::Path;
 
 use clap::Args;
@@ -138,14 +139,15 @@ fn declared<'t>(tools: impl Iterator<Item = &'t TypedTool>) -> String {
         let name = unique(&if is_name { words } else { format!("Tool{words}") }, |name| taken.contains(name));
         taken.insert(name.clone());
         let key = Value::from(tool.name.as_str());
-        entries += &format!("    {key}: {{ input: {name}.Input; output: {name}.Output }};\n");
+        let _ = writeln!(entries, "    {key}: {{ input: {name}.Input; output: {name}.Output }};");
         let mut types = declare("Input", &tool.input) + &declare("Output", &tool.output);
         if let Some(secrets) = &tool.secrets {
             let names: Vec<String> = secrets.iter().map(|name| Value::from(name.as_str()).to_string()).collect();
             let names = if names.is_empty() { "never".to_owned() } else { names.join(" | ") };
-            types += &format!("type Context = RcrtContext<{names}>;\n");
+            let _ = writeln!(types, "type Context = RcrtContext<{names}>;");
         }
-        namespaces += &format!("{}  namespace {name} {{\n{}  }}\n", comment(&tool.description, 1), indented(&types));
+        let _ =
+            writeln!(namespaces, "{}  namespace {name} {{\n{}  }}", comment(&tool.description, 1), indented(&types));
     }
     format!(
         "// The types of tools, from their schemas. Written by `rcrt tool types`.\n\ndeclare namespace tools {{\n  \

@@ -1,7 +1,7 @@
 //! `rcrt tool test` on the included tools: each of their examples passes, and none is left out.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ fn all_examples_of_the_included_tools_pass() {
         assert!(examples.iter().all(passed), "{tool}");
         names.insert(format!("{}.json", tool["name"].as_str().unwrap()));
     }
-    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert_eq!(names, files.filter(|name| name.ends_with(".json")).collect());
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(names, files.map(name).collect());
 }

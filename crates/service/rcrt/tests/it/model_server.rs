@@ -106,7 +106,7 @@ impl ModelServer {
             "silent" => return reply.stall(),
             "malformed" => reply.send("data: {not JSON}\n\n")?,
             "failing" => {
-                reply.send(&format!("{}data: {{\"error\":{{\"code\":502,\"message\":\"Lost\"}}}}\n\n", text("Hel")))?
+                reply.send(&format!("{}data: {{\"error\":{{\"code\":502,\"message\":\"Lost\"}}}}\n\n", text("Hel")))?;
             }
             "endless" => loop {
                 reply.send(&text(&"x".repeat(10_000)))?;

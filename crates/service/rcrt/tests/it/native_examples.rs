@@ -113,7 +113,8 @@ fn files(work: &Path) {
     }
     // 32 bytes, to which `append_file` adds 16.
     std::fs::write(work.join("notes/log.txt"), "2026-02-28 begun\n2026-02-28 end\n").unwrap();
-    let lines: String = (1..=300).map(|line| format!("line {line}\n")).collect();
+    let lines: Vec<String> = (1..=300).map(|line| format!("line {line}\n")).collect();
+    let lines = lines.concat();
     std::fs::write(work.join("logs/server.log"), lines).unwrap();
     std::fs::write(work.join("letters/offer.docx"), word_document("An offer")).unwrap();
 }

@@ -332,6 +332,9 @@ mod tests {
     #[test]
     fn after_a_pause_of_this_runner_the_others_have_time_to_report() {
         let (soon, pause) = (Duration::from_millis(500), Duration::from_mins(1));
-        assert_eq!(counts(&[(soon, &[1]), (pause, &[]), (GRACE.saturating_sub(soon), &[]), (soon, &[])]), [true, true, true, false]);
+        assert_eq!(
+            counts(&[(soon, &[1]), (pause, &[]), (GRACE.saturating_sub(soon), &[]), (soon, &[])]),
+            [true, true, true, false]
+        );
     }
 }

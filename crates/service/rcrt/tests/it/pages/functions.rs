@@ -10,7 +10,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     let spans = parts.windows(3).enumerate().filter(|(at, parts)| at % 2 == 1 && parts[1].trim() == "(");
     let pairs = spans.map(|(_, parts)| (parts[0].to_owned(), parts[2].to_owned()));
     let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
-    pairs.filter(|(name, file)| is_name(name) && file.ends_with(".rs")).collect()
+    pairs.filter(|(name, file)| is_name(name) && file.split('.').next_back() == Some("rs")).collect()
 }
 
 #[test]

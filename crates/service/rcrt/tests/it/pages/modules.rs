@@ -60,7 +60,7 @@ impl Sources {
     fn read(&mut self, folder: &Path, module: &[String]) {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let name = entry.file_stem().unwrap().to_str().unwrap().to_owned();
-            let child = [module, &[name.clone()]].concat();
+            let child = [module, std::slice::from_ref(&name)].concat();
             match name.as_str() {
                 _ if entry.is_dir() => self.read(&entry, &child),
                 "mod" | "lib" => drop(self.0.insert(module.to_vec(), code(&entry))),
@@ -106,7 +106,7 @@ impl Sources {
         for text in rest.split(|c: char| !is_part(c)).filter(|text| text.contains("::")) {
             let path: Vec<String> = text.split("::").map(str::to_owned).take_while(|part| !part.is_empty()).collect();
             let Some(first) = path.first() else { continue };
-            let is_child = self.0.contains_key(&[module, &[first.clone()]].concat());
+            let is_child = self.0.contains_key(&[module, std::slice::from_ref(first)].concat());
             if is_child || matches!(first.as_str(), "crate" | "super" | "self") {
                 imports.paths.push(path);
             } else if let Some(imported) = imports.names.get(first) {
@@ -132,7 +132,7 @@ impl Sources {
     fn defining(&self, imports: &BTreeMap<&Module, Imports>, path: &[String], depth: usize) -> Module {
         let mut module = Module::new();
         for (at, part) in path.iter().enumerate() {
-            let child = [module.as_slice(), &[part.clone()]].concat();
+            let child = [module.as_slice(), std::slice::from_ref(part)].concat();
             if self.0.contains_key(&child) {
                 module = child;
                 continue;

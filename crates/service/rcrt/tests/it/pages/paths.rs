@@ -40,6 +40,10 @@ fn files(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
+fn is_rust(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|end| end == "rs")
+}
+
 #[test]
 fn each_named_path_exists() {
     let folders = folders();
@@ -82,7 +86,7 @@ fn each_file_named_in_a_comment_exists() {
     let mut all = Vec::new();
     files(&top(), &mut all);
     let (mut checked, mut missing) = (0, Vec::new());
-    for file in all.iter().map(|file| file.trim_start_matches('/')).filter(|file| file.ends_with(".rs")) {
+    for file in all.iter().map(|file| file.trim_start_matches('/')).filter(|file| is_rust(file)) {
         let Some(folder) = crates.values().find(|folder| top().join(file).starts_with(folder)) else { continue };
         let text = std::fs::read_to_string(top().join(file)).unwrap();
         let bases =
@@ -91,7 +95,7 @@ fn each_file_named_in_a_comment_exists() {
             bases.iter().any(|base| base.join(path).exists()) || in_crate(path).is_some_and(|path| path.exists())
         };
         for line in text.lines().map(str::trim_start).filter(|line| line.starts_with("//")) {
-            for path in spans(line).into_iter().filter(|span| is_path(span) && span.ends_with(".rs")) {
+            for path in spans(line).into_iter().filter(|span| is_path(span) && is_rust(span)) {
                 checked += 1;
                 if !is_there(&path) {
                     missing.push(format!("{file}: {path}"));
