@@ -87,7 +87,7 @@ class Runs(RunsStage):
         self.assertEqual(self.mounts.read_text(), "proc /proc proc rw 0 0\n")
 
     def test_node_is_added_only_if_requested(self):
-        for node, packages in (("0", "python3-venv,mount"), ("1", "python3-venv,mount,nodejs,npm")):
+        for node, packages in (("0", "python3-pip,mount"), ("1", "python3-pip,mount,nodejs,npm")):
             self.calls.write_text("")
             self.settings["NODE"] = node
             self.fresh("root", "test").ends(0)
