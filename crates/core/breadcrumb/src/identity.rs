@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount,
-    TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, UnfinishedCalls, Webhooks,
+    AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, PublishRule, StoreError,
+    TenantCount, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, UnfinishedCalls, Webhooks,
 };
 
 /// With the agent's id at its end: the tag of a `memory.entry.v1` that a tool wrote for an agent
@@ -98,6 +98,9 @@ pub struct TenantInfo {
     pub id: Uuid,
     pub name: String,
     pub created_at: DateTime<Utc>,
+    /// What publishes the tools that agents make.
+    #[serde(default)]
+    pub publish: PublishRule,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -214,6 +217,9 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// Sets the tenant's quotas.
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError>;
+
+    /// Sets what publishes the tools that the tenant's agents make.
+    async fn set_publish(&self, id: Uuid, publish: PublishRule) -> Result<(), StoreError>;
 
     /// How much the tenant stores, and its quotas.
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError>;

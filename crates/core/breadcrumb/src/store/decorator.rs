@@ -16,9 +16,9 @@ use crate::{
     AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
     EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
-    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, ReportReply, RunnerReport, Search, SearchResults,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy,
-    TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerReport, Search,
+    SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream,
+    Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
     UnfinishedCalls, Webhooks,
 };
 
@@ -166,6 +166,7 @@ decorator! {
         async fn tenant(id: Uuid) -> Result<Option<TenantInfo>>;
         async fn put_tenant(id: Uuid, name: &str) -> Result<(TenantInfo, bool)>;
         async fn set_quotas(id: Uuid, quotas: TenantQuotas) -> Result<()>;
+        async fn set_publish(id: Uuid, publish: PublishRule) -> Result<()>;
         async fn usage(id: Uuid) -> Result<TenantUsage>;
         async fn delete_tenant(id: Uuid) -> Result<()>;
         async fn put_agent(
