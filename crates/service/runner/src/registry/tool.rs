@@ -55,6 +55,8 @@ pub(crate) struct Candidate {
     pub is_system: bool,
     /// Whether it is a `tool.code.v1` with the tag of a curator. Never true for a `tool.v1`.
     pub is_curators: bool,
+    /// Whether only its author can call it.
+    pub is_draft: bool,
 }
 
 /// A version that was validated here.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition, ToolFailure,
-    Violations, schema_names,
+    Violations, is_draft, schema_names,
 };
 use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
@@ -87,6 +87,7 @@ impl ToolPreparer {
             // it.
             is_curators: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
                 && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
+            is_draft: is_draft(version.tags),
         })
     }
 

@@ -1,8 +1,10 @@
-//! Which tools a call can use: the profiles of its request, and the allow list of the agent that
-//! wrote it.
+//! Which tools a call can use: the profiles of its request, the allow list of the agent that wrote
+//! it, and the drafts of that agent.
 
-use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profiles, ToolFailure};
+use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profile, Profiles, ToolFailure};
+use rcrt_executors::TriggerChain;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::registry::tool::Candidate;
 
@@ -11,15 +13,26 @@ pub(crate) struct ToolRights {
     pub profiles: Profiles,
     /// `None`: every tool.
     pub allowed: Option<Box<AllowedTools>>,
+    /// The agent whose drafts the call finds.
+    pub drafts_of: Option<Uuid>,
 }
 
 impl From<&Claim> for ToolRights {
     fn from(claim: &Claim) -> Self {
-        Self { profiles: claim.profiles.clone(), allowed: claim.allowed_tools.clone() }
+        let Claim { profiles, allowed_tools, request, .. } = claim;
+        Self::new(profiles.clone(), allowed_tools.clone(), request.created_by, &request.tags)
     }
 }
 
 impl ToolRights {
+    /// `writer` and `tags`: of the request. What an event or a schedule starts uses the published
+    /// tools, also if their author is working on a draft.
+    pub fn new(profiles: Profiles, allowed: Option<Box<AllowedTools>>, writer: Option<Uuid>, tags: &[String]) -> Self {
+        let is_asked_for =
+            TriggerChain::of_request(tags).is_empty() && !profiles.iter().any(|profile| profile == Profile::Scheduled);
+        Self { profiles, allowed, drafts_of: writer.filter(|_| is_asked_for) }
+    }
+
     /// Why the call cannot use this tool; `None` if it can.
     pub fn refusal(&self, tool: &Candidate) -> Option<ToolFailure> {
         let (name, source) = (tool.name(), tool.source());

@@ -163,7 +163,8 @@ impl BreadcrumbsDecorator for DispatchingStore {
             return Ok(created);
         };
         let profiles = Profiles::of_record(self.writer.profile, &record.tags);
-        let rights = ToolRights { profiles, allowed: self.inner.allowed_tools().await?.map(Box::new) };
+        let allowed = self.inner.allowed_tools().await?.map(Box::new);
+        let rights = ToolRights::new(profiles, allowed, Some(self.writer.agent_id), &record.tags);
         let has_ended = record.ends_at(Utc::now()).is_some_and(|end| end <= Utc::now());
         let admitted = if has_ended || record.check().is_err() {
             None
