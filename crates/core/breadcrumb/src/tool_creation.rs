@@ -12,6 +12,9 @@ use crate::{Breadcrumb, Violations};
 /// The native tool that makes tools.
 pub const CREATE_TOOL: &str = "create_tool";
 
+/// The native tool that validates a tool and runs its examples.
+pub const TEST_TOOL: &str = "test_tool";
+
 /// The tag of a response to a creation.
 pub(crate) const RESPONSE_TAG: &str = "tool:create:response";
 

@@ -49,7 +49,7 @@ pub use agents::{Health, Token, TokenRequest};
 pub use credentials::Credentials;
 pub use problem::refused_for_now;
 pub use revocation::{Revoke, Revoked};
-pub use tools::{Invocation, Invoked};
+pub use tools::{Invocation, Invoked, PublishedTool};
 
 use credentials::Tokens;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
@@ -19,7 +20,7 @@ use crate::{
     NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerReport, Search,
     SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream,
     Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
-    UnfinishedCalls, Webhooks,
+    ToolFailure, UnfinishedCalls, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -187,6 +188,9 @@ decorator! {
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;
         async fn unfinished_calls() -> Result<Vec<UnfinishedCalls>>;
+        async fn test_tool(
+            identity: Identity, tool_spec: Map<String, Value>
+        ) -> Option<std::result::Result<Value, ToolFailure>>;
         async fn ping() -> Result<()>;
         fn acting_as(identity: Identity) -> Arc<dyn Breadcrumbs>;
         fn counted_tenants() -> Vec<TenantCount>;

@@ -31,6 +31,7 @@ pub mod server;
 pub mod token;
 pub mod tool;
 mod tool_new;
+mod tool_publish;
 mod tool_report;
 mod tool_same_name;
 mod tool_show;

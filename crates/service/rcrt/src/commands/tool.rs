@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
-    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource,
+    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource, is_draft,
     nearest_names, schema_names,
 };
 use rcrt_client::Client;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
     tool_new::New,
+    tool_publish::Publish,
     tool_report::{Report, Reports},
     tool_same_name::Other,
     tool_show,
@@ -37,6 +38,7 @@ Examples:
   rcrt tool new weather --template http-api --dir my-tools
   rcrt tool validate my-tools/weather.json
   rcrt tool test my-tools
+  rcrt tool publish weather
   rcrt bootstrap my-tools")]
 pub enum Tool {
     List(List),
@@ -46,6 +48,7 @@ pub enum Tool {
     },
     Validate(Validate),
     Test(Test),
+    Publish(Publish),
     New(New),
 }
 
@@ -56,6 +59,7 @@ impl Tool {
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
             Self::Test(test) => test.run(config, output).await,
+            Self::Publish(publish) => publish.run(config, output).await,
             Self::New(new) => new.run(output),
         }
     }
@@ -97,6 +101,9 @@ struct Row {
     description: String,
     id: Uuid,
     record_version: i64,
+    /// Whether only its author can call the newest version.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    draft: bool,
     /// The secrets that it needs and cannot use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<MissingSecret>,
@@ -137,6 +144,7 @@ impl Row {
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
+            draft: is_draft(&record.tags),
             lacks: read.as_ref().map(|tool| missing_secrets(record, tool, secrets)).unwrap_or_default(),
             runs_instead: Other::served_instead(record, all, catalog),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
@@ -152,6 +160,7 @@ impl Row {
                     self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
                 format!("LACKS SECRETS: {}", lacks.join(", "))
             }
+            (None, _) if self.draft => format!("DRAFT of its author: {}", self.description),
             (None, _) if !self.missing_requirements.is_empty() => {
                 format!("WAITS: {}", self.missing_requirements.join(" "))
             }

@@ -246,14 +246,18 @@ impl ToolRecords {
 
     /// Sets what this version lacks now. True if that changed.
     pub fn set_missing(&mut self, tool: &Candidate, now: MissingRequirements) -> bool {
-        let Some(record) = self.records.get_mut(&tool.id) else { return false };
-        let mut versions = record.versions_mut();
-        let Some(working) = versions.find(|working| working.candidate.version == tool.version) else { return false };
-        if working.missing == now {
-            return false;
-        }
-        working.missing = now;
-        let name = working.candidate.name().to_owned();
+        let name = {
+            let Some(record) = self.records.get_mut(&tool.id) else { return false };
+            let mut versions = record.versions_mut();
+            let Some(working) = versions.find(|working| working.candidate.version == tool.version) else {
+                return false;
+            };
+            if working.missing == now {
+                return false;
+            }
+            working.missing = now;
+            working.candidate.name().to_owned()
+        };
         self.resolve_owner(&name);
         true
     }

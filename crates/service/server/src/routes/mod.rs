@@ -99,6 +99,7 @@ pub fn table() -> Vec<RouteEntry> {
         entry(CALL_READERS, routes!(tools::get)),
         entry(REQUESTERS, routes!(invoke::invoke)),
         entry(WRITERS, routes!(tool_authoring::validate)),
+        entry(WRITERS, routes!(tool_authoring::test)),
         entry(CURATORS, routes!(tool_authoring::publish)),
         // Calls
         entry(CALL_READERS, routes!(call_history::list)),

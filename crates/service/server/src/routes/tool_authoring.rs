@@ -2,22 +2,31 @@
 
 use std::time::Duration;
 
-use axum::Json;
+use axum::{
+    Json,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
+use chrono::Utc;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, DRAFT_TAG, MatchOp,
-    Selector, StoreError, Violations, is_draft, schema_names,
+    Selector, StoreError, TEST_TOOL, ToolRequest, ToolResponse, Violations, is_draft, schema_names,
 };
 use rcrt_validate::{Finding, Report};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::ServerState;
 use crate::auth::access::Caller;
+use crate::http::headers::carry_traceparent;
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
+use crate::routes::invoke::{self, Accepted};
 
 /// How long the validators may take, including the wait for the tenant's share.
 const VALIDATION_TIME: Duration = Duration::from_secs(30);
@@ -114,6 +123,42 @@ pub async fn validate(
         definition_hash: format!("sha256:{hash}"),
         validation: ToolFindings { errors: most(report.errors), warnings: most(report.warnings) },
     }))
+}
+
+/// Test a tool
+///
+/// Validates the tool and runs its examples in the sandbox, as `test_tool` does. `output` has
+/// `passed`, `validation` and `examples`. A runner in the server's process tests it without writing
+/// anything. If none has room, the test is a call of `test_tool` in the queue: its request and
+/// response are stored as those of every call, the headers are those of `invoke`, and the status is
+/// 202 if it takes longer than the caller waits.
+#[utoipa::path(post, path = "/tools/test", tag = "tools", operation_id = "test_tool",
+    params(
+        ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
+    ),
+    request_body = ToolSpec,
+    responses(
+        (status = 200, description = "Tested", body = ToolResponse),
+        (status = 202, description = "No response yet", body = Accepted),
+    ))]
+pub async fn test(
+    State(state): State<ServerState>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(ToolSpec { tool_spec }): JsonBody<ToolSpec>,
+) -> Result<Response, Problem> {
+    let began = Instant::now();
+    if let Some(tested) = state.tenancy.test_tool(caller.identity.clone(), tool_spec.clone()).await {
+        let id = Uuid::now_v7();
+        let request =
+            ToolRequest { id, request_id: id.to_string(), tool: TEST_TOOL.to_owned(), ..ToolRequest::default() };
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        return Ok(Json(ToolResponse::new(&request, tested, took, Map::new(), Utc::now())).into_response());
+    }
+    let mut record = ToolRequest::record(TEST_TOOL, json!({"tool_spec": tool_spec}), None, None);
+    carry_traceparent(&headers, &mut record);
+    invoke::call(&state, &caller, record, None, &headers, None).await
 }
 
 /// Publish a draft

@@ -46,6 +46,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/tools/{name}", CALL_READERS),
     ("POST", "/tools/{name}/invoke", REQUESTERS),
     ("POST", "/tools/validate", WRITERS),
+    ("POST", "/tools/test", WRITERS),
     ("POST", "/tools/{name}/publish", CURATORS),
     ("GET", "/calls/{request_id}", CALL_READERS),
     ("POST", "/calls/{request_id}/cancel", REQUESTERS),
