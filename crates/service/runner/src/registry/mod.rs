@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::registry::missing_requirements::MissingRequirements;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_records::{ToolRecord, ToolRecords, Working};
+use crate::registry::tool_rights::Drafts;
 
 /// What is reported to the author of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,21 +87,13 @@ impl Registry {
         changed
     }
 
-    /// `drafts_of`: the agent whose drafts come first. `may_name`: whether the caller can see a name,
-    /// given the source of its tool if it is known.
-    pub fn find(
-        &self,
-        name: &str,
-        drafts_of: Option<Uuid>,
-        may_name: impl Fn(&str, Option<&Candidate>) -> bool,
-    ) -> Lookup {
+    /// `may_name`: whether the caller can see a name, given the source of its tool if it is known.
+    pub fn find(&self, name: &str, drafts: Drafts, may_name: impl Fn(&str, Option<&Candidate>) -> bool) -> Lookup {
         self.read(|records| {
-            if let Some((record, draft)) = drafts_of.and_then(|author| records.draft(name, author)) {
-                return match draft {
-                    Some(Working { tool: Some(tool), missing, .. }) if missing.is_empty() => Lookup::Tool(tool.clone()),
-                    Some(draft) => Lookup::Waiting(draft.candidate.clone()),
-                    None => Lookup::Unvalidated(record.id),
-                };
+            if let Drafts::Of(author) = drafts
+                && let Some(found) = draft(records, name, author)
+            {
+                return found;
             }
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
@@ -114,7 +107,12 @@ impl Registry {
             if let Some(owner) = records.open.get(name) {
                 return Lookup::Unvalidated(*owner);
             }
-            let known = || records.named(name).filter(|record| record.is_known_to(drafts_of));
+            if let Drafts::OfUnpublished(author) = drafts
+                && let Some(found) = draft(records, name, author)
+            {
+                return found;
+            }
+            let known = || records.named(name).filter(|record| record.is_known_to(drafts.author()));
             match known().find_map(|record| record.problem.clone()) {
                 Some(problem) => Lookup::Broken(problem),
                 None => {
@@ -127,15 +125,12 @@ impl Registry {
         })
     }
 
-    /// The agent's draft with this name, or the tool that is offered under it, if it is validated.
-    pub fn active_version(&self, name: &str, drafts_of: Option<Uuid>) -> Option<Arc<Tool>> {
-        self.read(|records| {
-            if let Some((_, draft)) = drafts_of.and_then(|author| records.draft(name, author)) {
-                return draft.filter(|draft| draft.missing.is_empty())?.tool.clone();
-            }
-            let offered = records.offered.get(name)?;
-            working(records, offered.id)
-        })
+    /// The tool that a call of this name runs, if that is known without reading or checking more.
+    pub fn active_version(&self, name: &str, drafts: Drafts) -> Option<Arc<Tool>> {
+        match self.find(name, drafts, |_, _| false) {
+            Lookup::Tool(tool) => Some(tool),
+            _ => None,
+        }
     }
 
     /// The version that is offered under this name, validated or not.
@@ -359,6 +354,16 @@ impl Registry {
 
 fn unvalidated(records: &ToolRecords) -> impl Iterator<Item = &Arc<Candidate>> {
     records.open.values().filter_map(|id| records.get(*id)?.parsed.as_ref())
+}
+
+/// The agent's draft of this name, unless it is not valid.
+fn draft(records: &ToolRecords, name: &str, author: Uuid) -> Option<Lookup> {
+    let (record, working) = records.draft(name, author)?;
+    Some(match working {
+        Some(Working { tool: Some(tool), missing, .. }) if missing.is_empty() => Lookup::Tool(tool.clone()),
+        Some(waiting) => Lookup::Waiting(waiting.candidate.clone()),
+        None => Lookup::Unvalidated(record.id),
+    })
 }
 
 fn working(records: &ToolRecords, id: Uuid) -> Option<Arc<Tool>> {

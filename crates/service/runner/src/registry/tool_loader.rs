@@ -279,7 +279,8 @@ impl ToolLoader {
         };
         // An older version may serve under its name in the catalog, or under the newest version's
         // name.
-        let own_name = name_in_context(record).filter(|_| !is_draft(&record.tags));
+        // A first version that is a draft has no published one before it.
+        let own_name = name_in_context(record).filter(|_| record.version > 1 || !is_draft(&record.tags));
         let names = own_name.into_iter().chain(previous.name_of(record.id));
         let may_claim = names.map(str::to_owned).collect();
         let draft = is_draft(&record.tags).then_some(Draft { author: record.updated_by, working: None });

@@ -6,6 +6,9 @@ use rcrt_breadcrumb::{
     BreadcrumbChanges, Breadcrumbs, DRAFT_TAG, ErrorCode, Identity, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest,
     ToolResponse, schema_names,
 };
+use rcrt_egress::{Egress, EgressOptions};
+use rcrt_executors::CallHostOps;
+use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -116,6 +119,38 @@ async fn a_triggered_call_uses_the_published_version() {
         })
         .await;
     assert_eq!(triggered.context["output"]["version"], 1);
+    runner.stop().await;
+}
+
+/// Else the caller of a tool could read what it hands to the tools that it calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_calls_others_gets_the_published_ones_first() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    fake.does("outer", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = ToolRequest::record(call.input["tool"].as_str().unwrap(), json!({}), None, None);
+            let world = CallHostOps::new(egress, &call).unwrap();
+            let created = world.api(ApiCall::CreateBreadcrumb { record: json!(record) }).await.unwrap();
+            Ok(created["id"].clone())
+        }
+    });
+    let (_, author) = emitter(&fixture).await;
+    fixture.create(code("outer", json!({}))).await;
+    let published = fixture.create(code("helper", json!({}))).await;
+    let mut own = Vec::new();
+    for name in ["helper", "part"] {
+        own.push(author.create(draft(name, json!({})), None).await.unwrap().id);
+    }
+    assert_eq!(call(&fixture, &author, "helper").await.metadata["tool_id"], json!(own[0]));
+    for (tool, expected) in [("helper", published), ("part", own[1])] {
+        let request = ToolRequest::record("outer", json!({"tool": tool}), None, None);
+        let request = author.create(request, None).await.unwrap().id;
+        let nested: Uuid = serde_json::from_value(fixture.answer(request).await.output.unwrap()).unwrap();
+        assert_eq!(fixture.answer(nested).await.metadata["tool_id"], json!(expected), "{tool}");
+    }
     runner.stop().await;
 }
 

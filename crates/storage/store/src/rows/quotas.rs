@@ -3,7 +3,7 @@
 //! No row holds the count, because writers would wait for each other on it. A query counts what a
 //! tenant stores from time to time, and the writes of this process are added in memory. So a quota
 //! is exact within one process. Writes of other processes are included with the next count. A
-//! tenant without a quota is not counted. [`super::tool_quotas`] has the quotas of tools, which are
+//! tenant without a quota is not counted. `tool_quotas.rs` has the quotas of tools, which are
 //! counted at each write of one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
