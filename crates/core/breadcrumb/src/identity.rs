@@ -303,8 +303,8 @@ pub trait Tenancy: Send + Sync + 'static {
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError>;
 
     /// Validates a tool and runs its examples for this agent, as [`TEST_TOOL`](crate::TEST_TOOL)
-    /// does, in a runner of this process. No request is written. `None` if no runner of this process
-    /// can do it now: write a request.
+    /// does, in a runner of this process. No request is written. `None` if no such runner can do it
+    /// now: write a request.
     async fn test_tool(
         &self,
         _identity: Identity,

@@ -21,7 +21,7 @@ def creation(spec: dict[str, Any], mode: str | None, if_version: int | None) -> 
 
 
 async def test(transport: Transport, spec: dict[str, Any], wait: float) -> types.ToolResponse:
-    """The response of a test, which can be a failure. :class:`StillRunning` when the time is over."""
+    """The response of a test, which can be a failure. :class:`StillRunning` after ``wait`` seconds."""
     key = str(uuid.uuid4())
     ends = clock.monotonic() + wait
     headers = {"prefer": "wait=60", "idempotency-key": key}

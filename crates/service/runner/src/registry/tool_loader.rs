@@ -278,8 +278,7 @@ impl ToolLoader {
             None => None,
         };
         // An older version may serve under its name in the catalog, or under the newest version's
-        // name.
-        // A first version that is a draft has no published one before it.
+        // name. A first version that is a draft has no published one before it.
         let own_name = name_in_context(record).filter(|_| record.version > 1 || !is_draft(&record.tags));
         let names = own_name.into_iter().chain(previous.name_of(record.id));
         let may_claim = names.map(str::to_owned).collect();
@@ -338,9 +337,9 @@ impl ToolLoader {
         }
     }
 
-    /// The newest working version before this one that is no draft, if it is newer than the validated
-    /// version that is offered. So a runner that starts now offers the same version as one that has run all the
-    /// time.
+    /// The newest working version before this one that is no draft, if it is newer than the
+    /// validated version that is offered. So a runner that starts now offers the same version as
+    /// one that has run all the time.
     async fn last_working(&self, record: &Breadcrumb) -> Option<Arc<Tool>> {
         let offered = self.registry.validated_version(record.id, is_code(record)).unwrap_or(0);
         if record.version <= offered + 1 {

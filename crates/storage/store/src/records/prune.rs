@@ -107,8 +107,8 @@ const OLD_CALLS: &str = "
             AND (c.state <> 'finished' OR c.finished_at >= $1))
      ORDER BY updated_at LIMIT $2)";
 
-/// Deletes versions of existing records that were replaced before this time. Returns how many. Those
-/// behind a draft of a tool stay: the newest that is no draft goes on to serve.
+/// Deletes versions of existing records that were replaced before this time. Returns how many.
+/// Those behind a draft of a tool stay: the newest that is no draft goes on to serve.
 pub(crate) async fn versions(tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     delete(
         tx,
