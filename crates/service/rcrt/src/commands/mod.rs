@@ -28,6 +28,7 @@ pub mod runner;
 mod runner_verdict;
 pub mod secret;
 pub mod server;
+pub mod tenant;
 pub mod token;
 pub mod tool;
 mod tool_new;
@@ -82,6 +83,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
         Command::Agent(agent) => agent.run(config, output).await,
+        Command::Tenant(tenant) => tenant.run(config, output).await,
         Command::Audit(audit) => audit.run(config, output).await,
         Command::Backup(backup) => backup.run(config, output).await,
         Command::Restore(restore) => restore.run(config, output).await,

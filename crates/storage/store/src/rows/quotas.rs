@@ -143,9 +143,12 @@ impl Quotas {
         tenant.known.lock().own.or(self.defaults)
     }
 
-    /// What publishes the tenant's tools, as of the last [`Self::load`].
+    /// What publishes the tenant's tools, as of the last [`Self::load`]. The strictest rule if it was
+    /// forgotten since.
     pub(crate) fn publish(&self, owner_id: Uuid) -> PublishRule {
-        self.tenant(owner_id).known.lock().publish
+        let tenant = self.tenant(owner_id);
+        let known = tenant.known.lock();
+        if known.read.is_some() { known.publish } else { PublishRule::Curator }
     }
 
     /// Whether the tenant is known to have a quota.
