@@ -137,8 +137,8 @@ impl Client {
     pub async fn set_tenant(&self, id: Uuid, settings: &TenantSettings) -> Result<(), StoreError> {
         let id = id.to_string();
         let path = ["tenants", &id];
-        let Acknowledged {} =
-            self.send(Request::new(Method::PUT, &path, RetryPolicy::Idempotent).json(settings)?).await?;
+        let request = Request::new(Method::PUT, &path, RetryPolicy::Idempotent).json(settings)?;
+        self.send::<Acknowledged>(request).await?;
         Ok(())
     }
 
