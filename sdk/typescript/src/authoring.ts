@@ -1,8 +1,9 @@
 /** Tools that an agent makes: create, validate, test, publish. */
 import { StillRunning } from "./errors.js";
 import type { InvokeOptions } from "./invoke.js";
+import { backoff, pause } from "./pause.js";
 import type { Accepted, ToolResponse } from "./shapes.js";
-import type { Transport } from "./transport.js";
+import { newKey, type Transport } from "./transport.js";
 
 /** The context of a `tool.code.v1`. */
 export type ToolSpec = Record<string, unknown>;
@@ -68,10 +69,10 @@ export function creation(spec: ToolSpec, options: CreateToolOptions): Record<str
 
 /** The response of a test, which can be a failure. {@link StillRunning} when the time is over. */
 export async function test(transport: Transport, spec: ToolSpec, options: InvokeOptions): Promise<ToolResponse> {
-  const key = options.idempotencyKey ?? crypto.randomUUID();
+  const key = options.idempotencyKey ?? newKey();
   const ends = performance.now() + (options.waitMs ?? WAIT_MS);
-  for (;;) {
-    const { answer } = await transport.exchange("post", "/tools/test", {
+  for (let round = 1; ; round++) {
+    const answer = await transport.exchange("post", "/tools/test", {
       headers: { prefer: "wait=60", "idempotency-key": key },
       body: { tool_spec: spec },
       again: true,
@@ -79,8 +80,9 @@ export async function test(transport: Transport, spec: ToolSpec, options: Invoke
       timeoutMs: WAIT_MS,
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
-    if (answer.status !== 202) return await transport.read<ToolResponse>("post", "/tools/test", answer);
-    const accepted = await transport.read<Accepted>("post", "/tools/test", answer);
+    if (answer.status !== 202) return transport.read<ToolResponse>("post", "/tools/test", answer);
+    const accepted = transport.read<Accepted>("post", "/tools/test", answer);
     if (performance.now() > ends) throw new StillRunning("test_tool", accepted, key);
+    await pause(backoff(round), options.signal);
   }
 }

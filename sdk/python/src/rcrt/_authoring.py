@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time as clock
 import uuid
 from typing import Any, cast
 
 from . import types
-from ._transport import Transport
+from ._transport import Transport, backoff
 from .errors import StillRunning
 
 #: A runner in the server's process answers at the end of the test, and not within the wait.
@@ -21,16 +22,19 @@ def creation(spec: dict[str, Any], mode: str | None, if_version: int | None) -> 
 
 
 async def test(transport: Transport, spec: dict[str, Any], wait: float) -> types.ToolResponse:
-    """The response of a test, which can be a failure. :class:`StillRunning` after ``wait`` seconds."""
+    """The response, which can be a failure. :class:`StillRunning` after ``wait`` seconds."""
     key = str(uuid.uuid4())
     ends = clock.monotonic() + wait
     headers = {"prefer": "wait=60", "idempotency-key": key}
+    attempt = 1
     while True:
         answer = await transport.exchange(
-            "POST", "/tools/test", headers=headers, body={"tool_spec": spec}, again=True, time=TEST_TIME
+            "POST", "/tools/test", headers=headers, body={"tool_spec": spec}, again=True, wait=TEST_TIME
         )
         if answer.status_code != 202:
             return cast(types.ToolResponse, transport.read("POST", "/tools/test", answer))
         accepted = cast(types.Accepted, transport.read("POST", "/tools/test", answer))
         if clock.monotonic() > ends:
             raise StillRunning("test_tool", accepted, key)
+        await asyncio.sleep(backoff(attempt))
+        attempt += 1
