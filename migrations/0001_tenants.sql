@@ -49,7 +49,14 @@ CREATE TABLE tenants (
     -- NULL: the server's default quota; 0: no quota.
     max_records bigint,
     max_bytes bigint,
-    CONSTRAINT tenants_quotas CHECK (max_records >= 0 AND max_bytes >= 0)
+    max_tools bigint,
+    max_tool_bytes bigint,
+    max_tool_creations bigint,
+    -- What releases the tools that agents make.
+    publish text NOT NULL DEFAULT 'examples'
+        CONSTRAINT tenants_publish CHECK (publish IN ('examples', 'curator', 'anyone')),
+    CONSTRAINT tenants_quotas CHECK (max_records >= 0 AND max_bytes >= 0 AND max_tools >= 0
+        AND max_tool_bytes >= 0 AND max_tool_creations >= 0)
 );
 
 CREATE FUNCTION ensure_tenant(new_id uuid, wanted text) RETURNS SETOF tenants
@@ -77,26 +84,33 @@ CREATE FUNCTION deleted_tenants() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$ SELECT id FROM tenants WHERE deleted_at IS NOT NULL $$;
 
-CREATE FUNCTION tenant_quotas(tenant uuid) RETURNS TABLE (max_records bigint, max_bytes bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT t.max_records, t.max_bytes FROM tenants t WHERE t.id = tenant AND t.deleted_at IS NULL $$;
-
--- Whether the tenant exists.
-CREATE FUNCTION set_tenant_quotas(tenant uuid, records bigint, bytes bigint) RETURNS boolean
+CREATE FUNCTION set_tenant_publish(tenant uuid, wanted text) RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     WITH done AS (
-        UPDATE tenants t SET max_records = records, max_bytes = bytes
+        UPDATE tenants t SET publish = wanted WHERE t.id = tenant AND t.deleted_at IS NULL RETURNING t.id)
+    SELECT EXISTS (SELECT FROM done)
+$$;
+
+-- Whether the tenant exists.
+CREATE FUNCTION set_tenant_quotas(
+    tenant uuid, records bigint, bytes bigint, tools bigint, tool_bytes bigint, tool_creations bigint)
+RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    WITH done AS (
+        UPDATE tenants t SET max_records = records, max_bytes = bytes, max_tools = tools,
+            max_tool_bytes = tool_bytes, max_tool_creations = tool_creations
         WHERE t.id = tenant AND t.deleted_at IS NULL RETURNING t.id)
     SELECT EXISTS (SELECT FROM done)
 $$;
 
 REVOKE ALL ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
-    tenant_exists(uuid), deleted_tenants(), tenant_quotas(uuid),
-    set_tenant_quotas(uuid, bigint, bigint) FROM PUBLIC;
+    tenant_exists(uuid), deleted_tenants(), set_tenant_publish(uuid, text),
+    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
-    tenant_exists(uuid), deleted_tenants(), tenant_quotas(uuid),
-    set_tenant_quotas(uuid, bigint, bigint) TO rcrt_app;
+    tenant_exists(uuid), deleted_tenants(), set_tenant_publish(uuid, text),
+    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint) TO rcrt_app;
 
 CREATE TABLE agents (
     id uuid PRIMARY KEY,
@@ -146,6 +160,8 @@ CREATE TABLE audit (
 -- Reading secrets writes most entries. The others are found among them.
 CREATE INDEX audit_by_action ON audit (owner_id, action COLLATE "C", id);
 CREATE INDEX audit_by_subject ON audit (owner_id, subject, id);
+-- How many tools an agent created within an hour.
+CREATE INDEX audit_tools_created ON audit (owner_id, agent_id, at) WHERE action = 'tool.created';
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON audit
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
@@ -153,7 +169,7 @@ GRANT SELECT, INSERT ON audit TO rcrt_app;
 
 -- Creates the tenant or renames it. No row when the id is that of a deleted tenant.
 CREATE FUNCTION put_tenant(tenant uuid, wanted text)
-RETURNS TABLE (id uuid, name text, created_at timestamptz, is_new boolean)
+RETURNS TABLE (id uuid, name text, created_at timestamptz, publish text, is_new boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     INSERT INTO tenants AS t (id, name) SELECT tenant, wanted
@@ -162,7 +178,7 @@ AS $$
     WHERE EXISTS (SELECT FROM tenants there WHERE there.id = tenant)
         OR NOT EXISTS (SELECT FROM audit a WHERE a.owner_id = tenant AND a.action = 'tenant.deleted')
     ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name WHERE t.deleted_at IS NULL
-    RETURNING t.id, t.name, t.created_at, t.xmax = 0
+    RETURNING t.id, t.name, t.created_at, t.publish, t.xmax = 0
 $$;
 REVOKE ALL ON FUNCTION put_tenant(uuid, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION put_tenant(uuid, text) TO rcrt_app;

@@ -94,6 +94,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 AS $$ SELECT EXISTS (
     SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = record) $$;
 
+-- How many tools the transaction's tenant has, visible or not, and the bytes of their contexts.
+CREATE FUNCTION count_tools() RETURNS TABLE (tools bigint, bytes bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT count(*), coalesce(sum(b.size_bytes), 0)::bigint FROM breadcrumbs b
+    WHERE b.owner_id = current_tenant() AND b.schema_name IN ('tool.code.v1', 'tool.v1')
+        AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+$$;
+
 -- What the runtime itself acts on (tools, requests, memory, schedules, schemas). Such records of
 -- other tenants are not in lists; they are read by id.
 CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
@@ -206,10 +215,10 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION can_see_record(uuid), record_exists(uuid),
+REVOKE ALL ON FUNCTION can_see_record(uuid), record_exists(uuid), count_tools(),
     find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION can_see_record(uuid), record_exists(uuid),
+GRANT EXECUTE ON FUNCTION can_see_record(uuid), record_exists(uuid), count_tools(),
     find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
     TO rcrt_app;
 

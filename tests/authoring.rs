@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, CallQueue, CallState, EventStream, Events, NewBreadcrumb, Records, ToolRequest, ToolResponse,
+    BreadcrumbQuery, CallQueue, CallState, ErrorCode, EventStream, Events, NewAgent, NewBreadcrumb, Profile, Records,
+    Role, ToolRequest, ToolResponse,
 };
-use rcrt_client::Client;
+use rcrt_client::{Client, Credentials};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -194,6 +195,73 @@ async fn requests_and_responses_of_creations_are_guarded_as_those_of_calls() {
     assert!(kept[0].tags.contains(&"workspace:tools".to_owned()));
     let request = store.list(&BreadcrumbQuery::of_schema("tool.create.request.v1")).await.unwrap()[0].id;
     assert_eq!(store.call(request).await.unwrap().state, CallState::Finished);
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+/// A client of a new agent of the tenant.
+async fn agent(installation: &Installation, curator: &Client, name: &str) -> Client {
+    let roles = vec![Role::Emitter, Role::Subscriber];
+    let new = NewAgent { name: name.into(), roles, profile: Profile::Main, tools: None };
+    let made = curator.create_agent(new).await.unwrap();
+    let (owner_id, agent_id) = (made.agent.owner_id, made.agent.id);
+    Client::new(installation.url(), Credentials::AgentKey { owner_id, agent_id, key: made.agent_key })
+}
+
+/// A tool that needs the network, which its example does not have.
+fn weather() -> Value {
+    let mut spec = adder();
+    spec["name"] = json!("weather");
+    spec["permissions"] = json!({"net": ["api.example.com"]});
+    spec["code"]["source"] = json!(
+        "export async function execute(input: any) {\n  if (input.a > 1) return { sum: 0 };\n  await fetch('https://api.example.com/');\n  return { sum: 3 };\n}\n"
+    );
+    spec
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_published() {
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let curator = installation.client().await;
+    installation.ready().await;
+    let (author, other) =
+        (agent(&installation, &curator, "author").await, agent(&installation, &curator, "other").await);
+    let (mut events, mut others) = (author.events(None).await.unwrap(), other.events(None).await.unwrap());
+    let two = || json!({"a": 2, "b": 2});
+
+    let response = ask(&author, &mut events, &weather(), "create").await;
+    assert_eq!((&response["status"], &response["draft"]), (&json!("created"), &json!(true)), "{response:?}");
+    assert_eq!(response["examples"][0]["status"], "not_run");
+    let warnings = response["validation"]["warnings"].as_array().unwrap();
+    let why = warnings.iter().find(|warning| warning["rule"] == "draft").unwrap();
+    assert!(why["fix"].as_str().unwrap().contains("rcrt tool publish weather"), "{why}");
+    assert_eq!(call(&author, &mut events, "weather", two()).await.output, Some(json!({"sum": 0})));
+    let refused = call(&other, &mut others, "weather", two()).await;
+    assert_eq!(refused.error_code, Some(ErrorCode::ToolNotFound));
+    // Nobody else can have the name meanwhile.
+    assert_eq!(errors(&ask(&other, &mut others, &weather(), "create").await)[0].0, "name-taken");
+
+    // The author completes the example.
+    let mut complete = weather();
+    let exchange = json!({"request": {"url": "https://api.example.com/"}, "response": {"body": {}}});
+    complete["examples"][0]["http"] = json!([exchange]);
+    let response = ask(&author, &mut events, &complete, "update").await;
+    assert_eq!((&response["status"], &response["draft"]), (&json!("updated"), &json!(false)), "{response:?}");
+    assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 0})));
+
+    // The next version is a draft again: the others use the published one.
+    let mut next = weather();
+    next["code"]["source"] = json!(
+        "export async function execute(input: any) {\n  if (input.a > 1) return { sum: 7 };\n  await fetch('https://api.example.com/');\n  return { sum: 3 };\n}\n"
+    );
+    let response = ask(&author, &mut events, &next, "update").await;
+    assert_eq!((&response["draft"], &response["record_version"]), (&json!(true), &json!(3)), "{response:?}");
+    assert_eq!(call(&author, &mut events, "weather", two()).await.output, Some(json!({"sum": 7})));
+    assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 0})));
+    assert!(author.publish_tool("weather", None, None).await.is_err(), "only a curator publishes");
+    let published = curator.publish_tool("weather", None, Some(3)).await.unwrap();
+    assert_eq!(published.record_version, 4);
+    assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 7})));
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }
 

@@ -2,6 +2,7 @@
  * The server's routes as methods. Names on the wire are not changed: `schema_name`, not
  * `schemaName`.
  */
+import * as authoring from "./authoring.js";
 import type { Credentials } from "./credentials.js";
 import { foreign, invalidArgument, ProblemError, ToolError } from "./errors.js";
 import { follow, type EventItem, type FollowOptions } from "./events.js";
@@ -278,6 +279,30 @@ export class Rcrt {
    */
   parts(large: shapes.LargeResult, options: InvokeOptions = {}): AsyncGenerator<unknown, void, void> {
     return parts(this.#transport, large, options);
+  }
+
+  // Making tools
+
+  /** Creates or updates a tool. It is written if the validators and the examples find no error. */
+  async createTool(spec: authoring.ToolSpec, options: authoring.CreateToolOptions = {}): Promise<authoring.ToolCreation> {
+    return (await this.call("create_tool", authoring.creation(spec, options), options)) as authoring.ToolCreation;
+  }
+
+  /** What the validators find in a tool. Nothing is written. */
+  async validateTool(spec: authoring.ToolSpec, options: RequestOptions = {}): Promise<shapes.ToolValidation> {
+    return await this.#transport.json("post", "/tools/validate", { ...options, body: { tool_spec: spec }, again: true });
+  }
+
+  /** Validates a tool and runs its examples in the sandbox. No tool is written. */
+  async testTool(spec: authoring.ToolSpec, options: InvokeOptions = {}): Promise<authoring.ToolTest> {
+    const response = await authoring.test(this.#transport, spec, options);
+    if (response.status !== "success") throw new ToolError(response);
+    return response.output as authoring.ToolTest;
+  }
+
+  /** Publishes a draft; for curators. `version` is the version of its record that was reviewed. */
+  async publishTool(name: string, draft: { tool_id?: string; version?: number } = {}, options: RequestOptions = {}): Promise<shapes.PublishedTool> {
+    return await this.#transport.json("post", "/tools/{name}/publish", { ...options, path: { name }, body: draft });
   }
 
   // Calls

@@ -4,6 +4,7 @@
  * what is safe to retry, resumes the event stream where it broke, and renews tokens before they
  * expire.
  */
+export type { CreateToolOptions, ToolCreation, ToolExample, ToolFinding, ToolSpec, ToolTest } from "./authoring.js";
 export { Rcrt, type RcrtOptions } from "./client.js";
 export type { Credentials } from "./credentials.js";
 export { ProblemError, RcrtError, StillRunning, ToolError, Unreachable, type Problem, type Violation } from "./errors.js";

@@ -25,7 +25,9 @@ export type RunnerReport = Schemas["RunnerReport"];
 export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknown };
 export type LargeResult = Schemas["LargeResult"];
 export type Lease = Schemas["Lease"];
+export type PublishedTool = Schemas["PublishedTool"];
 export type Release = Schemas["Release"];
+export type ToolValidation = Schemas["ToolValidation"];
 /** The output can be any JSON. */
 export type ToolResponse = Omit<Schemas["ToolResponse"], "output"> & { output?: unknown };
 

@@ -6,12 +6,13 @@ use std::{collections::HashSet, sync::Arc};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount,
-    TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, UnfinishedCalls, Webhooks,
+    AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, PublishRule, StoreError,
+    TenantCount, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, ToolFailure, UnfinishedCalls, Webhooks,
 };
 
 /// With the agent's id at its end: the tag of a `memory.entry.v1` that a tool wrote for an agent
@@ -98,6 +99,9 @@ pub struct TenantInfo {
     pub id: Uuid,
     pub name: String,
     pub created_at: DateTime<Utc>,
+    /// What publishes the tools that agents make.
+    #[serde(default)]
+    pub publish: PublishRule,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -215,6 +219,9 @@ pub trait Tenancy: Send + Sync + 'static {
     /// Sets the tenant's quotas.
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError>;
 
+    /// Sets what publishes the tools that the tenant's agents make.
+    async fn set_publish(&self, id: Uuid, publish: PublishRule) -> Result<(), StoreError>;
+
     /// How much the tenant stores, and its quotas.
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError>;
 
@@ -294,6 +301,17 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// Deletes this tenant's expired records now, instead of within the next seconds.
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError>;
+
+    /// Validates a tool and runs its examples for this agent, as [`TEST_TOOL`](crate::TEST_TOOL)
+    /// does, in a runner of this process. No request is written. `None` if no such runner can do it
+    /// now: write a request.
+    async fn test_tool(
+        &self,
+        _identity: Identity,
+        _tool_spec: Map<String, Value>,
+    ) -> Option<Result<Value, ToolFailure>> {
+        None
+    }
 
     /// The webhooks of all tenants.
     fn webhooks(&self) -> Arc<dyn Webhooks>;

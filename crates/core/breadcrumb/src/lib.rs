@@ -130,7 +130,7 @@ pub use store::{
     Rights, Runners, Secrets, Selectors, StoreError, TenancyDecorator,
 };
 pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
-pub use tool_creation::{CREATE_TOOL, CreationMode, RequestKind};
+pub use tool_creation::{CREATE_TOOL, CreationMode, DRAFT_TAG, PublishRule, RequestKind, TEST_TOOL, is_draft};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Implementation, Isolation, Language, NativeImplementation, ToolCode,
     ToolDefinition,

@@ -17,6 +17,18 @@ pub struct TenantQuotas {
     #[serde(default)]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_bytes: Option<u64>,
+    /// The most tools.
+    #[serde(default)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub max_tools: Option<u64>,
+    /// The most bytes of the contexts of tools, without old versions.
+    #[serde(default)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub max_tool_bytes: Option<u64>,
+    /// The most tools that an agent creates in an hour, unless it is a curator.
+    #[serde(default)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub max_tool_creations: Option<u64>,
 }
 
 impl TenantQuotas {
@@ -30,7 +42,28 @@ impl TenantQuotas {
         Self {
             max_records: of(self.max_records, defaults.max_records),
             max_bytes: of(self.max_bytes, defaults.max_bytes),
+            max_tools: of(self.max_tools, defaults.max_tools),
+            max_tool_bytes: of(self.max_tool_bytes, defaults.max_tool_bytes),
+            max_tool_creations: of(self.max_tool_creations, defaults.max_tool_creations),
         }
+    }
+
+    /// Whether all records of the tenant must be counted.
+    #[must_use]
+    pub fn bounds_records(self) -> bool {
+        self.max_records.is_some() || self.max_bytes.is_some()
+    }
+
+    /// Each quota with the name of its field.
+    #[must_use]
+    pub fn fields(self) -> [(&'static str, Option<u64>); 5] {
+        [
+            ("max_records", self.max_records),
+            ("max_bytes", self.max_bytes),
+            ("max_tools", self.max_tools),
+            ("max_tool_bytes", self.max_tool_bytes),
+            ("max_tool_creations", self.max_tool_creations),
+        ]
     }
 }
 

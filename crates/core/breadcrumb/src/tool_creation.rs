@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::schema_names::{TOOL_CREATE_REQUEST, TOOL_CREATE_RESPONSE, TOOL_REQUEST, TOOL_RESPONSE};
 use crate::{Breadcrumb, Violations};
@@ -11,8 +12,58 @@ use crate::{Breadcrumb, Violations};
 /// The native tool that makes tools.
 pub const CREATE_TOOL: &str = "create_tool";
 
+/// The native tool that validates a tool and runs its examples.
+pub const TEST_TOOL: &str = "test_tool";
+
 /// The tag of a response to a creation.
 pub(crate) const RESPONSE_TAG: &str = "tool:create:response";
+
+/// The tag of a version of a tool that is a draft: only its author can call it, and for all others
+/// the newest version without the tag goes on to serve.
+pub const DRAFT_TAG: &str = "tool:draft";
+
+/// Whether these are the tags of a draft.
+pub fn is_draft(tags: &[String]) -> bool {
+    tags.iter().any(|tag| tag == DRAFT_TAG)
+}
+
+/// What publishes the tools that agents without the role curator make in a tenant. What a curator
+/// writes is published as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PublishRule {
+    /// A tool that is made by [`CREATE_TOOL`] is a draft until all its examples pass. A record that
+    /// an agent writes itself is published if it is valid.
+    #[default]
+    Examples,
+    /// Every tool is a draft, however it was written, until a curator publishes it.
+    Curator,
+    /// Every valid tool is published.
+    Anyone,
+}
+
+impl PublishRule {
+    pub const ALL: [Self; 3] = [Self::Examples, Self::Curator, Self::Anyone];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Examples => "examples",
+            Self::Curator => "curator",
+            Self::Anyone => "anyone",
+        }
+    }
+}
+
+impl std::str::FromStr for PublishRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|rule| rule.as_str() == text)
+            .ok_or_else(|| format!("{text:?} does not say what publishes tools; expected examples, curator or anyone"))
+    }
+}
 
 /// The kind of a request for a call. It decides the form of the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

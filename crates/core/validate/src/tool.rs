@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use rcrt_breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name};
+use serde_json::{Map, Value};
 
 use crate::{Author, Finding, Report, builtin, code, examples, permissions};
 
@@ -37,6 +38,19 @@ pub fn hosts(definition: &ToolDefinition) -> Report {
     let mut report = Report::default();
     permissions::check_net(definition, Author::System, &mut report);
     report
+}
+
+/// Reads and validates the context of a tool's record with this schema name. A field that cannot be
+/// read is an error with the rule `field`, and then there is no definition.
+pub fn context(schema_name: &str, context: &Map<String, Value>) -> (Report, Option<ToolDefinition>) {
+    match ToolDefinition::read(schema_name, context, None, None) {
+        Ok(definition) => (tool(&definition), Some(definition)),
+        Err(violations) => {
+            let found = violations.0.into_iter();
+            let errors = found.map(|found| Finding::new("field", found.field, found.message)).collect();
+            (Report { errors, warnings: Vec::new() }, None)
+        }
+    }
 }
 
 fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {

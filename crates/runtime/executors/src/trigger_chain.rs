@@ -51,6 +51,11 @@ impl TriggerChain {
         self.tools.iter().any(|one| one == tool)
     }
 
+    /// Whether a call wrote the request.
+    pub fn is_nested(&self) -> bool {
+        self.depth > 0
+    }
+
     /// Whether no event led to the call.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()

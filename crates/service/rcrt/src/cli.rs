@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, restore,
-    runner, secret, server, token, tool, up,
+    runner, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -44,6 +44,8 @@ pub enum Command {
     Secret(secret::Secret),
     #[command(subcommand)]
     Agent(agent::Agent),
+    #[command(subcommand)]
+    Tenant(tenant::Tenant),
     Token(token::Token),
     Audit(audit::Audit),
     Backup(backup::Backup),

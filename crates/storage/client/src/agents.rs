@@ -1,7 +1,8 @@
 //! The server's operations beyond the trait: agents, tokens, health.
 
 use rcrt_breadcrumb::{
-    AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo, TokenInfo, TokenQuery,
+    AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, PublishRule, Role, StoreError, TenantInfo,
+    TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
 };
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,25 @@ pub struct Token {
 pub struct Health {
     pub status: String,
     pub version: String,
+}
+
+/// A tenant, with its quotas and their use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TenantDetails {
+    #[serde(flatten)]
+    pub tenant: TenantInfo,
+    pub usage: TenantUsage,
+}
+
+/// Settings of a tenant. What is absent stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TenantSettings {
+    pub name: String,
+    /// All quotas: a quota that is `None` becomes the server's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<TenantQuotas>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish: Option<PublishRule>,
 }
 
 /// The response of a route that has no other. A different server does not send it.
@@ -110,6 +130,20 @@ impl Client {
         let done: PutTenant =
             self.send(Request::new(Method::PUT, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?;
         Ok(done.first_agent)
+    }
+
+    /// The tenant with its quotas and their use.
+    pub async fn tenant(&self, id: Uuid) -> Result<TenantDetails, StoreError> {
+        Ok(self.send(Request::new(Method::GET, &["tenants", &id.to_string()], RetryPolicy::Idempotent)).await?)
+    }
+
+    /// Changes what is set of the tenant's settings. Quotas require an operator's token.
+    pub async fn set_tenant(&self, id: Uuid, settings: &TenantSettings) -> Result<(), StoreError> {
+        let id = id.to_string();
+        let path = ["tenants", &id];
+        let request = Request::new(Method::PUT, &path, RetryPolicy::Idempotent).json(settings)?;
+        self.send::<Acknowledged>(request).await?;
+        Ok(())
     }
 
     /// Deletes the tenant with all its data. Requires an operator's token.

@@ -47,11 +47,11 @@ use rcrt_breadcrumb::{StoreError, Violations};
 use url::Url;
 use uuid::Uuid;
 
-pub use agents::{Health, Token, TokenRequest};
+pub use agents::{Health, TenantDetails, TenantSettings, Token, TokenRequest};
 pub use credentials::Credentials;
 pub use problem::refused_for_now;
 pub use revocation::{Revoke, Revoked};
-pub use tools::{Invocation, Invoked};
+pub use tools::{Invocation, Invoked, PublishedTool};
 
 use credentials::Tokens;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, StoreError, ToolFormat, ToolResponse};
 use reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -48,6 +48,14 @@ pub enum Invoked {
     Waiting { request: Uuid, request_id: String },
 }
 
+/// A draft that was published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedTool {
+    pub tool_id: Uuid,
+    pub name: String,
+    pub record_version: i64,
+}
+
 impl Client {
     /// The tools of the agent's profile, including those with missing requirements.
     pub async fn tools(&self) -> Result<Catalog, StoreError> {
@@ -73,6 +81,20 @@ impl Client {
     /// The catalog entry of a tool. If there is none, [`StoreError::Invalid`] with similar names.
     pub async fn tool(&self, name: &str) -> Result<CatalogEntry, StoreError> {
         Ok(self.send(Request::new(Method::GET, &["tools", name], RetryPolicy::Idempotent)).await?)
+    }
+
+    /// Publishes the draft with this name. `tool_id` is required if several agents have one;
+    /// `version` is the version of the record that was reviewed. For curators.
+    pub async fn publish_tool(
+        &self,
+        name: &str,
+        tool_id: Option<Uuid>,
+        version: Option<i64>,
+    ) -> Result<PublishedTool, StoreError> {
+        let path = ["tools", name, "publish"];
+        let body = json!({"tool_id": tool_id, "version": version});
+        // A repetition after a lost response would find no draft.
+        Ok(self.send(Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?)
     }
 
     /// Calls a tool and waits for the response, up to `wait` (in whole seconds, at most 60; zero:

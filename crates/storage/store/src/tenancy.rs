@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
-    StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord,
-    TokenRevocation, UnfinishedCalls, Violations, Webhooks,
+    PublishRule, StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
+    TokenRecord, TokenRevocation, UnfinishedCalls, Violations, Webhooks,
 };
 use uuid::Uuid;
 
@@ -25,6 +25,7 @@ from_row! {
         id: Uuid,
         name: String,
         created_at: DateTime<Utc>,
+        publish: String,
     }
 }
 
@@ -37,7 +38,9 @@ from_row! {
 
 impl From<TenantRow> for TenantInfo {
     fn from(row: TenantRow) -> Self {
-        Self { id: row.id, name: row.name, created_at: row.created_at }
+        // A rule that this version does not know: the strictest one that it knows.
+        let publish = row.publish.parse().unwrap_or(PublishRule::Curator);
+        Self { id: row.id, name: row.name, created_at: row.created_at, publish }
     }
 }
 
@@ -48,7 +51,7 @@ impl Store {
 
     async fn try_ensure_tenant(&self, name: &str) -> Result<TenantInfo> {
         let mut tx = self.inner.database.begin("BEGIN").await?;
-        let row: TenantRow = sqlx::query_as("SELECT id, name, created_at FROM ensure_tenant($1, $2)")
+        let row: TenantRow = sqlx::query_as("SELECT id, name, created_at, publish FROM ensure_tenant($1, $2)")
             .bind(Uuid::now_v7())
             .bind(name)
             .fetch_one(&mut *tx)
@@ -59,7 +62,7 @@ impl Store {
 
     async fn try_tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
         let mut tx = self.inner.database.begin("BEGIN").await?;
-        let row: Option<TenantRow> = sqlx::query_as("SELECT id, name, created_at FROM find_tenant($1)")
+        let row: Option<TenantRow> = sqlx::query_as("SELECT id, name, created_at, publish FROM find_tenant($1)")
             .bind(id)
             .fetch_optional(&mut *tx)
             .await?;
@@ -68,19 +71,20 @@ impl Store {
 
     async fn try_put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool)> {
         let mut tx = self.inner.database.begin("BEGIN").await?;
-        let row: Option<PutRow> = sqlx::query_as("SELECT id, name, created_at, is_new FROM put_tenant($1, $2)")
-            .bind(id)
-            .bind(name)
-            .fetch_optional(&mut *tx)
-            .await
-            .map_err(|error| {
-                let failure = Failure::from(error);
-                if failure.violates("tenants_name_key") {
-                    Violations::one("name", "is the name of another tenant").into()
-                } else {
-                    failure
-                }
-            })?;
+        let row: Option<PutRow> =
+            sqlx::query_as("SELECT id, name, created_at, publish, is_new FROM put_tenant($1, $2)")
+                .bind(id)
+                .bind(name)
+                .fetch_optional(&mut *tx)
+                .await
+                .map_err(|error| {
+                    let failure = Failure::from(error);
+                    if failure.violates("tenants_name_key") {
+                        Violations::one("name", "is the name of another tenant").into()
+                    } else {
+                        failure
+                    }
+                })?;
         let row = row.ok_or_else(|| Violations::one("id", "is the id of a tenant that was deleted; choose another"))?;
         tx.commit().await?;
         Ok((row.tenant.into(), row.is_new))
@@ -101,7 +105,7 @@ impl Store {
     async fn all_tenants(&self) -> Result<Vec<TenantInfo>> {
         let mut tx = self.inner.database.begin("BEGIN").await?;
         let rows: Vec<TenantRow> =
-            sqlx::query_as("SELECT id, name, created_at FROM all_tenants()").fetch_all(&mut *tx).await?;
+            sqlx::query_as("SELECT id, name, created_at, publish FROM all_tenants()").fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(TenantInfo::from).collect())
     }
 }
@@ -115,9 +119,9 @@ fn check_name(name: &str) -> Result<(), Violations> {
 
 fn check_quotas(quotas: TenantQuotas) -> Result<(), Violations> {
     let mut found = Violations::default();
-    for (field, bound) in [("quotas.max_records", quotas.max_records), ("quotas.max_bytes", quotas.max_bytes)] {
+    for (field, bound) in quotas.fields() {
         if bound.is_some_and(|bound| bound > TenantQuotas::MOST) {
-            found.add(field, format!("must be at most {}; 0 means no limit", TenantQuotas::MOST));
+            found.add(format!("quotas.{field}"), format!("must be at most {}; 0 means no limit", TenantQuotas::MOST));
         }
     }
     found.into_result()
@@ -146,6 +150,10 @@ impl Tenancy for Store {
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
         check_quotas(quotas)?;
         retrying!(self.inner.quotas.set(&self.inner.database, id, quotas))
+    }
+
+    async fn set_publish(&self, id: Uuid, publish: PublishRule) -> Result<(), StoreError> {
+        retrying!(self.inner.quotas.set_publish(&self.inner.database, id, publish))
     }
 
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {

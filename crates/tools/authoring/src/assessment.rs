@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ToolDefinition, ToolFailure, Violations, schema_names};
+use rcrt_breadcrumb::{ToolDefinition, ToolFailure, schema_names};
 use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus};
 use rcrt_executors::Executor;
 use rcrt_validate::Finding;
@@ -73,15 +73,15 @@ impl Assessment {
         self.errors.is_empty()
     }
 
+    /// Whether there are examples, and each of them ran and passed.
+    pub fn examples_pass(&self) -> bool {
+        !self.examples.is_empty() && self.examples.iter().all(|report| report.status == ExampleStatus::Passed)
+    }
+
     /// `{errors, warnings}`.
     pub fn validation(&self) -> Value {
         let most = |findings: &[ToolFinding]| json!(&findings[..findings.len().min(MAX_FINDINGS)]);
         json!({"errors": most(&self.errors), "warnings": most(&self.warnings)})
-    }
-
-    fn add_violations(&mut self, violations: Violations) {
-        let found = violations.0.into_iter();
-        self.errors.extend(found.map(|found| ToolFinding::new(&found.field, "field", found.message, None)));
     }
 
     /// The errors of a version that cannot be compiled or loaded.
@@ -153,19 +153,13 @@ impl Assessor {
         cancelled: &CancellationToken,
     ) -> (Assessment, Option<Arc<ToolDefinition>>) {
         let mut assessment = Assessment::default();
-        let definition = match ToolDefinition::read(schema_names::TOOL_CODE, context, None, None) {
-            Ok(definition) => Arc::new(definition),
-            Err(violations) => {
-                assessment.add_violations(violations);
-                return (assessment, None);
-            }
-        };
-        let report = rcrt_validate::tool(&definition);
+        let (report, definition) = rcrt_validate::context(schema_names::TOOL_CODE, context);
         assessment.errors.extend(report.errors.into_iter().map(ToolFinding::from));
         assessment.warnings.extend(report.warnings.into_iter().map(ToolFinding::from));
-        if !assessment.is_ok() {
-            return (assessment, Some(definition));
-        }
+        let definition = definition.map(Arc::new);
+        let Some(definition) = definition.clone().filter(|_| assessment.is_ok()) else {
+            return (assessment, definition);
+        };
         let Some(AssessorSandbox { examples, code }) = &self.sandbox else {
             let message = "this process has no sandbox to try the tool in";
             assessment.errors.push(ToolFinding::new("", "no-sandbox", message, None));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::{SecondsFormat, Utc};
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, CreationMode, NewBreadcrumb, StoreError, ToolFailure, schema_names,
+    Breadcrumb, BreadcrumbChanges, CreationMode, DRAFT_TAG, NewBreadcrumb, StoreError, ToolFailure, is_draft,
+    schema_names,
 };
 use rcrt_examples::ExampleReport;
 use rcrt_executors::ToolCall;
@@ -54,8 +55,11 @@ impl Publication {
         } else if self.mode == CreationMode::DryRun {
             Published { status: "dry_run", record: existing }
         } else {
-            match self.write(call, &name, existing).await {
-                Ok(published) => published,
+            match self.write(call, &name, existing, !assessment.examples_pass()).await {
+                Ok(published) => {
+                    assessment.warnings.extend(published.record.as_ref().and_then(|record| draft(record, &assessment)));
+                    published
+                }
                 Err(StoreError::VersionConflict { actual, .. }) => {
                     assessment.errors.push(conflict(actual));
                     Published { status: "rejected", record: None }
@@ -109,19 +113,28 @@ impl Publication {
         }
     }
 
-    /// A repeated attempt finds what an earlier one wrote.
-    async fn write(&self, call: &ToolCall, name: &str, own: Option<Breadcrumb>) -> Result<Published, StoreError> {
+    /// A repeated attempt finds what an earlier one wrote. `as_draft`: what the examples say. The
+    /// store decides by the tenant's rule.
+    async fn write(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        own: Option<Breadcrumb>,
+        as_draft: bool,
+    ) -> Result<Published, StoreError> {
         let store = &*call.breadcrumbs;
         let Some(own) = own else {
             let key = format!("create_tool:{}", call.request.id);
-            let created = store.create(self.record(call, name), Some(&key)).await?;
+            let created = store.create(self.record(call, name, as_draft), Some(&key)).await?;
             return Ok(Published { status: "created", record: Some(store.get(created.id).await?) });
         };
         let status = if self.mode == CreationMode::Create { "created" } else { "updated" };
-        if own.context == self.spec {
+        let is_released = is_draft(&own.tags) && !as_draft && self.mode == CreationMode::Update;
+        if own.context == self.spec && !is_released {
             return Ok(Published { status, record: Some(own) });
         }
         let mut tags = own.tags.clone();
+        mark_draft(&mut tags, as_draft);
         for tag in call.profiles.tags() {
             if !tags.contains(&tag) {
                 tags.push(tag);
@@ -148,10 +161,11 @@ impl Publication {
         self.spec.get("description").and_then(Value::as_str).map(str::to_owned)
     }
 
-    fn record(&self, call: &ToolCall, name: &str) -> NewBreadcrumb {
+    fn record(&self, call: &ToolCall, name: &str, as_draft: bool) -> NewBreadcrumb {
         let own = ["tool".to_owned(), format!("tool:{name}"), WORKSPACE.to_owned()];
         let maker = call.request.agent_id.map(maker_tag);
         let mut tags: Vec<String> = own.into_iter().chain(maker).chain(call.profiles.tags()).collect();
+        mark_draft(&mut tags, as_draft);
         call.chain.mark(&mut tags, 1);
         NewBreadcrumb {
             title: self.title().unwrap_or_default(),
@@ -177,9 +191,35 @@ impl Publication {
         if let (Some(record), Some(result)) = (&published.record, result.as_object_mut()) {
             result.insert("tool_id".into(), json!(record.id));
             result.insert("record_version".into(), json!(record.version));
+            result.insert("draft".into(), json!(is_draft(&record.tags)));
         }
         result
     }
+}
+
+fn mark_draft(tags: &mut Vec<String>, as_draft: bool) {
+    tags.retain(|tag| tag != DRAFT_TAG);
+    if as_draft {
+        tags.push(DRAFT_TAG.to_owned());
+    }
+}
+
+/// What publishes the record, if it is a draft.
+fn draft(record: &Breadcrumb, assessment: &Assessment) -> Option<ToolFinding> {
+    if !is_draft(&record.tags) {
+        return None;
+    }
+    let name = record.context.get("name").and_then(Value::as_str).unwrap_or_default();
+    let ask = format!("sk a curator to run: rcrt tool publish {name}");
+    let (message, fix) = if assessment.examples_pass() {
+        ("this version is a draft: only you can call it until a curator publishes it", format!("A{ask}"))
+    } else {
+        (
+            "this version is a draft: only you can call it, because not every example ran and passed",
+            format!("Complete the examples and update the tool, or a{ask}"),
+        )
+    };
+    Some(ToolFinding::new("", "draft", message, Some(&fix)))
 }
 
 fn conflict(actual: i64) -> ToolFinding {

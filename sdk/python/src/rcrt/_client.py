@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, cast, overload
 import httpx
 
 from . import models, types
+from ._authoring import creation, test
 from ._credentials import Credentials, checked
 from ._events import EventItem, follow
 from ._invoke import InvokeArguments, InvokeOptions, invoke, invoke_for
@@ -321,6 +322,35 @@ class Rcrt:
             wait, idempotency_key, workspace, session, model, max_result_chars, deadline_ms, request_id, traceparent, cancel
         )
         return await invoke(self._transport, tool, {} if input is None else input, options)
+
+    async def create_tool(
+        self, spec: dict[str, Any], *, mode: str | None = None, if_version: int | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Creates or updates a tool. It is written if the validators and the examples find no error;
+        ``status`` in the result says so. Takes the options of :meth:`invoke`."""
+        return cast(dict[str, Any], await self.call("create_tool", creation(spec, mode, if_version), **options))
+
+    async def validate_tool(self, spec: dict[str, Any]) -> types.ToolValidation:
+        """What the validators find in a tool. Nothing is written."""
+        found = await self._transport.json("POST", "/tools/validate", body={"tool_spec": spec}, again=True)
+        return cast(types.ToolValidation, found)
+
+    async def test_tool(self, spec: dict[str, Any], *, wait: float = 300.0) -> dict[str, Any]:
+        """Validates a tool and runs its examples in the sandbox. No tool is written."""
+        response = await test(self._transport, spec, wait)
+        if response["status"] != "success":
+            raise ToolError(response)
+        return cast(dict[str, Any], response.get("output"))
+
+    async def publish_tool(
+        self, name: str, *, tool_id: str | None = None, version: int | None = None
+    ) -> types.PublishedTool:
+        """Publishes a draft; for curators. ``version``: the version of its record that was
+        reviewed."""
+        body = {"tool_id": tool_id, "version": version}
+        return cast(
+            types.PublishedTool, await self._transport.json("POST", "/tools/{name}/publish", at={"name": name}, body=body)
+        )
 
     @overload
     async def call_for(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
@@ -16,10 +17,10 @@ use crate::{
     AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
     EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
-    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, Release, ReportReply, RunnerReport, Search, SearchResults,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Tenancy,
-    TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
-    UnfinishedCalls, Webhooks,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerReport, Search,
+    SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream,
+    Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
+    ToolFailure, UnfinishedCalls, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -166,6 +167,7 @@ decorator! {
         async fn tenant(id: Uuid) -> Result<Option<TenantInfo>>;
         async fn put_tenant(id: Uuid, name: &str) -> Result<(TenantInfo, bool)>;
         async fn set_quotas(id: Uuid, quotas: TenantQuotas) -> Result<()>;
+        async fn set_publish(id: Uuid, publish: PublishRule) -> Result<()>;
         async fn usage(id: Uuid) -> Result<TenantUsage>;
         async fn delete_tenant(id: Uuid) -> Result<()>;
         async fn put_agent(
@@ -186,6 +188,9 @@ decorator! {
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;
         async fn unfinished_calls() -> Result<Vec<UnfinishedCalls>>;
+        async fn test_tool(
+            identity: Identity, tool_spec: Map<String, Value>
+        ) -> Option<std::result::Result<Value, ToolFailure>>;
         async fn ping() -> Result<()>;
         fn acting_as(identity: Identity) -> Arc<dyn Breadcrumbs>;
         fn counted_tenants() -> Vec<TenantCount>;

@@ -29,11 +29,9 @@ pub enum StoreError {
     /// The next events are no longer stored. From number `first` on, none is missing.
     #[error("events were missed, because events are stored for some days only; continue from number {first}")]
     EventsMissed { first: EventNumber },
-    /// The tenant's quota is used up. `quota` is `records` or `bytes`.
-    #[error(
-        "the tenant's quota of {limit} {quota} is used up ({used} are stored); delete what is not needed, or ask the operator \
-         for more. Old versions and deleted records count towards bytes for a while"
-    )]
+    /// The tenant's quota is used up. `quota` is `records`, `bytes`, `tools`, `tool_bytes` or
+    /// `tool_creations`.
+    #[error("{}", used_up(quota, *limit, *used))]
     QuotaExceeded { quota: String, limit: u64, used: u64 },
     /// The database is out of disk space.
     #[error("the store is out of disk space; nothing was written")]
@@ -50,6 +48,25 @@ impl StoreError {
     /// Whether the same operation can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full)
+    }
+}
+
+fn used_up(quota: &str, limit: u64, used: u64) -> String {
+    let of = |what: &str| format!("the tenant's quota of {limit} {what} is used up ({used} are stored)");
+    match quota {
+        "tool_creations" => format!(
+            "the agent has created {used} tools within an hour, and the tenant's quota is {limit}; update a tool instead of \
+             creating another, or wait"
+        ),
+        "tools" => format!("{}; delete a tool that is not needed, or ask the operator for more", of("tools")),
+        "tool_bytes" => {
+            format!("{}; delete or shorten a tool, or ask the operator for more", of("bytes of tools"))
+        }
+        quota => format!(
+            "{}; delete what is not needed, or ask the operator for more. Old versions and deleted records count towards \
+             bytes for a while",
+            of(quota)
+        ),
     }
 }
 

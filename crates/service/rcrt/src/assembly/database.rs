@@ -36,8 +36,32 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_TENANT_MAX_BYTES", value_name = "BYTES", value_parser = quota())]
     pub tenant_max_bytes: Option<u64>,
 
+    /// Tools that a tenant can have, unless it has its own quota
+    #[arg(long, env = "RCRT_TENANT_MAX_TOOLS", value_name = "N", value_parser = quota())]
+    pub tenant_max_tools: Option<u64>,
+
+    /// Bytes of all tools of a tenant, unless it has its own quota
+    #[arg(long, env = "RCRT_TENANT_MAX_TOOL_BYTES", value_name = "BYTES", value_parser = quota())]
+    pub tenant_max_tool_bytes: Option<u64>,
+
+    /// Tools that an agent can create in an hour, unless its tenant has its own quota
+    #[arg(long, env = "RCRT_TENANT_MAX_TOOL_CREATIONS", value_name = "N", value_parser = quota())]
+    pub tenant_max_tool_creations: Option<u64>,
+
     #[command(flatten)]
     pub embedding: EmbeddingArgs,
+}
+
+impl DatabaseOptions {
+    fn quotas(&self) -> TenantQuotas {
+        TenantQuotas {
+            max_records: self.tenant_max_records,
+            max_bytes: self.tenant_max_bytes,
+            max_tools: self.tenant_max_tools,
+            max_tool_bytes: self.tenant_max_tool_bytes,
+            max_tool_creations: self.tenant_max_tool_creations,
+        }
+    }
 }
 
 fn quota() -> clap::builder::RangedU64ValueParser<u64> {
@@ -168,7 +192,7 @@ async fn open(
         app_url,
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
-        quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
+        quotas: options.quotas(),
         prunes: retention.is_some(),
         retention: retention.unwrap_or_default(),
         ..StoreOptions::new(admin_url, secrets_keys)

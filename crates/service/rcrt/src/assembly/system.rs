@@ -111,8 +111,9 @@ impl System {
     }
 
     /// The store without the checks of schema definitions, for seeding: the seeds include
-    /// definitions.
-    pub fn seeding_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
+    /// definitions. With the role of a runner: the tools that come with the program are no drafts.
+    pub fn seeding_as(&self, mut identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
+        identity.roles.push(Role::Runner);
         Ok(self.store()?.acting_as(identity))
     }
 

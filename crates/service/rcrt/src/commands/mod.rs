@@ -33,11 +33,13 @@ pub mod runner;
 mod runner_verdict;
 pub mod secret;
 pub mod server;
+pub mod tenant;
 mod tested_tool;
 pub mod token;
 pub mod tool;
 mod tool_dev;
 mod tool_new;
+mod tool_publish;
 mod tool_record;
 mod tool_report;
 mod tool_run;
@@ -99,6 +101,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
         Command::Agent(agent) => agent.run(config, output).await,
+        Command::Tenant(tenant) => tenant.run(config, output).await,
         Command::Audit(audit) => audit.run(config, output).await,
         Command::Backup(backup) => backup.run(config, output).await,
         Command::Restore(restore) => restore.run(config, output).await,

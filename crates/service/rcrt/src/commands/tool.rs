@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{
-    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource,
+    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource, is_draft,
     nearest_names, schema_names,
 };
 use rcrt_client::Client;
@@ -17,6 +17,7 @@ use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
     tool_dev::Dev,
     tool_new::New,
+    tool_publish::Publish,
     tool_report::{Report, Reports},
     tool_run::Run,
     tool_same_name::Other,
@@ -43,6 +44,7 @@ Examples:
   rcrt tool test my-tools
   rcrt tool dev my-tools
   rcrt tool types > tools.d.ts
+  rcrt tool publish weather
   rcrt bootstrap my-tools")]
 pub enum Tool {
     List(List),
@@ -54,6 +56,7 @@ pub enum Tool {
     Run(Run),
     Test(Test),
     Dev(Dev),
+    Publish(Publish),
     New(New),
     Types(Types),
 }
@@ -67,6 +70,7 @@ impl Tool {
             Self::Run(run) => run.run(config, output).await,
             Self::Test(test) => test.run(config, output).await,
             Self::Dev(dev) => dev.run(config, output).await,
+            Self::Publish(publish) => publish.run(config, output).await,
             Self::New(new) => new.run(output),
             Self::Types(types) => types.run(config, output).await,
         }
@@ -109,6 +113,9 @@ struct Row {
     description: String,
     id: Uuid,
     record_version: i64,
+    /// Whether only its author can call the newest version.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    draft: bool,
     /// The secrets that it needs and cannot use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<MissingSecret>,
@@ -149,6 +156,7 @@ impl Row {
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
+            draft: is_draft(&record.tags),
             lacks: read.as_ref().map(|tool| missing_secrets(record, tool, secrets)).unwrap_or_default(),
             runs_instead: Other::served_instead(record, all, catalog),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
@@ -164,6 +172,7 @@ impl Row {
                     self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
                 format!("LACKS SECRETS: {}", lacks.join(", "))
             }
+            (None, _) if self.draft => format!("DRAFT of its author: {}", self.description),
             (None, _) if !self.missing_requirements.is_empty() => {
                 format!("WAITS: {}", self.missing_requirements.join(" "))
             }

@@ -1,6 +1,6 @@
 //! Prints a tool's definition for people.
 
-use rcrt_breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
+use rcrt_breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition, is_draft};
 use serde_json::Value;
 
 use super::required_secrets::{KnownSecrets, RequiredSecret};
@@ -20,6 +20,11 @@ pub fn print(
         let instead = report.running_version.map(|version| format!(" (its version {version} runs)"));
         let text = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
         output.line(&output.paint(Style::Bad, &text))?;
+    }
+    if is_draft(&record.tags) {
+        let text =
+            "This version is a draft: only its author can call it. A curator publishes it with `rcrt tool publish`";
+        output.line(&output.paint(Style::Warning, text))?;
     }
     for what in missing_requirements {
         output.line(&output.paint(Style::Warning, &format!("It cannot be called yet: {what}")))?;

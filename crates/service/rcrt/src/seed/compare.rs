@@ -1,6 +1,6 @@
 //! Compares a record with its file.
 
-use rcrt_breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, DRAFT_TAG, NewBreadcrumb};
 use serde_json::Value;
 
 use super::origin::is_version_tag;
@@ -49,8 +49,8 @@ fn same_or_absent<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
 }
 
 fn same_tags(one: &[String], other: &[String]) -> bool {
-    // Only the store sets the first, and the second is not in the file.
-    let is_ignored = |tag: &String| tag == CURATORS_TOOL_TAG || is_version_tag(tag);
+    // The store sets the first two, and the last is not in the file.
+    let is_ignored = |tag: &String| tag == CURATORS_TOOL_TAG || tag == DRAFT_TAG || is_version_tag(tag);
     let are_in = |these: &[String], those: &[String]| these.iter().all(|tag| is_ignored(tag) || those.contains(tag));
     are_in(one, other) && are_in(other, one)
 }

@@ -35,6 +35,7 @@ mod server_and_runner;
 mod settings;
 mod shutdown;
 mod templates;
+mod tenant;
 mod troubleshooting;
 mod up;
 mod usage;

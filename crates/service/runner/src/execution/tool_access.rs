@@ -80,14 +80,14 @@ impl ToolAccess {
         if !self.loading.is_listed() {
             return None;
         }
-        let tool = self.registry.active_version(name)?;
+        let tool = self.registry.active_version(name, rights.drafts)?;
         let is_open = rights.refusal(&tool).is_none();
         (is_open && tool.executor.missing_requirements(&tool.definition).is_empty()).then_some(tool)
     }
 
     /// The owner of the name, after validation.
     async fn find_validated(&self, name: &str, rights: &ToolRights) -> Lookup {
-        let find = || self.registry.find(name, |name, tool| rights.allows(name, tool));
+        let find = || self.registry.find(name, rights.drafts, |name, tool| rights.allows(name, tool));
         let mut found = find();
         // The tool may have just been written: the request can overtake its event. While the list
         // of all tools is being read, an older claimant of the name may still be unread.

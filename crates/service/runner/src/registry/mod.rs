@@ -25,7 +25,8 @@ use uuid::Uuid;
 
 use crate::registry::missing_requirements::MissingRequirements;
 use crate::registry::tool::{Candidate, Problem, Tool};
-use crate::registry::tool_records::{ToolRecord, ToolRecords};
+use crate::registry::tool_records::{ToolRecord, ToolRecords, Working};
+use crate::registry::tool_rights::Drafts;
 
 /// What is reported to the author of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,8 +68,8 @@ pub(crate) struct Registry {
 pub(crate) struct Consequences {
     /// Records whose report changed.
     pub reports: Vec<Uuid>,
-    /// A version that is no longer offered.
-    pub retired: Option<Arc<Candidate>>,
+    /// Versions that are no longer used.
+    pub retired: Vec<Arc<Candidate>>,
 }
 
 impl Registry {
@@ -87,8 +88,13 @@ impl Registry {
     }
 
     /// `may_name`: whether the caller can see a name, given the source of its tool if it is known.
-    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&Candidate>) -> bool) -> Lookup {
+    pub fn find(&self, name: &str, drafts: Drafts, may_name: impl Fn(&str, Option<&Candidate>) -> bool) -> Lookup {
         self.read(|records| {
+            if let Drafts::Of(author) = drafts
+                && let Some(found) = draft(records, name, author)
+            {
+                return found;
+            }
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
                     Some(tool) => Lookup::Tool(tool),
@@ -101,7 +107,13 @@ impl Registry {
             if let Some(owner) = records.open.get(name) {
                 return Lookup::Unvalidated(*owner);
             }
-            match records.named(name).find_map(|record| record.problem.clone()) {
+            if let Drafts::OfUnpublished(author) = drafts
+                && let Some(found) = draft(records, name, author)
+            {
+                return found;
+            }
+            let known = || records.named(name).filter(|record| record.is_known_to(drafts.author()));
+            match known().find_map(|record| record.problem.clone()) {
                 Some(problem) => Lookup::Broken(problem),
                 None => {
                     let offered = records.offered.iter().filter(|(name, tool)| may_name(name, Some(tool)));
@@ -113,12 +125,12 @@ impl Registry {
         })
     }
 
-    /// The tool that is offered under this name, if it is validated.
-    pub fn active_version(&self, name: &str) -> Option<Arc<Tool>> {
-        self.read(|records| {
-            let offered = records.offered.get(name)?;
-            working(records, offered.id)
-        })
+    /// The tool that a call of this name runs, if that is known without reading or checking more.
+    pub fn active_version(&self, name: &str, drafts: Drafts) -> Option<Arc<Tool>> {
+        match self.find(name, drafts, |_, _| false) {
+            Lookup::Tool(tool) => Some(tool),
+            _ => None,
+        }
     }
 
     /// The version that is offered under this name, validated or not.
@@ -157,9 +169,9 @@ impl Registry {
         self.read(|records| records.bootstrapped.values().cloned().collect())
     }
 
-    /// The working version of each record, even if another record has its name.
+    /// The versions of each record that some call can run, even if another record has the name.
     pub fn working(&self) -> Vec<Arc<Candidate>> {
-        self.read(|records| records.all().filter_map(|one| Some(one.working.as_ref()?.candidate.clone())).collect())
+        self.read(|records| records.all().flat_map(ToolRecord::versions).map(|one| one.candidate.clone()).collect())
     }
 
     /// Whether the tool waits for a setting or a program that another runner may have.
@@ -285,6 +297,8 @@ impl Registry {
         self.write(|records| {
             let id = record.id;
             let old = records.get(id).and_then(|old| Some((old.is_code, old.working.clone()?)));
+            let old_draft = records.get(id).and_then(|old| old.draft.as_ref()?.working.as_ref());
+            let old_draft = old_draft.map(|old| old.candidate.clone());
             let retired = match (&record.working, old) {
                 // Precedence depends on the record's schema, which the author may have changed to
                 // gain precedence.
@@ -301,13 +315,16 @@ impl Registry {
                 }
                 (Some(_), None) => None,
             };
+            let is_used = |old: &Arc<Candidate>| record.versions().any(|now| now.candidate.version == old.version);
+            let retired = retired.into_iter().chain(old_draft).filter(|old| !is_used(old)).collect();
             Consequences { reports: records.replace(id, Some(record)), retired }
         })
     }
 
     pub fn remove(&self, id: Uuid) -> Consequences {
         self.write(|records| {
-            let retired = records.get(id).and_then(|record| Some(record.working.as_ref()?.candidate.clone()));
+            let versions = records.get(id).into_iter().flat_map(ToolRecord::versions);
+            let retired = versions.map(|one| one.candidate.clone()).collect();
             Consequences { reports: records.replace(id, None), retired }
         })
     }
@@ -315,8 +332,8 @@ impl Registry {
     /// Sets what these versions lack now.
     pub fn set_missing(&self, missing: Vec<(Arc<Candidate>, MissingRequirements)>) {
         let is_news = |records: &ToolRecords, tool: &Candidate, now: &MissingRequirements| {
-            let working = records.get(tool.id).and_then(|record| record.working.as_ref());
-            working.is_some_and(|working| working.candidate.version == tool.version && working.missing != *now)
+            let mut versions = records.get(tool.id).into_iter().flat_map(ToolRecord::versions);
+            versions.any(|working| working.candidate.version == tool.version && working.missing != *now)
         };
         let news: Vec<(Arc<Candidate>, MissingRequirements)> =
             self.read(|records| missing.into_iter().filter(|(tool, now)| is_news(records, tool, now)).collect());
@@ -331,12 +348,22 @@ impl Registry {
 
     /// Assigns a name again: something new is known about its first claimant.
     pub fn resolve_name(&self, name: &str) -> Consequences {
-        self.write(|records| Consequences { reports: records.resolve_name_again(name), retired: None })
+        self.write(|records| Consequences { reports: records.resolve_name_again(name), retired: Vec::new() })
     }
 }
 
 fn unvalidated(records: &ToolRecords) -> impl Iterator<Item = &Arc<Candidate>> {
     records.open.values().filter_map(|id| records.get(*id)?.parsed.as_ref())
+}
+
+/// The agent's draft of this name, unless it is not valid.
+fn draft(records: &ToolRecords, name: &str, author: Uuid) -> Option<Lookup> {
+    let (record, working) = records.draft(name, author)?;
+    Some(match working {
+        Some(Working { tool: Some(tool), missing, .. }) if missing.is_empty() => Lookup::Tool(tool.clone()),
+        Some(waiting) => Lookup::Waiting(waiting.candidate.clone()),
+        None => Lookup::Unvalidated(record.id),
+    })
 }
 
 fn working(records: &ToolRecords, id: Uuid) -> Option<Arc<Tool>> {

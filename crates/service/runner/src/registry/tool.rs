@@ -59,6 +59,8 @@ pub(crate) struct Candidate {
     /// The private hosts of a tool by a curator or of the installation that the operator has not
     /// allowed. Another author's tool with such a host is not valid.
     pub closed_hosts: Vec<PrivateHost>,
+    /// Whether only its author can call it.
+    pub is_draft: bool,
 }
 
 /// A version that was validated here.

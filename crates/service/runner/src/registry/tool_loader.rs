@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbQuery, BreadcrumbVersion, ContextMatch, ContextPath, MatchOp, Records, Selector, StoreError,
-    schema_names,
+    is_draft, schema_names,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
@@ -28,7 +28,7 @@ use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::registry::tool_errors::ToolErrors;
 use crate::registry::tool_preparation::{ToolPreparer, Version, is_tool};
-use crate::registry::tool_records::{ToolRecord, Working};
+use crate::registry::tool_records::{Draft, ToolRecord, Working};
 use crate::registry::{Consequences, Known, Registry};
 
 /// How many older versions are tried when the newest does not work.
@@ -244,7 +244,7 @@ impl ToolLoader {
     }
 
     fn follow_up(&self, consequences: Consequences) {
-        if let Some(tool) = consequences.retired {
+        for tool in consequences.retired {
             tool.executor.forget(tool.id, tool.version);
         }
         for id in consequences.reports {
@@ -259,6 +259,8 @@ impl ToolLoader {
             Err(error) => return tracing::error!(tool_id = %record.id, %error, "the catalog of tools cannot be read"),
         };
         let parsed = self.preparer.candidate(&Version::newest(record)).ok().map(Arc::new);
+        // A draft has no name before it is published.
+        let parsed = parsed.filter(|parsed| !parsed.is_draft);
         let name = parsed.as_ref().map(|parsed| parsed.name().to_owned());
         let good = parsed.clone().filter(|one| previous.was_offered(record.id, record.version, one.name()));
         let later = match &parsed {
@@ -276,10 +278,12 @@ impl ToolLoader {
             None => None,
         };
         // An older version may serve under its name in the catalog, or under the newest version's
-        // name.
-        let names = name_in_context(record).into_iter().chain(previous.name_of(record.id));
+        // name. A first version that is a draft has no published one before it.
+        let own_name = name_in_context(record).filter(|_| record.version > 1 || !is_draft(&record.tags));
+        let names = own_name.into_iter().chain(previous.name_of(record.id));
         let may_claim = names.map(str::to_owned).collect();
-        let reading = ToolRecord { may_claim, parsed, ..read_of(record, working, None, false) };
+        let draft = is_draft(&record.tags).then_some(Draft { author: record.updated_by, working: None });
+        let reading = ToolRecord { may_claim, parsed, draft, ..read_of(record, working, None, false) };
         self.follow_up(self.registry.put(reading));
         if let Some(later) = later {
             self.enqueue(record.id, later, Depth::Validate);
@@ -290,29 +294,39 @@ impl ToolLoader {
     }
 
     async fn validate(&self, record: &Breadcrumb) {
-        let (tool, problem) = match self.preparer.prepare(&Version::newest(record)).await {
+        let is_draft = is_draft(&record.tags);
+        let (newest, problem) = match self.preparer.prepare(&Version::newest(record)).await {
             Ok(tool) => (Some(Arc::new(tool)), None),
-            Err(problem) => (self.last_working(record).await, Some(problem)),
+            Err(problem) => (None, Some(problem)),
+        };
+        let (tool, draft) = match newest {
+            Some(newest) if !is_draft => (Some(newest), None),
+            draft => (self.last_working(record).await, draft),
         };
         let working = match tool {
             Some(tool) => {
                 self.date_before_it_is_seen(&tool).await;
-                Some(Working {
-                    candidate: tool.candidate.clone(),
-                    missing: self.readiness.of(&tool).await,
-                    tool: Some(tool),
-                })
+                Some(self.working(tool).await)
             }
             None => None,
         };
+        let draft = match draft {
+            Some(draft) => Some(self.working(draft).await),
+            None => None,
+        };
+        let draft = is_draft.then_some(Draft { author: record.updated_by, working: draft });
         let name = working.as_ref().map(|working| working.candidate.name().to_owned());
-        let reading = read_of(record, working, problem, true);
+        let reading = ToolRecord { draft, ..read_of(record, working, problem, true) };
         log(&reading);
         self.follow_up(self.registry.put(reading));
         self.errors.validated(record.id);
         if let Some(name) = name {
             self.resolve_name_conflict(&name).await;
         }
+    }
+
+    async fn working(&self, tool: Arc<Tool>) -> Working {
+        Working { candidate: tool.candidate.clone(), missing: self.readiness.of(&tool).await, tool: Some(tool) }
     }
 
     /// Looks up since when the record has its name, if another record claims that name. Done before
@@ -323,9 +337,9 @@ impl ToolLoader {
         }
     }
 
-    /// The newest working version before this one, if it is newer than the validated version that
-    /// is offered. So a runner that starts now offers the same version as one that has run all the
-    /// time.
+    /// The newest working version before this one that is no draft, if it is newer than the
+    /// validated version that is offered. So a runner that starts now offers the same version as
+    /// one that has run all the time.
     async fn last_working(&self, record: &Breadcrumb) -> Option<Arc<Tool>> {
         let offered = self.registry.validated_version(record.id, is_code(record)).unwrap_or(0);
         if record.version <= offered + 1 {
@@ -334,7 +348,8 @@ impl ToolLoader {
         let history = self.history(record.id).await;
         let older = history.iter().filter(|one| one.version < record.version && one.version > offered);
         // Skip versions with another schema: they were not checked or tagged as a tool.
-        for one in older.filter(|one| one.schema_name == record.schema_name).take(MAX_HISTORY) {
+        let older = older.filter(|one| one.schema_name == record.schema_name && !is_draft(&one.tags));
+        for one in older.take(MAX_HISTORY) {
             let version =
                 Version { record, number: one.version, context: &one.context, tags: &one.tags, author: one.updated_by };
             if let Ok(tool) = self.preparer.prepare(&version).await {
@@ -369,7 +384,9 @@ impl ToolLoader {
         if tool.named_since.get().is_some() {
             return false;
         }
-        let history = self.history(tool.id).await;
+        let mut history = self.history(tool.id).await;
+        // A draft does not reserve its name.
+        history.retain(|one| !is_draft(&one.tags));
         let is_named = |one: &&BreadcrumbVersion| {
             is_tool(one.schema_name.as_deref()) && one.context.get("name").and_then(Value::as_str) == Some(tool.name())
         };
@@ -407,6 +424,7 @@ fn read_of(record: &Breadcrumb, working: Option<Working>, problem: Option<Proble
         may_claim: Vec::new(),
         parsed: None,
         working,
+        draft: None,
         problem,
         taken: None,
     }

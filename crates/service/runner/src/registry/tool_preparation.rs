@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition, ToolFailure,
-    Violations, schema_names,
+    Violations, is_draft, schema_names,
 };
 use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
@@ -91,6 +91,7 @@ impl ToolPreparer {
             is_system,
             is_curators,
             closed_hosts,
+            is_draft: is_draft(version.tags),
         })
     }
 

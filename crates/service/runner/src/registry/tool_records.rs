@@ -22,6 +22,14 @@ pub(crate) struct Working {
     pub missing: MissingRequirements,
 }
 
+/// The newest version of a record, if it is a draft.
+pub(crate) struct Draft {
+    /// The only agent that can call it.
+    pub author: Option<Uuid>,
+    /// `None` if it is not validated yet, or not valid.
+    pub working: Option<Working>,
+}
+
 /// What is known about a tool's record.
 pub(crate) struct ToolRecord {
     pub id: Uuid,
@@ -40,7 +48,9 @@ pub(crate) struct ToolRecord {
     pub may_claim: Vec<String>,
     /// The newest version, if it can be parsed and is not validated.
     pub parsed: Option<Arc<Candidate>>,
+    /// The newest version that works and is no draft.
     pub working: Option<Working>,
+    pub draft: Option<Draft>,
     pub problem: Option<Problem>,
     /// Set if its name belongs to another record.
     pub taken: Option<Problem>,
@@ -53,6 +63,20 @@ impl ToolRecord {
         let working = self.working.as_ref().map(|working| working.candidate.name());
         let open = self.may_claim.iter().map(String::as_str).filter(|_| !self.is_validated);
         working.into_iter().chain(open).collect()
+    }
+
+    /// The versions that some call can run.
+    pub fn versions(&self) -> impl Iterator<Item = &Working> {
+        self.working.iter().chain(self.draft.iter().filter_map(|draft| draft.working.as_ref()))
+    }
+
+    fn versions_mut(&mut self) -> impl Iterator<Item = &mut Working> {
+        self.working.iter_mut().chain(self.draft.iter_mut().filter_map(|draft| draft.working.as_mut()))
+    }
+
+    /// Whether calls of this agent may know the newest version.
+    pub fn is_known_to(&self, agent: Option<Uuid>) -> bool {
+        self.draft.as_ref().is_none_or(|draft| agent.is_some() && draft.author == agent)
     }
 
     fn active_version(&self, name: &str) -> Option<&Working> {
@@ -177,6 +201,16 @@ impl ToolRecords {
         self.said.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
     }
 
+    /// The agent's draft with this name, if there is one that is valid or not validated yet.
+    pub fn draft(&self, name: &str, author: Uuid) -> Option<(&ToolRecord, Option<&Working>)> {
+        let is_own = |record: &&ToolRecord| record.draft.is_some() && record.is_known_to(Some(author));
+        let drafts = self.named(name).filter(is_own).map(|record| {
+            let working = record.draft.as_ref().and_then(|draft| draft.working.as_ref());
+            (record, working)
+        });
+        drafts.filter(|(record, working)| working.is_some() || !record.is_validated).min_by_key(|(record, _)| record.id)
+    }
+
     /// Replaces the record of the same id, or removes it. Returns the records whose report changed.
     pub fn replace(&mut self, id: Uuid, new: Option<ToolRecord>) -> Vec<Uuid> {
         let mut names: BTreeSet<String> = BTreeSet::new();
@@ -212,13 +246,18 @@ impl ToolRecords {
 
     /// Sets what this version lacks now. True if that changed.
     pub fn set_missing(&mut self, tool: &Candidate, now: MissingRequirements) -> bool {
-        let working = self.records.get_mut(&tool.id).and_then(|record| record.working.as_mut());
-        let Some(working) = working.filter(|working| working.candidate.version == tool.version) else { return false };
-        if working.missing == now {
-            return false;
-        }
-        working.missing = now;
-        let name = working.candidate.name().to_owned();
+        let name = {
+            let Some(record) = self.records.get_mut(&tool.id) else { return false };
+            let mut versions = record.versions_mut();
+            let Some(working) = versions.find(|working| working.candidate.version == tool.version) else {
+                return false;
+            };
+            if working.missing == now {
+                return false;
+            }
+            working.missing = now;
+            working.candidate.name().to_owned()
+        };
         self.resolve_owner(&name);
         true
     }

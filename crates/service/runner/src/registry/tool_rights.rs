@@ -1,25 +1,63 @@
-//! Which tools a call can use: the profiles of its request, and the allow list of the agent that
-//! wrote it.
+//! Which tools a call can use: the profiles of its request, the allow list of the agent that wrote
+//! it, and the drafts of that agent.
 
-use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profiles, ToolFailure};
+use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profile, Profiles, ToolFailure};
+use rcrt_executors::TriggerChain;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::registry::tool::Candidate;
+
+/// Which drafts a call finds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Drafts {
+    #[default]
+    None,
+    /// Those of this agent.
+    Of(Uuid),
+    /// Those of this agent whose names no published tool has. For a request that a tool writes: the
+    /// caller of a published tool must not replace the tools that it calls.
+    OfUnpublished(Uuid),
+}
+
+impl Drafts {
+    pub fn author(self) -> Option<Uuid> {
+        match self {
+            Self::None => None,
+            Self::Of(author) | Self::OfUnpublished(author) => Some(author),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolRights {
     pub profiles: Profiles,
     /// `None`: every tool.
     pub allowed: Option<Box<AllowedTools>>,
+    pub drafts: Drafts,
 }
 
 impl From<&Claim> for ToolRights {
     fn from(claim: &Claim) -> Self {
-        Self { profiles: claim.profiles.clone(), allowed: claim.allowed_tools.clone() }
+        let Claim { profiles, allowed_tools, request, .. } = claim;
+        Self::new(profiles.clone(), allowed_tools.clone(), request.created_by, &request.tags)
     }
 }
 
 impl ToolRights {
+    /// `writer` and `tags`: of the request. What an event or a schedule starts uses the published
+    /// tools, also if their author is working on a draft.
+    pub fn new(profiles: Profiles, allowed: Option<Box<AllowedTools>>, writer: Option<Uuid>, tags: &[String]) -> Self {
+        let chain = TriggerChain::of_request(tags);
+        let is_asked_for = chain.is_empty() && !profiles.iter().any(|profile| profile == Profile::Scheduled);
+        let drafts = match writer.filter(|_| is_asked_for) {
+            None => Drafts::None,
+            Some(writer) if chain.is_nested() => Drafts::OfUnpublished(writer),
+            Some(writer) => Drafts::Of(writer),
+        };
+        Self { profiles, allowed, drafts }
+    }
+
     /// Why the call cannot use this tool; `None` if it can.
     pub fn refusal(&self, tool: &Candidate) -> Option<ToolFailure> {
         let (name, source) = (tool.name(), tool.source());

@@ -10,6 +10,7 @@ mod calls;
 mod cancelling;
 mod catalog;
 mod deadlines;
+mod drafts;
 mod failures;
 mod fake;
 mod fixture;

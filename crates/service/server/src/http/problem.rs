@@ -63,10 +63,11 @@ pub struct ProblemDocument {
     /// `too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// `quota_exceeded`: which quota, `records` or `bytes`.
+    /// `quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or
+    /// `tool_creations`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
-    /// `quota_exceeded`: how much the tenant stores.
+    /// `quota_exceeded`: how much of it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
     /// `malformed_json`: the position of the error, counted from 1.

@@ -127,8 +127,6 @@ pub async fn invoke(
         let invocation = Invocation::from_query(query)?;
         (invocation, Some(ModelCall::read(format, &body.parse()?)?))
     };
-    let key = idempotency_key(&headers)?;
-    let preferences = Preferences::read(&headers);
     let tool = resolve_tool_name(&state, &caller, name).await?;
     if let Some(call) = &model_call {
         if resolve_tool_name(&state, &caller, call.name.clone()).await? != tool {
@@ -147,22 +145,35 @@ pub async fn invoke(
     let mut record = invocation.record(&tool);
     carry_traceparent(&headers, &mut record);
     record.check().map_err(as_fields)?;
+    call(&state, &caller, record, own_id, &headers, model_call.as_ref()).await
+}
 
+/// Writes the request and waits for its response, as the headers say.
+pub(crate) async fn call(
+    state: &ServerState,
+    caller: &Caller,
+    record: NewBreadcrumb,
+    own_id: Option<String>,
+    headers: &HeaderMap,
+    model_call: Option<&ModelCall>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(headers)?;
+    let preferences = Preferences::read(headers);
     let wait = preferences.wait();
     let _open = state.invocations.token();
     // Before the request is written, so that its response cannot be missed.
-    let listener = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
+    let listener = if wait.is_zero() { None } else { Some(state.listen(caller).await?) };
     let created = caller.store.create(record, key).await?;
     let request_id = own_id.unwrap_or_else(|| created.id.to_string());
     let answer = match listener {
         None => None,
         Some(listener) => tokio::select! {
             () = state.shutdown.cancelled() => None,
-            answer = timeout(wait, state.answer(&caller, listener, &created, &request_id)) => answer.ok().flatten(),
+            answer = timeout(wait, state.answer(caller, listener, &created, &request_id)) => answer.ok().flatten(),
         },
     };
     let mut response = match answer {
-        Some(context) => answered(context, model_call.as_ref())?,
+        Some(context) => answered(context, model_call)?,
         None => accepted(&created, request_id)?,
     };
     if let Some(applied) = preferences.applied() {

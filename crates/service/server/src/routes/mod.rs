@@ -23,6 +23,7 @@ pub(crate) mod secrets;
 pub(crate) mod selectors;
 pub(crate) mod tenants;
 pub(crate) mod tokens;
+pub(crate) mod tool_authoring;
 pub(crate) mod tool_schemas;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
@@ -98,6 +99,9 @@ pub fn table() -> Vec<RouteEntry> {
         entry(CALL_READERS, routes!(tools::list)),
         entry(CALL_READERS, routes!(tools::get)),
         entry(REQUESTERS, routes!(invoke::invoke)),
+        entry(WRITERS, routes!(tool_authoring::validate)),
+        entry(WRITERS, routes!(tool_authoring::test)),
+        entry(CURATORS, routes!(tool_authoring::publish)),
         // Calls
         entry(CALL_READERS, routes!(call_history::list)),
         entry(CURATORS, routes!(call_history::stats)),

@@ -2,7 +2,9 @@
 //! them; a curator sees and renames its own.
 
 use axum::{Json, extract::State};
-use rcrt_breadcrumb::{NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo, TenantQuotas, TenantUsage};
+use rcrt_breadcrumb::{
+    NewAgent, NewAgentKey, Profile, PublishRule, Role, StoreError, TenantInfo, TenantQuotas, TenantUsage,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -24,6 +26,9 @@ pub struct TenantName {
     name: String,
     /// How much it can store; set by the operator. Unchanged when absent.
     quotas: Option<TenantQuotas>,
+    /// What publishes the tools that agents make; set by a curator of the tenant, or the operator.
+    /// Unchanged when absent.
+    publish: Option<PublishRule>,
 }
 
 /// A tenant, with its usage and its quotas.
@@ -139,7 +144,7 @@ async fn put(
     State(state): State<ServerState>,
     caller: Caller,
     PathId(asked): PathId,
-    JsonBody(TenantName { name, quotas }): JsonBody<TenantName>,
+    JsonBody(TenantName { name, quotas, publish }): JsonBody<TenantName>,
 ) -> Result<NoStore<TenantDone>, Problem> {
     let id = resolve_id(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
@@ -160,6 +165,9 @@ async fn put(
     let (tenant, created) = state.tenancy.put_tenant(id, &name).await?;
     if let Some(quotas) = quotas {
         state.tenancy.set_quotas(id, quotas).await?;
+    }
+    if let Some(publish) = publish {
+        state.tenancy.set_publish(id, publish).await?;
     }
     let first_agent = if created {
         state.agent_cache.forget_tenant(id);

@@ -34,5 +34,6 @@ mod tenant_routes;
 mod tenants;
 mod tickets;
 mod tokens;
+mod tool_authoring;
 mod tools;
 mod webhooks;

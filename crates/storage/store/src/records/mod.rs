@@ -20,7 +20,7 @@ use rcrt_breadcrumb::{
 use uuid::Uuid;
 
 use crate::calls;
-use crate::database::failure::Result;
+use crate::database::failure::{Failure, Result};
 use crate::database::row_access::RequiredPermission;
 use crate::database::transaction::TenantTransaction;
 use crate::rights::actor::{Actor, is_tool_schema};
@@ -28,6 +28,7 @@ use crate::rights::audit::{self, AuditLine};
 use crate::rows;
 use crate::rows::quotas::{QuotaReservation, Quotas};
 use crate::rows::row::{CountedRow, RecordRow, record_columns};
+use crate::rows::tool_quotas::ToolWrite;
 use crate::secrets;
 use crate::writing::{CallStart, IdempotencyKey, NewCall, PreparedRecord, WriteOp, WriteOutcome, Writer};
 
@@ -65,8 +66,8 @@ pub(crate) async fn create(
     // A repeated create needs no quota: its record already exists.
     let (quota, refused) = match Box::pin(reserve_quota_for(writer, owner_id, actor, &prepared)).await {
         Ok(quota) => (Some(quota), None),
-        Err(refused @ StoreError::QuotaExceeded { .. }) if again.is_some() => (None, Some(refused)),
-        Err(error) => return Err(error.into()),
+        Err(Failure::Store(refused @ StoreError::QuotaExceeded { .. })) if again.is_some() => (None, Some(refused)),
+        Err(failure) => return Err(failure),
     };
     let outcome = match &quota {
         Some(_) => writer.write(owner_id, WriteOp::Create(prepared)).await?,
@@ -122,13 +123,18 @@ async fn reserve_quota_for(
     owner_id: Uuid,
     actor: Actor,
     record: &PreparedRecord,
-) -> Result<QuotaReservation, StoreError> {
+) -> Result<QuotaReservation> {
     let (records, bytes) = (1, record.size_bytes);
     if actor.is_plain_runner() && is_about_tools(record.record.schema_name.as_deref()) {
         return Ok(writer.quotas.reserve_unchecked(owner_id, records, bytes));
     }
     writer.quotas.load(&writer.database, owner_id).await?;
-    writer.quotas.reserve(owner_id, records, bytes)
+    let reserved = writer.quotas.reserve(owner_id, records, bytes)?;
+    if !secrets::is_tool(record.record.schema_name.as_deref()) {
+        return Ok(reserved);
+    }
+    let write = ToolWrite { limited_creator: actor.limited_creator(), is_new: true, more_bytes: bytes };
+    writer.quotas.reserve_tool(&writer.database, owner_id, &write, reserved).await
 }
 
 fn is_about_tools(schema_name: Option<&str>) -> bool {
@@ -211,7 +217,7 @@ pub(crate) async fn update(
         next = check(&record, next)?;
     }
     actor.mark(&mut next.tags, &record.tags)?;
-    actor.mark_tool(&mut next)?;
+    actor.mark_tool(&mut next, quotas.publish(tx.owner_id))?;
     actor.mark_memory(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
@@ -227,9 +233,12 @@ pub(crate) async fn update(
         return Err(StoreError::Forbidden(why.into()).into());
     }
     let is_free = actor.is_plain_runner() && is_about_tools(record.schema_name.as_deref());
+    if !is_free && let Some(write) = tool_write(actor, &record, &next) {
+        quotas.check_tool(&mut tx, &write).await?;
+    }
     let quota = quotas.reserve_version(tx.owner_id, if is_free { None } else { Some(&next) })?;
     let mut written =
-        rows::write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
+        rows::write_version(&mut tx, &record, &next, actor.changer_of(&record, &next), changes.names_ttl()).await?;
     audit_tool(&mut tx, actor, &record, &written).await?;
     if !tx.shows(&written, RequiredPermission::Read).await? {
         let can_view = tx.shows(&written, RequiredPermission::View).await?;
@@ -238,6 +247,17 @@ pub(crate) async fn update(
     tx.commit().await?;
     quota.keep();
     Ok((written, was_tool))
+}
+
+/// `None` if the record is not a tool after the change.
+fn tool_write(actor: Actor, old: &Breadcrumb, next: &NewBreadcrumb) -> Option<ToolWrite> {
+    if !secrets::is_tool(next.schema_name.as_deref()) {
+        return None;
+    }
+    let is_new = !secrets::is_tool(old.schema_name.as_deref());
+    let before = if is_new { 0 } else { old.size_bytes };
+    let more_bytes = Breadcrumb::measure(&next.context).1 - before;
+    Some(ToolWrite { limited_creator: actor.limited_creator().filter(|_| is_new), is_new, more_bytes })
 }
 
 /// Writes the change of a tool's record into the audit log.
@@ -251,7 +271,7 @@ async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, 
     let named = if action == "tool.deleted" { old } else { new };
     let name = named.context.get("name").and_then(|name| name.as_str()).unwrap_or(&named.title);
     let version = format!("version {}", new.version);
-    audit::write(tx, AuditLine::by(actor.agent, action).on(new.id, name).because(&version)).await
+    audit::write(tx, AuditLine::by(actor.on_behalf_of, action).on(new.id, name).because(&version)).await
 }
 
 /// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So

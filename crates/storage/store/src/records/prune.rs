@@ -108,6 +108,7 @@ const OLD_CALLS: &str = "
      ORDER BY updated_at LIMIT $2)";
 
 /// Deletes versions of existing records that were replaced before this time. Returns how many.
+/// Those behind a draft of a tool stay: the newest that is no draft goes on to serve.
 pub(crate) async fn versions(tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     delete(
         tx,
@@ -115,7 +116,8 @@ pub(crate) async fn versions(tx: TenantTransaction, before: DateTime<Utc>) -> Re
         "DELETE FROM breadcrumb_versions WHERE ctid = ANY (ARRAY(
             SELECT v.ctid FROM breadcrumb_versions v
             WHERE v.replaced_at < $1 AND EXISTS (
-                SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id)
+                SELECT FROM breadcrumbs b WHERE b.owner_id = v.owner_id AND b.id = v.breadcrumb_id
+                    AND NOT coalesce(b.schema_name IN ('tool.code.v1', 'tool.v1') AND 'tool:draft' = ANY (b.tags), false))
             LIMIT $2))",
     )
     .await

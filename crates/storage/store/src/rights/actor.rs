@@ -1,8 +1,8 @@
 //! The agent that acts, the agent on whose behalf it acts, and what it can do beyond any writer.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profile, Profiles,
-    RequestKind, Role, StoreError, Violations, Visibility, schema_names,
+    Breadcrumb, CURATORS_TOOL_TAG, DRAFT_TAG, Identity, MAX_TAGS, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profile,
+    Profiles, PublishRule, RequestKind, Role, StoreError, Violations, Visibility, is_draft, schema_names,
 };
 use uuid::Uuid;
 
@@ -153,11 +153,29 @@ impl Actor {
         }
     }
 
+    /// The agent whose tools count toward the quota of tools that are created in an hour. A curator
+    /// installs many at once.
+    pub(crate) fn limited_creator(self) -> Option<Uuid> {
+        (!self.is_curator).then_some(self.on_behalf_of)
+    }
+
     /// The author of a version of a record. A triggered tool runs on behalf of its author. For a
     /// tool this is never the runner that wrote it for another agent, because a runner sees all
     /// records.
-    pub(crate) fn changer_of(self, record: &NewBreadcrumb) -> Uuid {
-        if is_tool(record) { self.on_behalf_of } else { self.agent }
+    /// A curator that publishes a draft does not become its author: the tool must not act with the
+    /// curator's rights.
+    pub(crate) fn changer_of(self, old: &Breadcrumb, new: &NewBreadcrumb) -> Uuid {
+        if !is_tool(new) {
+            return self.agent;
+        }
+        let publishes = self.is_curator
+            && is_draft(&old.tags)
+            && !is_draft(&new.tags)
+            && old.schema_name == new.schema_name
+            && old.context == new.context
+            && old.description == new.description
+            && old.semantic_version == new.semantic_version;
+        old.updated_by.filter(|_| publishes).unwrap_or(self.on_behalf_of)
     }
 
     /// Only the creator of a record and curators can change its visibility and sensitivity.
@@ -192,19 +210,29 @@ impl Actor {
         Ok(())
     }
 
-    /// Sets [`CURATORS_TOOL_TAG`] on a `tool.code.v1` that a curator writes, and removes it from
-    /// one that any other agent writes.
-    pub(crate) fn mark_tool(&self, record: &mut NewBreadcrumb) -> Result<(), Violations> {
-        if record.schema_name.as_deref() != Some(schema_names::TOOL_CODE) {
+    /// Sets the tags of a tool that no author can forge: [`CURATORS_TOOL_TAG`] on a `tool.code.v1`
+    /// that a curator writes and on no other, and [`DRAFT_TAG`] as the tenant's rule requires.
+    pub(crate) fn mark_tool(&self, record: &mut NewBreadcrumb, publish: PublishRule) -> Result<(), Violations> {
+        if !is_tool(record) {
             return Ok(());
         }
-        record.tags.retain(|tag| tag != CURATORS_TOOL_TAG);
-        if self.is_curator {
-            record.tags.push(CURATORS_TOOL_TAG.to_owned());
+        let mut mark = |tag: &str, is_set: bool| {
+            record.tags.retain(|one| one != tag);
+            if is_set {
+                record.tags.push(tag.to_owned());
+            }
+        };
+        // The runtime itself writes the tools that come with it.
+        if !self.is_curator && !self.is_plain_runner() && publish != PublishRule::Examples {
+            mark(DRAFT_TAG, publish == PublishRule::Curator);
+        }
+        if record.schema_name.as_deref() == Some(schema_names::TOOL_CODE) {
+            mark(CURATORS_TOOL_TAG, self.is_curator);
         }
         if record.tags.len() > MAX_TAGS {
             let message = format!(
-                "must leave space for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed including it"
+                "must leave space for the tags {CURATORS_TOOL_TAG} and {DRAFT_TAG}; at most {MAX_TAGS} are allowed \
+                 including them"
             );
             return Err(Violations::one("tags", message));
         }

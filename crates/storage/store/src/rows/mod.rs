@@ -3,6 +3,7 @@
 pub(crate) mod quotas;
 pub(crate) mod row;
 pub(crate) mod search_text;
+pub(crate) mod tool_quotas;
 mod version;
 
 pub(crate) use self::version::{find, write_version};

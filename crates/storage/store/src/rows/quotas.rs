@@ -3,7 +3,8 @@
 //! No row holds the count, because writers would wait for each other on it. A query counts what a
 //! tenant stores from time to time, and the writes of this process are added in memory. So a quota
 //! is exact within one process. Writes of other processes are included with the next count. A
-//! tenant without a quota is not counted.
+//! tenant without a quota is not counted. `tool_quotas.rs` has the quotas of tools, which are
+//! counted at each write of one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use metrics::counter;
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, StoreError, TenantCount, TenantQuotas, TenantUsage};
+use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, PublishRule, StoreError, TenantCount, TenantQuotas, TenantUsage};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -20,6 +22,7 @@ use crate::database::Database;
 use crate::database::batches::tenants;
 use crate::database::commit::{Commit, CommitListener};
 use crate::database::failure::Result;
+use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
 
 /// The age at which a count is renewed.
@@ -40,15 +43,18 @@ pub(crate) struct Quotas {
 }
 
 #[derive(Default)]
-struct Tenant {
+pub(super) struct Tenant {
     known: Mutex<QuotaState>,
     /// Held during a count: one at a time.
     counting: tokio::sync::Mutex<()>,
+    /// Held from the count of the tools to the write of a new one.
+    pub(super) creating_tool: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
 struct QuotaState {
     own: TenantQuotas,
+    publish: PublishRule,
     /// `None` before the first count, and while the tenant has no quota.
     counted: Option<CountedUsage>,
     /// When the quotas were read, and how long that and the count took.
@@ -75,12 +81,19 @@ struct Usage {
 pub(crate) struct QuotaReservation {
     tenant: Option<Arc<Tenant>>,
     amount: Usage,
+    /// For a new tool: no other is counted until this one is written.
+    creating_tool: Option<OwnedMutexGuard<()>>,
 }
 
 impl QuotaReservation {
     /// Call this when the write has happened.
     pub(crate) fn keep(mut self) {
         self.tenant = None;
+    }
+
+    pub(super) fn holding(mut self, turn: OwnedMutexGuard<()>) -> Self {
+        self.creating_tool = Some(turn);
+        self
     }
 }
 
@@ -104,7 +117,7 @@ impl Quotas {
         Self { defaults, ..Self::default() }
     }
 
-    fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
+    pub(super) fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
         self.tenants.lock().entry(owner_id).or_default().clone()
     }
 
@@ -122,7 +135,20 @@ impl Quotas {
         if let Some(tenant) = &tenant {
             tenant.known.lock().written.add(records, bytes);
         }
-        QuotaReservation { tenant, amount: Usage { records, bytes } }
+        QuotaReservation { tenant, amount: Usage { records, bytes }, creating_tool: None }
+    }
+
+    /// The quotas of the tenant, as far as they are loaded.
+    pub(super) fn in_force(&self, tenant: &Tenant) -> TenantQuotas {
+        tenant.known.lock().own.or(self.defaults)
+    }
+
+    /// What publishes the tenant's tools, as of the last [`Self::load`]. The strictest rule if it was
+    /// forgotten since.
+    pub(crate) fn publish(&self, owner_id: Uuid) -> PublishRule {
+        let tenant = self.tenant(owner_id);
+        let known = tenant.known.lock();
+        if known.read.is_some() { known.publish } else { PublishRule::Curator }
     }
 
     /// Whether the tenant is known to have a quota.
@@ -155,7 +181,7 @@ impl Quotas {
         }
         known.written.add(records, bytes);
         drop(known);
-        Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes } })
+        Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes }, creating_tool: None })
     }
 
     /// Reserves quota for the next version of a record, as large as this one. Without a version,
@@ -276,13 +302,14 @@ impl Quotas {
     /// The caller holds `tenant.counting`.
     async fn renew(&self, database: &Arc<Database>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
         let began = Instant::now();
-        let own = read(database, owner_id).await?;
+        let (own, publish) = read(database, owner_id).await?;
         let in_force = own.or(self.defaults);
         let before = tenant.known.lock().written;
-        let counted = if in_force == TenantQuotas::default() { None } else { Some(count(database, owner_id).await?) };
+        let counted = if in_force.bounds_records() { Some(count(database, owner_id).await?) } else { None };
         self.note_count(owner_id, counted);
         let mut known = tenant.known.lock();
         known.own = own;
+        known.publish = publish;
         known.counted = counted.map(|Usage { records, bytes }| CountedUsage {
             without: Usage { records: records - before.records, bytes: bytes - before.bytes },
             at: Utc::now(),
@@ -315,10 +342,13 @@ impl Quotas {
     pub(crate) async fn set(&self, database: &Arc<Database>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
         let number = |most: Option<u64>| most.map(u64::cast_signed);
         let mut tx = database.begin("BEGIN").await?;
-        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")
+        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3, $4, $5, $6)")
             .bind(owner_id)
             .bind(number(quotas.max_records))
             .bind(number(quotas.max_bytes))
+            .bind(number(quotas.max_tools))
+            .bind(number(quotas.max_tool_bytes))
+            .bind(number(quotas.max_tool_creations))
             .fetch_one(&mut *tx)
             .await?;
         if !is_there {
@@ -327,11 +357,32 @@ impl Quotas {
         tx.commit().await?;
         let tenant = self.tenant(owner_id);
         self.forget(owner_id);
-        if quotas.or(self.defaults) == TenantQuotas::default() {
+        if !quotas.or(self.defaults).bounds_records() {
             // Waits for a count that began before the commit and would be stored after this.
             let _turn = tenant.counting.lock().await;
             self.note_count(owner_id, None);
         }
+        Ok(())
+    }
+
+    /// Sets what publishes a tenant's tools.
+    pub(crate) async fn set_publish(
+        &self,
+        database: &Arc<Database>,
+        owner_id: Uuid,
+        publish: PublishRule,
+    ) -> Result<()> {
+        let mut tx = database.begin("BEGIN").await?;
+        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_publish($1, $2)")
+            .bind(owner_id)
+            .bind(publish.as_str())
+            .fetch_one(&mut *tx)
+            .await?;
+        if !is_there {
+            return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
+        }
+        tx.commit().await?;
+        self.forget(owner_id);
         Ok(())
     }
 }
@@ -344,16 +395,36 @@ impl CommitListener for Quotas {
     }
 }
 
-async fn read(database: &Arc<Database>, owner_id: Uuid) -> Result<TenantQuotas> {
+from_row! {
+    struct SettingsRow {
+        max_records: Option<i64>,
+        max_bytes: Option<i64>,
+        max_tools: Option<i64>,
+        max_tool_bytes: Option<i64>,
+        max_tool_creations: Option<i64>,
+        publish: String,
+    }
+}
+
+async fn read(database: &Arc<Database>, owner_id: Uuid) -> Result<(TenantQuotas, PublishRule)> {
     let mut tx = database.begin("BEGIN").await?;
-    let row: Option<(Option<i64>, Option<i64>)> =
-        sqlx::query_as("SELECT max_records, max_bytes FROM tenant_quotas($1)")
-            .bind(owner_id)
-            .fetch_optional(&mut *tx)
-            .await?;
-    let (max_records, max_bytes) = row.unwrap_or_default();
+    let row: Option<SettingsRow> = sqlx::query_as(
+        "SELECT max_records, max_bytes, max_tools, max_tool_bytes, max_tool_creations, publish FROM find_tenant($1)",
+    )
+    .bind(owner_id)
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row else { return Ok((TenantQuotas::default(), PublishRule::Curator)) };
     let whole = |number: Option<i64>| number.map(i64::unsigned_abs);
-    Ok(TenantQuotas { max_records: whole(max_records), max_bytes: whole(max_bytes) })
+    let quotas = TenantQuotas {
+        max_records: whole(row.max_records),
+        max_bytes: whole(row.max_bytes),
+        max_tools: whole(row.max_tools),
+        max_tool_bytes: whole(row.max_tool_bytes),
+        max_tool_creations: whole(row.max_tool_creations),
+    };
+    // A rule that this version does not know: the strictest one that it knows.
+    Ok((quotas, row.publish.parse().unwrap_or(PublishRule::Curator)))
 }
 
 async fn count(database: &Arc<Database>, owner_id: Uuid) -> Result<Usage> {

@@ -49,7 +49,10 @@ impl TenantStore {
         record.check()?;
         actor.refuse_parent(&record)?;
         actor.mark(&mut record.tags, &[])?;
-        actor.mark_tool(&mut record)?;
+        if secrets::is_tool(record.schema_name.as_deref()) {
+            self.load_quotas(self.owner_id).await?;
+            actor.mark_tool(&mut record, self.store.quotas.publish(self.owner_id))?;
+        }
         actor.mark_memory(&mut record)?;
         records::refuse_response(record.schema_name.as_deref())?;
         records::refuse_response_tag(&record.tags, &[])?;

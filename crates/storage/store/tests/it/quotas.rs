@@ -13,11 +13,11 @@ use serde_json::json;
 use crate::harness::StoreHarness;
 
 fn records(most: u64) -> TenantQuotas {
-    TenantQuotas { max_records: Some(most), max_bytes: None }
+    TenantQuotas { max_records: Some(most), ..TenantQuotas::default() }
 }
 
 fn bytes(most: u64) -> TenantQuotas {
-    TenantQuotas { max_records: None, max_bytes: Some(most) }
+    TenantQuotas { max_bytes: Some(most), ..TenantQuotas::default() }
 }
 
 /// An agent without the roles runner and curator, in a tenant with these quotas.
@@ -180,7 +180,7 @@ async fn default_quotas_apply_to_tenants_without_their_own() {
     let database = rcrt_test_database::TestDatabase::new().await;
     let options = || StoreOptions {
         app_url: Some(database.app_url.clone()),
-        quotas: TenantQuotas { max_records: Some(2), max_bytes: Some(5_000) },
+        quotas: TenantQuotas { max_records: Some(2), max_bytes: Some(5_000), ..TenantQuotas::default() },
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
     let store = Store::open(options(), &|_| {}).await.unwrap();
@@ -204,7 +204,7 @@ async fn default_quotas_apply_to_tenants_without_their_own() {
     elsewhere.create(note("Four"), None).await.unwrap();
     assert_eq!(other.usage(tenant).await.unwrap().records, 4);
     other.close().await;
-    let too_large = TenantQuotas { max_records: Some(u64::MAX), max_bytes: None };
+    let too_large = records(u64::MAX);
     assert!(matches!(harness.store.set_quotas(tenant, too_large).await, Err(StoreError::Invalid(_))));
     let nobody = uuid::Uuid::new_v4();
     assert!(matches!(harness.store.set_quotas(nobody, records(1)).await, Err(StoreError::NotFound { .. })));

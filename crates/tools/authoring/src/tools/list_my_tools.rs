@@ -1,7 +1,7 @@
 //! `list_my_tools`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::{ToolFailure, is_draft};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde_json::{Map, Value, json};
 
@@ -25,6 +25,7 @@ impl NativeTool for ListMyTools {
                 "version": record.context.get("version"),
                 "tool_id": record.id,
                 "record_version": record.version,
+                "draft": is_draft(&record.tags),
                 "updated_at": record.updated_at,
             })
         });

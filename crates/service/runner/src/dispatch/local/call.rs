@@ -184,7 +184,7 @@ impl LocalCall {
                     }
                     LocalCallOutcome::Found(Some(request)) => {
                         let time_left = self.deadline_ms.map(|ms| ms.saturating_sub(elapsed_ms(self.asked)));
-                        let ToolRights { profiles, allowed } = self.request.rights.clone();
+                        let ToolRights { profiles, allowed, .. } = self.request.rights.clone();
                         let mut claim = Claim::at_write(request, profiles, time_left);
                         claim.allowed_tools = allowed;
                         let held = calls.keep(claim.lease, self.asked);

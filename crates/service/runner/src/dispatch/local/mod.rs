@@ -26,6 +26,7 @@
 
 mod admission;
 mod call;
+mod tool_test;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -37,8 +38,9 @@ use chrono::Utc;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, Breadcrumbs, BreadcrumbsDecorator, ChangeCheck, Created, Identity, NewBreadcrumb,
-    Profiles, StoreError, Tenancy, TenancyDecorator, schema_names,
+    Profiles, StoreError, Tenancy, TenancyDecorator, ToolFailure, schema_names,
 };
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -56,6 +58,12 @@ pub struct LocalDispatch {
 
 #[derive(Default)]
 struct LocalRunners(Mutex<HashMap<Uuid, Vec<Arc<LocalAdmission>>>>);
+
+impl LocalRunners {
+    fn of(&self, owner_id: Uuid) -> Vec<Arc<LocalAdmission>> {
+        self.0.lock().get(&owner_id).cloned().unwrap_or_default()
+    }
+}
 
 /// Lets a runner of one tenant take calls from a [`LocalDispatch`].
 #[derive(Clone)]
@@ -108,6 +116,7 @@ impl Drop for RegistrationGuard {
     }
 }
 
+#[async_trait]
 impl TenancyDecorator for LocalDispatch {
     fn inner(&self) -> &dyn Tenancy {
         &*self.inner
@@ -116,6 +125,15 @@ impl TenancyDecorator for LocalDispatch {
     fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
         let inner = self.inner.acting_as(identity.clone());
         Arc::new(DispatchingStore { inner, runners: self.runners.clone(), writer: identity })
+    }
+
+    async fn test_tool(&self, identity: Identity, tool_spec: Map<String, Value>) -> Option<Result<Value, ToolFailure>> {
+        for runner in self.runners.of(identity.owner_id) {
+            if let Some(tested) = runner.test_tool(&identity, &tool_spec).await {
+                return Some(tested);
+            }
+        }
+        None
     }
 }
 
@@ -133,8 +151,7 @@ impl DispatchingStore {
     /// Returns when the runners of this process use the new state of a record, if it is a tool. So
     /// the next call uses it, even if its event is late.
     async fn apply(&self, id: Uuid, is_tool: bool) {
-        let runners = self.runners.0.lock().get(&self.writer.owner_id).cloned().unwrap_or_default();
-        for runner in runners {
+        for runner in self.runners.of(self.writer.owner_id) {
             let access = &runner.calls.call_runner.tool_access;
             if (is_tool || access.registry.version_of(id).is_some())
                 && timeout(APPLYING, access.loading.read_changed(id)).await.is_err()
@@ -163,7 +180,8 @@ impl BreadcrumbsDecorator for DispatchingStore {
             return Ok(created);
         };
         let profiles = Profiles::of_record(self.writer.profile, &record.tags);
-        let rights = ToolRights { profiles, allowed: self.inner.allowed_tools().await?.map(Box::new) };
+        let allowed = self.inner.allowed_tools().await?.map(Box::new);
+        let rights = ToolRights::new(profiles, allowed, Some(self.writer.agent_id), &record.tags);
         let has_ended = record.ends_at(Utc::now()).is_some_and(|end| end <= Utc::now());
         let admitted = if has_ended || record.check().is_err() {
             None

@@ -1,0 +1,98 @@
+//! Validating a tool without writing it, and publishing drafts.
+
+use rcrt_breadcrumb::{PublishRule, Role, Tenancy};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::World;
+
+fn spec(source: &str) -> Value {
+    json!({
+        "name": "double",
+        "description": "Doubles a number.",
+        "code": {"language": "typescript", "source": source},
+        "input_schema": {"type": "object", "properties": {"n": {"type": "number", "description": "The number."}}},
+        "output_schema": {"type": "object", "properties": {"n": {"type": "number", "description": "Twice it."}}},
+        "examples": [{"description": "Two", "input": {"n": 1}, "output": {"n": 2}}],
+    })
+}
+
+const GOOD: &str = "export async function execute(input: { n: number }) { return { n: input.n * 2 }; }";
+
+fn record(name: &str) -> Value {
+    let mut context = spec(GOOD);
+    context["name"] = json!(name);
+    json!({"title": name, "schema_name": "tool.code.v1", "context": context, "tags": ["kept"]})
+}
+
+#[tokio::test]
+async fn a_tool_is_validated_without_being_written() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let good = world.post("/tools/validate", &token, json!({"tool_spec": spec(GOOD)})).await.ok().json();
+    assert_eq!((&good["valid"], &good["validation"]["errors"]), (&json!(true), &json!([])), "{good}");
+    assert!(good["definition_hash"].as_str().unwrap().starts_with("sha256:"), "{good}");
+
+    let bad = spec("export async function execute(input) {\n  return eval(input.n);\n}");
+    let bad = world.post("/tools/validate", &token, json!({"tool_spec": bad})).await.ok().json();
+    let error = &bad["validation"]["errors"][0];
+    assert_eq!((&bad["valid"], &error["rule"], &error["line"]), (&json!(false), &json!("no-eval"), &json!(2)), "{bad}");
+    assert_eq!(error["field"], "code.source");
+    assert!(error["fix"].as_str().unwrap().contains("JSON.parse"), "{bad}");
+    assert_ne!(bad["definition_hash"], good["definition_hash"]);
+
+    // A field that cannot be read is a finding like the others.
+    let unreadable = json!({"tool_spec": {"name": 7}});
+    let unreadable = world.post("/tools/validate", &token, unreadable).await.ok().json();
+    let error = &unreadable["validation"]["errors"][0];
+    assert_eq!((&error["rule"], &error["field"]), (&json!("field"), &json!("name")), "{unreadable}");
+    world.post("/tools/validate", &token, json!({"tool_spec": 7})).await.violation("tool_spec");
+    world.post("/tools/validate", &token, json!({"tool_spec": {}, "mode": "create"})).await.violation("mode");
+
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    assert_eq!(world.get("/breadcrumbs", &curator).await.ok().json(), json!([]));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_curator_publishes_drafts() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (author, writer) = world.agent(tenant, &[Role::Emitter]).await;
+    let (_, other) = world.agent(tenant, &[Role::Emitter]).await;
+    // A curator sets what publishes the tools of its tenant.
+    let name = json!({"name": Uuid::new_v4().to_string(), "publish": "curator"});
+    let path = format!("/tenants/{tenant}");
+    world.request("PUT", &path, &curator).json(&name).send().await.unwrap().error_for_status().unwrap();
+    assert_eq!(world.get(&path, &curator).await.ok().json()["publish"], "curator");
+    assert_eq!(world.store.tenant(tenant).await.unwrap().unwrap().publish, PublishRule::Curator);
+
+    world.post("/tools/double/publish", &curator, json!({})).await.problem(404, "tool_not_found");
+    let id = world.create(&writer, record("double")).await;
+    world.post("/tools/double/publish", &writer, json!({})).await.problem(403, "forbidden");
+    let stale = world.post("/tools/double/publish", &curator, json!({"version": 2})).await;
+    assert_eq!(stale.problem(412, "version_conflict")["actual"], 1);
+    let done = world.post("/tools/double/publish", &curator, json!({"version": 1})).await.ok().json();
+    assert_eq!(done, json!({"tool_id": id, "name": "double", "record_version": 2}));
+    let published = world.get(&format!("/breadcrumbs/{id}/full"), &curator).await.ok().json();
+    assert!(published["tags"].as_array().unwrap().iter().all(|tag| tag != "tool:draft"), "{published}");
+    assert_eq!(published["updated_by"], json!(author.id), "it keeps its author");
+    world.post("/tools/double/publish", &curator, json!({})).await.problem(404, "tool_not_found");
+
+    // The name is taken, or several agents have a draft with it.
+    world.create(&other, record("double")).await;
+    assert!(world.post("/tools/double/publish", &curator, json!({})).await.violation("name").contains(&id.to_string()));
+    world.create(&writer, record("both")).await;
+    let second = world.create(&other, record("both")).await;
+    world.post("/tools/both/publish", &curator, json!({})).await.violation("tool_id");
+    world.post("/tools/both/publish", &curator, json!({"tool_id": second})).await.ok();
+
+    // What would not be offered is not published.
+    let mut invalid = record("invalid");
+    invalid["context"]["code"]["source"] = json!("export async function execute() { return eval('1'); }");
+    world.create(&writer, invalid).await;
+    world.post("/tools/invalid/publish", &curator, json!({})).await.violation("code.source");
+    world.close().await;
+}
