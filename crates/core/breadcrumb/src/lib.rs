@@ -163,6 +163,8 @@ pub mod schema_names {
     pub const TOOL_CODE: &str = "tool.code.v1";
     /// A tool that a native executor runs.
     pub const TOOL_V1: &str = "tool.v1";
+    /// A tool that was retired: no runner offers it, and its versions are kept.
+    pub const TOOL_RETIRED: &str = "tool.retired.v1";
     /// The errors that a runner found in a tool definition, for its author.
     pub const TOOL_ERROR: &str = "tool.error.v1";
     /// The tools that are offered. Runners write and update these records.

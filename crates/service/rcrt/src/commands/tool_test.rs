@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::junit;
-use super::tool::{read, tools};
+use super::tool_lookup::{read, tools};
 use super::tool_validate::{definitions, read as read_file};
 use crate::assembly::{sandbox_level, worker_command};
 use crate::config::Config;

@@ -28,6 +28,7 @@ mod server_and_runner;
 mod settings;
 mod shutdown;
 mod templates;
+mod tool_versions;
 mod troubleshooting;
 mod up;
 mod usage;
