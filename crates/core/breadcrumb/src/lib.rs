@@ -76,6 +76,7 @@ mod traceparent;
 mod ttl;
 mod typed_json;
 mod value_set;
+mod version_pin;
 mod violations;
 mod webhook;
 
@@ -143,6 +144,7 @@ pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
 pub use typed_json::{read_typed, type_violation};
 pub use value_set::ValueSet;
+pub use version_pin::VersionPin;
 pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{
     DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, MAX_WEBHOOKS, NewWebhook, Retention,

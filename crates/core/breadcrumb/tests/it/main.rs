@@ -22,6 +22,7 @@ mod tool_source;
 mod traceparent;
 mod ttl;
 mod typed_json;
+mod version_pin;
 
 use serde_json::{Map, Value};
 

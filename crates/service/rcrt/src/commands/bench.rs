@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bench_methods::{CallMethod, Calls, EventMethod, InvokeMethod};
 use super::bench_report::Findings;
-use super::tool;
+use super::tool_lookup;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;

@@ -37,6 +37,7 @@ Examples:
   rcrt call calculator '{\"expression\": \"6 * 7\"}'
   echo '{\"text\": \"hello\"}' | rcrt call echo -
   rcrt call json-transform @input.json --output json
+  rcrt call calculator '{\"expression\": \"6 * 7\"}' --version 1
   rcrt call web_fetch '{\"url\": \"https://example.com/\"}' --session tonight --deadline 20")]
 pub struct Call {
     /// The tool's name
@@ -62,6 +63,12 @@ pub struct Call {
     /// The call fails with Timeout after this many seconds, such as 2.5, whatever runs it
     #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
     deadline: Option<u64>,
+    /// Run this version of `rcrt tool history` instead of the current one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    version: Option<i64>,
+    /// Run the version with this definition hash, such as sha256:…
+    #[arg(long, value_name = "HASH", conflicts_with = "version")]
+    definition_hash: Option<String>,
     /// Makes a repeated command the same request, which returns the first response again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -157,6 +164,8 @@ impl Call {
             ("model", self.model.clone().map(Value::from)),
             ("max_result_chars", self.max_result_chars.map(Value::from)),
             ("deadline_ms", self.deadline.map(Value::from)),
+            ("version", self.version.map(Value::from)),
+            ("definition_hash", self.definition_hash.clone().map(Value::from)),
         ];
         context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     }
@@ -225,6 +234,7 @@ fn as_arguments(mut violations: Violations) -> Violations {
             "context.tool" => "TOOL".to_owned(),
             "context.max_result_chars" => "--max-result-chars".to_owned(),
             "context.deadline_ms" => "--deadline".to_owned(),
+            "context.definition_hash" => "--definition-hash".to_owned(),
             field if field.starts_with("tags") => "--workspace".to_owned(),
             field => match field.strip_prefix("context.") {
                 Some(option @ ("session" | "model")) => format!("--{option}"),

@@ -36,6 +36,7 @@ mod tool_diff;
 mod tool_history;
 mod tool_lookup;
 mod tool_new;
+mod tool_pin;
 mod tool_report;
 mod tool_rollback;
 mod tool_same_name;

@@ -16,6 +16,7 @@ use super::{
     tool_history::History,
     tool_lookup::{ToolsOfName, no_tool, read, tools},
     tool_new::New,
+    tool_pin::Pin,
     tool_report::{Report, Reports},
     tool_rollback::Rollback,
     tool_same_name::Other,
@@ -52,6 +53,7 @@ pub enum Tool {
     History(History),
     Diff(Diff),
     Rollback(Rollback),
+    Pin(Pin),
     Retire(Retire),
     Delete(Delete),
 }
@@ -67,6 +69,7 @@ impl Tool {
             Self::History(history) => history.run(config, output).await,
             Self::Diff(diff) => diff.run(config, output).await,
             Self::Rollback(rollback) => rollback.run(config, output).await,
+            Self::Pin(pin) => pin.run(config, output).await,
             Self::Retire(retire) => retire.run(config, output).await,
             Self::Delete(delete) => delete.run(config, output).await,
         }

@@ -68,5 +68,5 @@ pub(super) fn authors_version(version: &BreadcrumbVersion) -> Option<&str> {
 
 /// Identifies exactly this definition.
 pub(super) fn definition_hash(version: &BreadcrumbVersion) -> String {
-    format!("sha256:{}", version.checksum)
+    Breadcrumb::definition_hash(&version.checksum)
 }

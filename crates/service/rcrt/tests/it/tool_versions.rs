@@ -14,6 +14,7 @@ fn versions_of_a_tool_are_listed_compared_and_restored() {
     unknown_names_and_versions_are_refused(&up, folder.path());
     a_tool_is_rolled_back(&up, folder.path());
     a_change_of_the_title_is_not_another_definition(&up, folder.path());
+    an_older_version_can_be_called(&up, folder.path());
     an_invalid_version_is_not_restored(&up, folder.path());
     a_rollback_does_not_rename(&up, folder.path());
     a_retired_tool_comes_back(&up, folder.path());
@@ -136,6 +137,41 @@ fn a_change_of_the_title_is_not_another_definition(up: &Running, folder: &Path) 
     let changes = up.json(&["tool", "diff", "titled"])["changes"].clone();
     assert_eq!(changes[0]["field"], "title", "{changes}");
     assert_eq!(changes[0]["diff"], json!(["@@ -1,1 +1,1 @@", "-The tool titled", "+Another title"]));
+}
+
+fn an_older_version_can_be_called(up: &Running, folder: &Path) {
+    publish(up, folder, "pinned", "1.0.0", "one");
+    publish(up, folder, "pinned", "2.0.0", "two");
+    let call = |more: &[&str]| up.json(&[&["call", "pinned", "{}"], more].concat());
+    let pin = up.json(&["tool", "pin", "pinned", "1"]);
+    let hash = up.run(&["tool", "pin", "pinned", "1"]).ends_with(0).stdout.trim().to_owned();
+    assert_eq!((&pin["version"], &pin["definition_hash"]), (&json!(1), &json!(hash)), "{pin}");
+    for (more, answer, version) in [
+        (&["--version", "1"][..], "one", 1),
+        (&["--definition-hash", &hash], "one", 1),
+        (&["--version", "2"], "two", 2),
+        (&[], "two", 2),
+    ] {
+        let response = call(more);
+        assert_eq!(response["output"]["answer"], answer, "{more:?}");
+        assert_eq!(response["metadata"]["tool_version"], version, "{more:?}");
+        assert_eq!(response["metadata"]["definition_hash"] == hash.as_str(), version == 1, "{more:?}");
+    }
+    let invoked = up.post("/tools/pinned/invoke", &json!({"version": 1}));
+    assert_eq!(invoked["output"]["answer"], "one", "{invoked}");
+    let current = up.json(&["tool", "pin", "pinned"]);
+    assert_eq!(current["version"], 2, "{current}");
+
+    let refused = up.run(&["call", "pinned", "{}", "--version", "9", "--output", "json"]).ends_with(4).json();
+    assert_eq!(refused["error_code"], "ToolNotFound", "{refused}");
+    assert_eq!(refused["error_details"]["versions"][1]["definition_hash"], hash, "{refused}");
+    up.run(&["call", "pinned", "{}", "--version", "0"]).ends_with(2);
+    let text = up.run(&["call", "pinned", "{}", "--definition-hash", "abc"]).ends_with(2).stderr;
+    assert!(text.contains("--definition-hash: must be sha256:"), "{text}");
+    up.run(&["tool", "pin", "pinned", "9"]).ends_with(3);
+    up.run(&["tool", "retire", "pinned"]).ends_with(0);
+    let text = up.run(&["tool", "pin", "pinned", "1"]).ends_with(2).stderr;
+    assert!(text.contains("pinned is retired"), "{text}");
 }
 
 fn an_invalid_version_is_not_restored(up: &Running, folder: &Path) {

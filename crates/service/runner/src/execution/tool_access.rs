@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, VersionPin};
 use serde_json::json;
 
 use crate::backoff::with_retries;
@@ -64,6 +64,22 @@ impl ToolAccess {
             Lookup::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
             Lookup::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
         }
+    }
+
+    /// The version that the request names, of the tool that has the name.
+    pub async fn find_version(&self, name: &str, pin: &VersionPin, rights: &ToolRights) -> Result<Arc<Tool>, Refusal> {
+        let current = self.find(name, rights).await?;
+        if pin.matches(current.version, &current.definition_hash) {
+            return Ok(current);
+        }
+        let failed = |tool: &Tool, failure| Refusal::Failed { tool: Some(tool.candidate.clone()), failure };
+        let tool = self.loading.pinned(&current, pin).await.map_err(|failure| failed(&current, failure))?;
+        // An older version can have other tags, and need other settings and secrets.
+        if let Some(failure) = rights.refusal(&tool) {
+            return Err(failed(&tool, failure));
+        }
+        let missing = self.readiness.of(&tool.candidate).await;
+        if missing.is_empty() { Ok(tool) } else { Err(failed(&tool, missing.failure(&tool))) }
     }
 
     /// The `tool.v1` that this tool replaced, for use when this tool lacks a secret.

@@ -35,6 +35,8 @@ pub(crate) struct Candidate {
     pub id: Uuid,
     pub owner_id: Uuid,
     pub version: i64,
+    /// Identifies exactly this definition.
+    pub definition_hash: String,
     /// When the record was created, not this version.
     pub created_at: DateTime<Utc>,
     /// Looked up only if several records claim the name.

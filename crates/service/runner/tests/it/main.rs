@@ -35,3 +35,4 @@ mod subscriptions;
 mod telemetry;
 mod tools;
 mod tracing;
+mod versions;
