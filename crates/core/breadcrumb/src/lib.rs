@@ -37,6 +37,7 @@ mod breadcrumb_query;
 mod call;
 mod call_history;
 pub mod catalog;
+mod deprecation;
 mod deserialize_from_object;
 mod egress_log;
 mod embedder;
@@ -94,6 +95,7 @@ pub use call_history::{
     MAX_CALLS, MAX_STATS_SECONDS, Percentiles, ToolStats, UnfinishedCalls,
 };
 pub use catalog::{Catalog, CatalogEntry, ModelCall, Registration, ToolFormat, Waiting};
+pub use deprecation::Deprecation;
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
@@ -134,7 +136,7 @@ pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
 pub use tool_creation::{CREATE_TOOL, CreationMode, RequestKind};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Implementation, Isolation, Language, NativeImplementation, ToolCode,
-    ToolDefinition,
+    ToolDefinition, is_tool_name,
 };
 pub use tool_filter::ToolFilter;
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};

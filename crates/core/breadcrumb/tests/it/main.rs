@@ -4,6 +4,7 @@
 
 mod breadcrumb;
 mod catalog;
+mod deprecation;
 mod event;
 mod exact_numbers;
 mod host;

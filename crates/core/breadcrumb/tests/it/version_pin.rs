@@ -36,7 +36,8 @@ fn a_version_and_a_definition_cannot_be_named_together() {
 proptest! {
     #[test]
     fn every_number_from_1_is_a_version(number in 1_i64..) {
-        prop_assert!(ToolRequest::check(&context(json!({"version": number}))).is_ok());
+        let context = context(json!({"version": number}));
+        prop_assert!(ToolRequest::check(&context).is_ok());
         prop_assert!(VersionPin::Number(number).matches(number, ""));
     }
 
@@ -44,7 +45,8 @@ proptest! {
     fn the_hash_of_every_context_is_a_definition_hash(text in ".*") {
         let (checksum, _) = Breadcrumb::measure(&object(json!({"text": text})));
         let hash = Breadcrumb::definition_hash(&checksum);
-        prop_assert!(ToolRequest::check(&context(json!({"definition_hash": hash}))).is_ok());
+        let context = context(json!({"definition_hash": hash}));
+        prop_assert!(ToolRequest::check(&context).is_ok());
         prop_assert!(VersionPin::Definition(hash.clone()).matches(1, &hash));
     }
 

@@ -32,6 +32,7 @@ pub mod server;
 pub mod token;
 pub mod tool;
 mod tool_delete;
+mod tool_deprecations;
 mod tool_diff;
 mod tool_history;
 mod tool_lookup;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
     tool_delete::{Delete, Retire},
+    tool_deprecations::Deprecations,
     tool_diff::Diff,
     tool_history::History,
     tool_lookup::{ToolsOfName, no_tool, read, tools},
@@ -56,6 +57,7 @@ pub enum Tool {
     Pin(Pin),
     Retire(Retire),
     Delete(Delete),
+    Deprecations(Deprecations),
 }
 
 impl Tool {
@@ -72,6 +74,7 @@ impl Tool {
             Self::Pin(pin) => pin.run(config, output).await,
             Self::Retire(retire) => retire.run(config, output).await,
             Self::Delete(delete) => delete.run(config, output).await,
+            Self::Deprecations(deprecations) => deprecations.run(config, output).await,
         }
     }
 }

@@ -17,6 +17,7 @@ fn versions_of_a_tool_are_listed_compared_and_restored() {
     an_older_version_can_be_called(&up, folder.path());
     an_invalid_version_is_not_restored(&up, folder.path());
     a_rollback_does_not_rename(&up, folder.path());
+    callers_of_deprecated_tools_are_listed(&up, folder.path());
     a_retired_tool_comes_back(&up, folder.path());
     a_deleted_tool_does_not_come_back(&up, folder.path());
     let (status, stderr) = up.stop();
@@ -203,6 +204,32 @@ fn a_rollback_does_not_rename(up: &Running, folder: &Path) {
     let text = up.run(&["tool", "rollback", "after", "1"]).ends_with(2).stderr;
     assert!(text.contains("version 1 has another name than after"), "{text}");
     up.run(&["tool", "rollback", "after"]).ends_with(3);
+}
+
+fn callers_of_deprecated_tools_are_listed(up: &Running, folder: &Path) {
+    assert_eq!(up.json(&["tool", "deprecations"]), json!([]));
+    for name in ["ending", "unused"] {
+        publish(up, folder, name, "1.0.0", "still here");
+        let mut context = up.json(&["tool", "show", name])["context"].clone();
+        context["deprecated"] = json!({"since": "2020-01-31", "use": "greet"});
+        patch(up, name, &json!({"context": context}));
+    }
+    assert_eq!(answer(up, "ending"), "still here");
+    assert_eq!(answer(up, "ending"), "still here");
+    // The catalog follows the runner.
+    let found = loop {
+        let found = up.json(&["tool", "deprecations"]);
+        if found.as_array().unwrap().len() == 2 {
+            break found;
+        }
+    };
+    assert_eq!((&found[0]["name"], &found[1]["name"]), (&json!("ending"), &json!("unused")), "{found}");
+    assert_eq!(found[0]["deprecated"], json!({"since": "2020-01-31", "use": "greet"}));
+    assert_eq!(found[0]["callers"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found[0]["callers"][0]["calls"], 2, "{found}");
+    assert_eq!(found[1]["callers"], json!([]));
+    let text = up.run(&["tool", "deprecations"]).ends_with(0).stdout;
+    assert!(text.lines().any(|line| line.starts_with("ending") && line.contains("greet")), "{text}");
 }
 
 fn a_retired_tool_comes_back(up: &Running, folder: &Path) {

@@ -2,6 +2,7 @@
 //! waiting.
 
 pub(crate) mod bootstrap;
+pub(crate) mod deprecated_use;
 pub(crate) mod load_queue;
 pub(crate) mod missing_requirements;
 pub(crate) mod pinned_versions;

@@ -184,6 +184,7 @@ impl Candidate {
             parameters: self.definition.input_schema.clone(),
             source: self.source(),
             annotations: self.definition.annotations.clone(),
+            deprecated: self.definition.deprecated.clone(),
             tags: self.tags.clone(),
             tool_id: self.id,
             tool_version: self.version,

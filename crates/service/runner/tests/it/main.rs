@@ -10,6 +10,7 @@ mod calls;
 mod cancelling;
 mod catalog;
 mod deadlines;
+mod deprecated;
 mod failures;
 mod fake;
 mod fixture;
