@@ -28,7 +28,9 @@ const HINT_AFTER: Duration = Duration::from_secs(5);
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
 /// Call a tool and print its output
+// `--version` is the tool's here, and not the program's as in other commands.
 #[derive(Debug, Args)]
+#[command(disable_version_flag = true)]
 #[command(after_long_help = "\
 Prints the tool's output, or the whole response with --output json. The tool's console output and its error go to \
 stderr. On a terminal, a bar shows the progress that the tool reports. Ctrl-C cancels the call.
@@ -64,10 +66,10 @@ pub struct Call {
     #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
     deadline: Option<u64>,
     /// Run this version of `rcrt tool history` instead of the current one
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
-    version: Option<i64>,
+    #[arg(long = "version", value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    tool_version: Option<i64>,
     /// Run the version with this definition hash, such as sha256:…
-    #[arg(long, value_name = "HASH", conflicts_with = "version")]
+    #[arg(long, value_name = "HASH", conflicts_with = "tool_version")]
     definition_hash: Option<String>,
     /// Makes a repeated command the same request, which returns the first response again
     #[arg(long, value_name = "KEY")]
@@ -164,7 +166,7 @@ impl Call {
             ("model", self.model.clone().map(Value::from)),
             ("max_result_chars", self.max_result_chars.map(Value::from)),
             ("deadline_ms", self.deadline.map(Value::from)),
-            ("version", self.version.map(Value::from)),
+            ("version", self.tool_version.map(Value::from)),
             ("definition_hash", self.definition_hash.clone().map(Value::from)),
         ];
         context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));

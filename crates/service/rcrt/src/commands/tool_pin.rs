@@ -22,8 +22,8 @@ Examples:
 pub struct Pin {
     name: String,
     /// The version of `rcrt tool history` [default: the current one]
-    #[arg(value_parser = clap::value_parser!(i64).range(1..))]
-    version: Option<i64>,
+    #[arg(value_name = "VERSION", value_parser = clap::value_parser!(i64).range(1..))]
+    number: Option<i64>,
 }
 
 impl Pin {
@@ -35,7 +35,7 @@ impl Pin {
             let message = format!("{name} is retired, so no version of it can be called; `rcrt tool rollback {name}`");
             return Err(Failure::Usage(message).into());
         }
-        let chosen = versions.version(self.version.unwrap_or(current.version))?;
+        let chosen = versions.version(self.number.unwrap_or(current.version))?;
         if chosen.schema_name != current.schema_name || !versions.has_same_name(chosen) {
             let message =
                 format!("version {} of {name} has another name or schema, so it cannot be called", chosen.version);

@@ -1,12 +1,14 @@
 //! `rcrt tool rollback`: an older version of a tool as its newest one.
 
+use std::time::Duration;
+
 use clap::Args;
-use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbVersion, Records, StoreError, ToolDefinition};
+use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbVersion, Records, StoreError, ToolDefinition, schema_names};
 use rcrt_client::Client;
 use rcrt_validate::Author;
 use serde_json::json;
 
-use super::tool_report::{Report, Reports};
+use super::runner_verdict::{Verdicts, Written};
 use super::tool_versions::{ToolVersions, definition_hash, is_same, is_tool};
 use crate::config::Config;
 use crate::connection;
@@ -26,8 +28,11 @@ Examples:
 pub struct Rollback {
     name: String,
     /// The version of `rcrt tool history` [default: the newest that differs from the current one]
-    #[arg(value_parser = clap::value_parser!(i64).range(1..))]
-    version: Option<i64>,
+    #[arg(value_name = "VERSION", value_parser = clap::value_parser!(i64).range(1..))]
+    number: Option<i64>,
+    /// How long to wait for a runner to load the version; 0 does not wait
+    #[arg(long, default_value_t = 20, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=600))]
+    wait: u64,
     #[command(flatten)]
     private_hosts: PrivateHosts,
 }
@@ -51,7 +56,7 @@ impl Rollback {
     }
 
     fn chosen<'v>(&self, versions: &'v ToolVersions) -> Result<&'v BreadcrumbVersion, Failure> {
-        let Some(number) = self.version else {
+        let Some(number) = self.number else {
             let message = || format!("{} has no older version that differs from the current one", self.name);
             return versions.last_different().ok_or_else(|| Failure::NotFound(message()));
         };
@@ -103,7 +108,7 @@ impl Rollback {
         Err(Failure::Shown.into())
     }
 
-    /// The write has waited for the runners.
+    /// Says what the runners make of the new version.
     async fn report(
         &self,
         client: &Client,
@@ -112,18 +117,28 @@ impl Rollback {
         written: i64,
         output: Output,
     ) -> anyhow::Result<()> {
-        let reports = Reports::read(client).await?;
-        let problem = reports.of(versions.record.id, written).map(Report::sentence);
+        let id = versions.record.id;
+        let tool = Written {
+            path: self.name.clone(),
+            name: self.name.clone(),
+            is_code: chosen.schema_name.as_deref() == Some(schema_names::TOOL_CODE),
+            id,
+            version: written,
+        };
+        let verdicts = Verdicts::wait_for(client, vec![tool], Duration::from_secs(self.wait)).await?;
+        let problem = verdicts.refusals().first().cloned().or_else(|| verdicts.unknown());
         if output.is_json() {
             output.json(&json!({
-                "name": self.name, "id": versions.record.id, "from": chosen.version, "version": written,
+                "name": self.name, "id": id, "from": chosen.version, "version": written,
                 "definition_hash": definition_hash(chosen), "written": true, "problem": problem,
+                "runner": verdicts.of(&self.name), "warning": verdicts.warning(),
             }))?;
         } else {
             output.line(&format!("{}: version {} is now version {written}", self.name, chosen.version))?;
-            if let Some(problem) = &problem {
-                let text = format!("The runner does not run version {written}: {problem}");
-                output.line(&output.paint(Style::Bad, &text))?;
+            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &verdicts.warning())] {
+                if let Some(text) = text {
+                    output.line(&output.paint(style, text))?;
+                }
             }
         }
         if problem.is_some() { Err(Failure::Shown.into()) } else { Ok(()) }

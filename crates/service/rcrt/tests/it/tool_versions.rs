@@ -1,11 +1,15 @@
 //! `rcrt tool history`, `diff`, `rollback`, `retire` and `delete` on one real system.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::Running;
+
+/// How long a test waits for what follows a write.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 #[test]
 fn versions_of_a_tool_are_listed_compared_and_restored() {
@@ -73,6 +77,14 @@ fn states(up: &Running, name: &str) -> Vec<(i64, String)> {
     let rows = up.json(&["tool", "history", name]);
     let row = |row: &Value| (row["version"].as_i64().unwrap(), row["state"].as_str().unwrap().to_owned());
     rows.as_array().unwrap().iter().map(row).collect()
+}
+
+/// As [`states`], once the runner has reported on the newest version. Its report follows the write.
+fn awaited_states(up: &Running, name: &str, expected: &[(i64, &str)]) {
+    let begun = Instant::now();
+    while states(up, name) != listed(expected) {
+        assert!(begun.elapsed() < PATIENCE, "{name}: {:?}", states(up, name));
+    }
 }
 
 fn listed(rows: &[(i64, &str)]) -> Vec<(i64, String)> {
@@ -181,12 +193,12 @@ fn an_invalid_version_is_not_restored(up: &Running, folder: &Path) {
     let mut context = record["context"].clone();
     context["code"]["source"] = json!("export async function execute() {\n  return eval('1');\n}\n");
     patch(up, "broken", &json!({"context": context}));
-    assert_eq!(states(up, "broken"), listed(&[(2, "broken"), (1, "current")]));
+    awaited_states(up, "broken", &[(2, "broken"), (1, "current")]);
     let text = up.run(&["tool", "history", "broken"]).ends_with(0).stdout;
     assert!(text.contains("BROKEN: code.source:2:"), "{text}");
 
     up.json(&["tool", "rollback", "broken"]);
-    assert_eq!(states(up, "broken"), listed(&[(3, "current"), (2, "old"), (1, "old")]));
+    awaited_states(up, "broken", &[(3, "current"), (2, "old"), (1, "old")]);
     let ran = up.run(&["tool", "rollback", "broken", "2"]).ends_with(1);
     assert!(ran.stdout.contains("code.source:2:"), "{}", ran.stdout);
     assert!(ran.stdout.contains("is not valid, so nothing was written"), "{}", ran.stdout);
@@ -217,8 +229,10 @@ fn callers_of_deprecated_tools_are_listed(up: &Running, folder: &Path) {
     assert_eq!(answer(up, "ending"), "still here");
     assert_eq!(answer(up, "ending"), "still here");
     // The catalog follows the runner.
+    let begun = Instant::now();
     let found = loop {
         let found = up.json(&["tool", "deprecations"]);
+        assert!(begun.elapsed() < PATIENCE, "{found}");
         if found.as_array().unwrap().len() == 2 {
             break found;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, ErrorCode, ResponseStatus, StoreError, ToolResponse};
+use rcrt_breadcrumb::{BreadcrumbChanges, ErrorCode, NewSecret, ResponseStatus, StoreError, ToolResponse};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -141,6 +141,24 @@ async fn an_older_version_needs_its_own_secrets() {
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{response:?}");
     assert!(response.error.unwrap().contains("OLD_KEY"));
     assert_eq!(asked(&fixture, json!({})).await.status, ResponseStatus::Success);
+    runner.stop().await;
+}
+
+/// A curator granted the secret to code that it could see, and not to every older version.
+#[tokio::test]
+async fn a_grant_does_not_cover_older_versions() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let needs = |description: &str| json!({"required_secrets": ["API_KEY"], "description": description});
+    let id = fixture.create(code("echo", needs("first"))).await;
+    fixture.change(id, 1, code_context("echo", needs("second"))).await;
+    let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
+    let secret = fixture.person.create_secret(secret).await.unwrap().id;
+    fixture.person.grant_secret(secret, id).await.unwrap();
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&asked(&fixture, json!({})).await), (json!(2), json!(2)));
+    let response = asked(&fixture, json!({"version": 1})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{response:?}");
+    assert_eq!(response.error_details.unwrap()["secrets"][0]["problem"], "newer_only");
     runner.stop().await;
 }
 
