@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use rcrt_breadcrumb::BreadcrumbVersion;
+use rcrt_breadcrumb::{BreadcrumbVersion, schema_names};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -51,12 +51,15 @@ impl<'v> Row<'v> {
         let report = versions.reports.on(&versions.record);
         let is_current = version.version == versions.record.version;
         let runs = report.map_or(Some(versions.record.version), |report| report.running_version);
-        let state = match () {
-            () if !is_tool(version) => "retired",
-            () if !is_tool(&versions.all[0]) => "old",
-            () if runs == Some(version.version) => "current",
-            () if is_current => "broken",
-            () => "old",
+        let is_retired = versions.record.schema_name.as_deref() == Some(schema_names::TOOL_RETIRED);
+        let state = if !is_tool(version) {
+            "retired"
+        } else if runs == Some(version.version) && !is_retired {
+            "current"
+        } else if is_current {
+            "broken"
+        } else {
+            "old"
         };
         Self {
             version: version.version,
