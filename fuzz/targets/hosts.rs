@@ -120,6 +120,7 @@ fn is_accepted(entry: &str) -> bool {
         required_secrets: Vec::new(),
         examples: Vec::new(),
         annotations: rcrt_breadcrumb::Annotations::default(),
+        deprecated: None,
         subscriptions: Vec::new(),
         ui_schema: None,
         bootstrap: None,

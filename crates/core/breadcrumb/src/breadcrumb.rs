@@ -168,6 +168,15 @@ pub struct BreadcrumbVersion {
     pub updated_by: Option<Uuid>,
 }
 
+/// Names the algorithm of a definition hash.
+const HASH_PREFIX: &str = "sha256:";
+
+/// Whether the text has the form of [`Breadcrumb::definition_hash`].
+pub(crate) fn is_definition_hash(text: &str) -> bool {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.strip_prefix(HASH_PREFIX).is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_hex))
+}
+
 fn context_text(context: &Map<String, Value>) -> String {
     serde_json::to_string(context).unwrap_or_default()
 }
@@ -181,6 +190,11 @@ impl Breadcrumb {
     /// Like [`Self::measure`], for a context that is already JSON text.
     pub fn measure_text(context: &str) -> (String, i64) {
         (hex(&Sha256::digest(context.as_bytes())), context.len() as i64)
+    }
+
+    /// Identifies exactly this context: for a tool, its definition.
+    pub fn definition_hash(checksum: &str) -> String {
+        format!("{HASH_PREFIX}{checksum}")
     }
 
     /// The first tag of the form `workspace:…`, including the prefix.

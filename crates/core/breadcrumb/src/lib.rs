@@ -37,6 +37,7 @@ mod breadcrumb_query;
 mod call;
 mod call_history;
 pub mod catalog;
+mod deprecation;
 mod deserialize_from_object;
 mod egress_log;
 mod embedder;
@@ -76,6 +77,7 @@ mod traceparent;
 mod ttl;
 mod typed_json;
 mod value_set;
+mod version_pin;
 mod violations;
 mod webhook;
 
@@ -93,6 +95,7 @@ pub use call_history::{
     MAX_CALLS, MAX_STATS_SECONDS, Percentiles, ToolStats, UnfinishedCalls,
 };
 pub use catalog::{Catalog, CatalogEntry, ModelCall, Registration, ToolFormat, Waiting};
+pub use deprecation::Deprecation;
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
@@ -133,7 +136,7 @@ pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
 pub use tool_creation::{CREATE_TOOL, CreationMode, DRAFT_TAG, PublishRule, RequestKind, TEST_TOOL, is_draft};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Implementation, Isolation, Language, NativeImplementation, ToolCode,
-    ToolDefinition,
+    ToolDefinition, is_tool_name,
 };
 pub use tool_filter::ToolFilter;
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
@@ -143,6 +146,7 @@ pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
 pub use typed_json::{read_typed, type_violation};
 pub use value_set::ValueSet;
+pub use version_pin::VersionPin;
 pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{
     DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, MAX_WEBHOOKS, NewWebhook, Retention,
@@ -163,6 +167,8 @@ pub mod schema_names {
     pub const TOOL_CODE: &str = "tool.code.v1";
     /// A tool that a native executor runs.
     pub const TOOL_V1: &str = "tool.v1";
+    /// A tool that was retired: no runner offers it, and its versions are kept.
+    pub const TOOL_RETIRED: &str = "tool.retired.v1";
     /// The errors that a runner found in a tool definition, for its author.
     pub const TOOL_ERROR: &str = "tool.error.v1";
     /// The tools that are offered. Runners write and update these records.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    Annotations, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violation, Violations, example,
-    nearest_names, read_typed, schema_names,
+    Annotations, Deprecation, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violation,
+    Violations, example, nearest_names, read_typed, schema_names,
 };
 
 /// A tag that the store sets on versions of a `tool.code.v1` that a curator wrote, and on no
@@ -36,6 +36,7 @@ pub struct ToolDefinition {
     pub required_secrets: Vec<String>,
     pub examples: Vec<Example>,
     pub annotations: Annotations,
+    pub deprecated: Option<Deprecation>,
     /// New records that match one of these run the tool.
     pub subscriptions: Vec<Selector>,
     pub ui_schema: Option<Value>,
@@ -151,6 +152,7 @@ const CODE_FIELDS: &[&str] = &[
     "required_secrets",
     "examples",
     "annotations",
+    "deprecated",
     "subscriptions",
     "ui_schema",
     "isolation",
@@ -161,6 +163,7 @@ const CODE_PART: &[&str] = &["language", "source"];
 const PERMISSIONS: &[&str] = &["net", "read", "write", "env", "run", "ffi", "hrtime"];
 const LIMITS: &[&str] = &["timeout_ms", "memory_mb", "cpu_percent", "cpu_ms", "max_attempts"];
 const ANNOTATIONS: &[&str] = &["title", "read_only", "destructive", "idempotent", "open_world"];
+const DEPRECATED: &[&str] = &["since", "use", "remove_after"];
 const SELECTOR: &[&str] = &["any_tags", "all_tags", "schema_name", "context_match"];
 const BOOTSTRAP: &[&str] = &["enabled", "mode", "priority", "wait_for", "input"];
 
@@ -216,6 +219,7 @@ impl ToolDefinition {
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
             examples: fields.examples("examples", fields.value("examples")),
             annotations: fields.part_of("annotations", ANNOTATIONS).unwrap_or_default(),
+            deprecated: fields.part_of("deprecated", DEPRECATED),
             subscriptions,
             ui_schema: fields.value("ui_schema"),
             bootstrap: fields.part_of("bootstrap", BOOTSTRAP),
@@ -248,6 +252,7 @@ impl ToolDefinition {
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
             examples: fields.examples("definition.examples", part.examples),
             annotations: fields.part_of("annotations", ANNOTATIONS).unwrap_or_default(),
+            deprecated: fields.part_of("deprecated", DEPRECATED),
             subscriptions: Vec::new(),
             ui_schema: fields.value("ui_schema"),
             bootstrap: None,
@@ -284,6 +289,13 @@ struct DefinitionPart {
     #[serde(rename = "outputSchema")]
     output_schema: Option<Value>,
     examples: Option<Value>,
+}
+
+/// 1 to 100 letters, digits, `_`, `-` and `.`. The first is a letter or `_`.
+pub fn is_tool_name(name: &str) -> bool {
+    let first_is_good = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    first_is_good && rest_is_good && name.len() <= 100
 }
 
 /// Reads fields one at a time and collects the violations of each.
@@ -379,15 +391,12 @@ impl Fields<'_> {
         self.read(field_path, examples).unwrap_or_default()
     }
 
-    /// 1 to 100 letters, digits, `_`, `-` and `.`. The first is a letter or `_`.
     fn tool_name(&mut self) -> String {
         let Some(name) = self.text("name") else {
             self.found.add("name", "is required: the name by which requests call the tool");
             return String::new();
         };
-        let first_is_good = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-        if !first_is_good || !rest_is_good || name.len() > 100 {
+        if !is_tool_name(&name) {
             self.found
                 .add("name", "must start with a letter or _ and have only letters, digits, _, - and ., at most 100");
         }

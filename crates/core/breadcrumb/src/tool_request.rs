@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, Violations, intended_field, schema_names::TOOL_REQUEST,
-    tool_creation,
+    Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, VersionPin, Violations, intended_field,
+    schema_names::TOOL_REQUEST, tool_creation,
 };
 
 /// A request as a runner reads it from its record.
@@ -37,6 +37,8 @@ pub struct ToolRequest {
     pub deadline_ms: Option<u64>,
     /// The caller's place in a distributed trace (`traceparent`, W3C Trace Context).
     pub traceparent: Option<String>,
+    /// The version that must run (`version` or `definition_hash`).
+    pub pin: Option<VersionPin>,
 }
 
 /// The longest `deadline_ms`: one day.
@@ -47,8 +49,18 @@ const MAX_SESSION: usize = 150;
 pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
 /// The fields of a request that its author writes.
-const FIELDS: [&str; 8] =
-    ["tool", "input", "requestId", "session", "model", "max_result_chars", "deadline_ms", "traceparent"];
+const FIELDS: [&str; 10] = [
+    "tool",
+    "input",
+    "requestId",
+    "session",
+    "model",
+    "max_result_chars",
+    "deadline_ms",
+    "traceparent",
+    "version",
+    "definition_hash",
+];
 /// The fields that the runtime writes into requests of its own.
 const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
 
@@ -99,6 +111,7 @@ impl ToolRequest {
                 }
             }
         }
+        VersionPin::check(context, &mut found);
         found.into_result()
     }
 
@@ -199,6 +212,7 @@ impl ToolRequest {
             max_result_chars: record.context.get("max_result_chars").and_then(Value::as_u64),
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
             traceparent: text("traceparent"),
+            pin: VersionPin::of(kind, &record.context),
         })
     }
 

@@ -143,7 +143,8 @@ pub struct ToolResponse {
     pub error_details: Option<Value>,
     pub execution_time_ms: u64,
     /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
-    /// `tool_version`), `notice` (a sentence for whoever reads the output), and what executors add.
+    /// `tool_version`, `definition_hash`, and `deprecated` if its author announced its end),
+    /// `notice` (a sentence for whoever reads the output), and what executors add.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,

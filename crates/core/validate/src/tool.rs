@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rcrt_breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name};
+use rcrt_breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name, is_tool_name};
 use serde_json::{Map, Value};
 
 use crate::{Author, Finding, Report, builtin, code, examples, permissions};
@@ -30,6 +30,7 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     check_limits(&definition.limits, &mut report);
     check_secrets(&definition.required_secrets, &mut report);
     check_bootstrap(definition, &mut report);
+    check_deprecation(definition, &mut report);
     report
 }
 
@@ -99,5 +100,25 @@ fn check_bootstrap(definition: &ToolDefinition, report: &mut Report) {
     if bootstrap.wait_for.contains(&definition.name) {
         let message = "names the tool itself, which would then wait forever";
         report.error(Finding::new("bootstrap", "bootstrap.wait_for", message));
+    }
+}
+
+fn check_deprecation(definition: &ToolDefinition, report: &mut Report) {
+    let Some(deprecation) = &definition.deprecated else { return };
+    let mut error = |field: &str, message: &str| report.error(Finding::new("deprecated", field, message));
+    match (&deprecation.replacement, deprecation.remove_after) {
+        (Some(name), _) if *name == definition.name => {
+            error("deprecated.use", "names the tool itself; name the tool that replaces it");
+        }
+        (Some(name), _) if !is_tool_name(name) => {
+            error("deprecated.use", "must be the name of a tool, such as weather-2");
+        }
+        (None, Some(_)) => {
+            error("deprecated.use", "is required with remove_after: later calls are answered with this tool's name");
+        }
+        _ => {}
+    }
+    if deprecation.remove_after.is_some_and(|last| last < deprecation.since) {
+        error("deprecated.remove_after", "must not be before since");
     }
 }

@@ -407,5 +407,6 @@ fn request() -> ToolRequest {
         deadline_ms: None,
         kind: RequestKind::Call,
         traceparent: None,
+        pin: None,
     }
 }

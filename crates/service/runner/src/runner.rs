@@ -33,6 +33,7 @@ use crate::options::RunnerOptions;
 use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::{BootstrapHints, Bootstrapping};
+use crate::registry::deprecated_use::DeprecatedUse;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool_errors::ToolErrors;
 use crate::registry::tool_loader::ToolLoader;
@@ -155,6 +156,7 @@ impl Parts {
                 loading: loading.clone(),
                 readiness: readiness.clone(),
                 peers: peers.clone(),
+                deprecated: DeprecatedUse::default(),
             },
             leases: leases.clone(),
             responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },

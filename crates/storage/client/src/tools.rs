@@ -31,6 +31,12 @@ pub struct Invocation {
     /// Milliseconds from the time when the request is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+    /// The version of the tool's record that must run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// The definition that must run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition_hash: Option<String>,
     #[serde(rename = "requestId", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The caller's trace context, in the format of the header with the same name.

@@ -85,6 +85,7 @@ pub(crate) fn is_the_runtimes(name: &str) -> bool {
         schema_names::TOOL_CREATE_REQUEST,
         schema_names::TOOL_CODE,
         schema_names::TOOL_V1,
+        schema_names::TOOL_RETIRED,
         schema_names::TOOL_GUIDE,
     ];
     NEVER_REFUSED.contains(&name) || others.contains(&name)

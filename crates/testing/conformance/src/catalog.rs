@@ -14,6 +14,7 @@ fn tool(name: &str, hint: &str) -> Registration {
         source: ToolSource::Mcp("files".into()),
         tags: Vec::new(),
         annotations: Annotations { read_only: true, ..Annotations::default() },
+        deprecated: None,
         tool_id: Uuid::new_v4(),
         tool_version: 2,
     }

@@ -183,7 +183,7 @@ impl Publication {
             "status": published.status,
             "name": name,
             "version": version,
-            "definition_hash": format!("sha256:{hash}"),
+            "definition_hash": Breadcrumb::definition_hash(&hash),
             "validation": assessment.validation(),
             "examples": shown(&assessment.examples),
             "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),

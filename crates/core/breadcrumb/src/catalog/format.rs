@@ -99,13 +99,13 @@ impl Registration {
                 "type": "function",
                 "function": {
                     "name": name,
-                    "description": shortened(&self.description),
+                    "description": shortened(&self.described()),
                     "parameters": flat(object_schema(&self.parameters)?),
                 },
             }),
             ToolFormat::Anthropic => json!({
                 "name": name,
-                "description": self.description,
+                "description": self.described(),
                 "input_schema": flat(object_schema(&self.parameters)?),
             }),
             ToolFormat::Mcp => {
@@ -114,12 +114,20 @@ impl Registration {
                 if let Some(title) = &self.annotations.title {
                     tool.insert("title".into(), title.as_str().into());
                 }
-                tool.insert("description".into(), self.description.as_str().into());
+                tool.insert("description".into(), self.described().into());
                 tool.insert("inputSchema".into(), Value::Object(object_schema(&self.parameters)?));
                 tool.insert("annotations".into(), self.hints());
                 Value::Object(tool)
             }
         })
+    }
+
+    /// The description for a model, which chooses tools by it.
+    fn described(&self) -> String {
+        match &self.deprecated {
+            Some(deprecation) => format!("Deprecated{}. {}", deprecation.advice(), self.description),
+            None => self.description.clone(),
+        }
     }
 
     fn hints(&self) -> Value {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{AllowedTools, Annotations, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
+use crate::{AllowedTools, Annotations, Deprecation, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
 
 pub use format::ToolFormat;
 pub use model_call::ModelCall;
@@ -28,6 +28,9 @@ pub struct Registration {
     pub source: ToolSource,
     #[serde(default)]
     pub annotations: Annotations,
+    /// Its author announced its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<Deprecation>,
     /// The tags of the record that defines the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,

@@ -13,6 +13,7 @@ fn tool(name: &str, parameters: Value) -> Registration {
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),
+        deprecated: None,
         tool_id: Uuid::from_u128(7),
         tool_version: 3,
     }

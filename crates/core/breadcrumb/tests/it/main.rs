@@ -4,6 +4,7 @@
 
 mod breadcrumb;
 mod catalog;
+mod deprecation;
 mod event;
 mod exact_numbers;
 mod host;
@@ -22,6 +23,7 @@ mod tool_source;
 mod traceparent;
 mod ttl;
 mod typed_json;
+mod version_pin;
 
 use serde_json::{Map, Value};
 

@@ -107,6 +107,7 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
         ("unknown-field", (json!({"colour": "red"}), json!({"permissions": {"colour": "red"}}))),
         ("secret-name", in_both(json!({"required_secrets": ["no name"]}))),
         ("builtin-name", (none.clone(), json!({"implementation": {"type": "builtin", "tool": "other"}}))),
+        ("deprecated", in_both(json!({"deprecated": {"since": "2026-01-31", "use": "adder"}}))),
         ("bootstrap", (json!({"bootstrap": {"enabled": true, "wait_for": ["adder"]}}), none.clone())),
     ];
     let code_alone = [

@@ -120,6 +120,29 @@ fn the_input_of_a_bootstrap_must_conform() {
 }
 
 #[test]
+fn a_deprecation_names_another_tool_and_a_day_that_is_not_before_it() {
+    let errors = |deprecated: serde_json::Value| {
+        let report = tool(&definition(json!({ "deprecated": deprecated })));
+        report.errors.iter().map(|error| (error.rule, error.field.clone())).collect::<Vec<_>>()
+    };
+    for good in [
+        json!({"since": "2026-01-31"}),
+        json!({"since": "2026-01-31", "use": "adder-2"}),
+        json!({"since": "2026-01-31", "use": "adder-2", "remove_after": "2026-01-31"}),
+    ] {
+        assert!(errors(good.clone()).is_empty(), "{good}");
+    }
+    for (bad, field) in [
+        (json!({"since": "2026-01-31", "use": "adder"}), "deprecated.use"),
+        (json!({"since": "2026-01-31", "use": "two words"}), "deprecated.use"),
+        (json!({"since": "2026-01-31", "remove_after": "2026-03-31"}), "deprecated.use"),
+        (json!({"since": "2026-01-31", "use": "b", "remove_after": "2026-01-30"}), "deprecated.remove_after"),
+    ] {
+        assert_eq!(errors(bad.clone()), [("deprecated", field.to_owned())], "{bad}");
+    }
+}
+
+#[test]
 fn errors_of_user_tools_are_warnings_for_system_tools() {
     let definition = definition(json!({ "permissions": {
         "read": true,

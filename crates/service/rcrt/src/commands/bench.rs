@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bench_methods::{CallMethod, Calls, EventMethod, InvokeMethod};
 use super::bench_report::Findings;
-use super::tool;
+use super::tool_lookup;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
@@ -241,7 +241,7 @@ fn check_writable(path: &Path) -> std::io::Result<()> {
 
 /// The input of the tool's first example, or `{}` if it has none.
 fn first_example(record: &Breadcrumb) -> Value {
-    let example = tool::read(record).ok().and_then(|tool| tool.examples.into_iter().next());
+    let example = tool_lookup::read(record).ok().and_then(|tool| tool.examples.into_iter().next());
     example.map_or_else(|| json!({}), |example| example.input)
 }
 

@@ -30,7 +30,7 @@ impl BootstrapReport {
         let mut files = Vec::new();
         for row in &self.rows {
             let mut file = serde_json::to_value(row)?;
-            if let Some(verdict) = self.verdicts.of(row) {
+            if let Some(verdict) = self.verdicts.of(&row.path) {
                 file["runner"] = serde_json::to_value(verdict)?;
             }
             files.push(file);
@@ -52,7 +52,7 @@ impl BootstrapReport {
             return output.json_line(&self.to_json()?);
         }
         let is_shown = |row: &&SeedResult| {
-            let verdict = self.verdicts.of(row);
+            let verdict = self.verdicts.of(&row.path);
             row.what != SeedOutcome::Unchanged || matches!(verdict, Some(Verdict::Refused { .. } | Verdict::Unknown))
         };
         self.print_rows(output, &self.rows.iter().filter(is_shown).collect::<Vec<_>>())

@@ -28,7 +28,9 @@ const HINT_AFTER: Duration = Duration::from_secs(5);
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
 /// Call a tool and print its output
+// `--version` is the tool's here, and not the program's as in other commands.
 #[derive(Debug, Args)]
+#[command(disable_version_flag = true)]
 #[command(after_long_help = "\
 Prints the tool's output, or the whole response with --output json. The tool's console output and its error go to \
 stderr. On a terminal, a bar shows the progress that the tool reports. Ctrl-C cancels the call.
@@ -37,6 +39,7 @@ Examples:
   rcrt call calculator '{\"expression\": \"6 * 7\"}'
   echo '{\"text\": \"hello\"}' | rcrt call echo -
   rcrt call json-transform @input.json --output json
+  rcrt call calculator '{\"expression\": \"6 * 7\"}' --version 1
   rcrt call web_fetch '{\"url\": \"https://example.com/\"}' --session tonight --deadline 20")]
 pub struct Call {
     /// The tool's name
@@ -63,6 +66,12 @@ pub struct Call {
     /// started it
     #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
     deadline: Option<u64>,
+    /// Run this version of `rcrt tool history` instead of the current one
+    #[arg(long = "version", value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    tool_version: Option<i64>,
+    /// Run the version with this definition hash, such as sha256:…
+    #[arg(long, value_name = "HASH", conflicts_with = "tool_version")]
+    definition_hash: Option<String>,
     /// Makes a repeated command the same request, which returns the first response again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -158,6 +167,8 @@ impl Call {
             ("model", self.model.clone().map(Value::from)),
             ("max_result_chars", self.max_result_chars.map(Value::from)),
             ("deadline_ms", self.deadline.map(Value::from)),
+            ("version", self.tool_version.map(Value::from)),
+            ("definition_hash", self.definition_hash.clone().map(Value::from)),
         ];
         context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     }
@@ -226,6 +237,7 @@ fn as_arguments(mut violations: Violations) -> Violations {
             "context.tool" => "TOOL".to_owned(),
             "context.max_result_chars" => "--max-result-chars".to_owned(),
             "context.deadline_ms" => "--deadline".to_owned(),
+            "context.definition_hash" => "--definition-hash".to_owned(),
             field if field.starts_with("tags") => "--workspace".to_owned(),
             field => match field.strip_prefix("context.") {
                 Some(option @ ("session" | "model")) => format!("--{option}"),

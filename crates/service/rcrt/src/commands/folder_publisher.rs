@@ -56,7 +56,7 @@ impl Publisher {
         for warning in &report.warnings {
             self.output.note(&format!("warning: {warning}"));
         }
-        let of = |row: &SeedResult| (self.folder.join(&row.path), publication(row, report.verdicts.of(row)));
+        let of = |row: &SeedResult| (self.folder.join(&row.path), publication(row, report.verdicts.of(&row.path)));
         Ok(report.rows.iter().map(of).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the runners accept the tools of a bootstrap.
+//! Whether the runners accept the tools that a command wrote.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,12 +38,13 @@ pub enum Verdict {
 }
 
 /// A tool that was written, or is as its file says.
-struct Written {
-    path: String,
-    name: String,
-    is_code: bool,
-    id: Uuid,
-    version: i64,
+pub struct Written {
+    /// What messages call it: its file, or its name.
+    pub path: String,
+    pub name: String,
+    pub is_code: bool,
+    pub id: Uuid,
+    pub version: i64,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +66,11 @@ impl Verdicts {
         rows: &[SeedResult],
         patience: Duration,
     ) -> Result<Self, StoreError> {
-        let mut open = written(set, rows);
+        Self::wait_for(store, written(set, rows), patience).await
+    }
+
+    /// The same for these tools.
+    pub async fn wait_for(store: &dyn Records, mut open: Vec<Written>, patience: Duration) -> Result<Self, StoreError> {
         if open.is_empty() || patience.is_zero() {
             return Ok(Self::default());
         }
@@ -106,8 +111,8 @@ impl Verdicts {
         Ok(verdicts)
     }
 
-    pub fn of(&self, row: &SeedResult) -> Option<&Verdict> {
-        self.found.get(&row.path)
+    pub fn of(&self, path: &str) -> Option<&Verdict> {
+        self.found.get(path)
     }
 
     /// One line for each tool that a runner refuses.

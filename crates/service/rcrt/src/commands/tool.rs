@@ -3,11 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
-use futures::{StreamExt, TryStreamExt, stream};
-use rcrt_breadcrumb::{
-    Breadcrumb, Catalog, CatalogEntry, Profile, Records, StoreError, ToolDefinition, ToolFormat, ToolSource, is_draft,
-    nearest_names, schema_names,
-};
+use rcrt_breadcrumb::{Breadcrumb, Catalog, CatalogEntry, Profile, ToolDefinition, ToolFormat, ToolSource, is_draft};
 use rcrt_client::Client;
 use serde::Serialize;
 use serde_json::Value;
@@ -15,10 +11,17 @@ use uuid::Uuid;
 
 use super::{
     required_secrets::{KnownSecrets, RequiredSecret},
+    tool_delete::{Delete, Retire},
+    tool_deprecations::Deprecations,
     tool_dev::Dev,
+    tool_diff::Diff,
+    tool_history::History,
+    tool_lookup::{ToolsOfName, no_tool, read, tools},
     tool_new::New,
+    tool_pin::Pin,
     tool_publish::Publish,
     tool_report::{Report, Reports},
+    tool_rollback::Rollback,
     tool_run::Run,
     tool_same_name::Other,
     tool_show,
@@ -28,7 +31,6 @@ use super::{
 };
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
 use crate::output::{Output, one_line};
 use crate::seed;
 
@@ -45,7 +47,9 @@ Examples:
   rcrt tool dev my-tools
   rcrt tool types > tools.d.ts
   rcrt tool publish weather
-  rcrt bootstrap my-tools")]
+  rcrt bootstrap my-tools
+  rcrt tool history weather
+  rcrt tool rollback weather")]
 pub enum Tool {
     List(List),
     /// Show the definition that a call of this name reaches
@@ -59,6 +63,13 @@ pub enum Tool {
     Publish(Publish),
     New(New),
     Types(Types),
+    History(History),
+    Diff(Diff),
+    Rollback(Rollback),
+    Pin(Pin),
+    Retire(Retire),
+    Delete(Delete),
+    Deprecations(Deprecations),
 }
 
 impl Tool {
@@ -73,6 +84,13 @@ impl Tool {
             Self::Publish(publish) => publish.run(config, output).await,
             Self::New(new) => new.run(output),
             Self::Types(types) => types.run(config, output).await,
+            Self::History(history) => history.run(config, output).await,
+            Self::Diff(diff) => diff.run(config, output).await,
+            Self::Rollback(rollback) => rollback.run(config, output).await,
+            Self::Pin(pin) => pin.run(config, output).await,
+            Self::Retire(retire) => retire.run(config, output).await,
+            Self::Delete(delete) => delete.run(config, output).await,
+            Self::Deprecations(deprecations) => deprecations.run(config, output).await,
         }
     }
 }
@@ -208,13 +226,6 @@ fn missing_secrets(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSe
     needs.iter().filter_map(lack).collect()
 }
 
-/// Reads the definition, or returns its errors.
-pub(super) fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
-    let schema = record.schema_name.as_deref().unwrap_or_default();
-    ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
-        .map_err(|violations| violations.to_string())
-}
-
 impl List {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let client = connection::client(config)?;
@@ -289,79 +300,34 @@ fn has_end(path: &str, end: &str) -> bool {
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::client(config)?;
-    let reading = (tools(&store, Some(name)), store.tools(), Reports::read(&store));
-    let (found, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
-    if let (true, Some(entry)) = (found.is_empty(), catalog.entry(name)) {
+    let ToolsOfName { record, others, holder, catalog, reports } = ToolsOfName::read(&store, name).await?;
+    let Some(record) = record else {
+        let Some(entry) = catalog.entry(name) else { return Err(no_tool(name, &catalog).into()) };
         return output.json(&entry);
-    }
-    let holder = catalog.find(name).map(|tool| tool.tool_id);
-    let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
-    // The record that has the name. If no runner has reported yet, the one that will get it: the
-    // oldest that can run.
-    let record = found
-        .iter()
-        .min_by_key(|record| {
-            let runs =
-                reports.on(record).map_or_else(|| read(record).is_ok(), |report| report.running_version.is_some());
-            (holder != Some(record.id), !runs, record.created_at, record.id)
-        })
-        .ok_or_else(|| {
-            let nearest = nearest_names(name, catalog.names());
-            let fix = match nearest.as_slice() {
-                [] => "see them with `rcrt tool list`".to_owned(),
-                names => format!("did you mean {}?", names.join(" or ")),
-            };
-            Failure::NotFound(format!("there is no tool named {name}; {fix}"))
-        })?;
-    let others: Vec<&Breadcrumb> = found.iter().filter(|other| other.id != record.id).collect();
+    };
     if output.is_json() {
-        let mut shown = serde_json::to_value(record)?;
+        let mut shown = serde_json::to_value(&record)?;
         if let Value::Object(fields) = &mut shown
             && !others.is_empty()
         {
-            let others: Vec<Other> = others.into_iter().map(Other::from).collect();
+            let others: Vec<Other> = others.iter().map(Other::from).collect();
             fields.insert("same_name".into(), serde_json::to_value(others)?);
         }
         output.json(&shown)
     } else {
         // Without a report of a runner, it is unknown which of them runs.
         let same_name: Vec<String> = others
-            .into_iter()
+            .iter()
             .filter(|_| holder == Some(record.id))
-            .map(|other| Other::from(other).beside(record, &reports, other))
+            .map(|other| Other::from(other).beside(&record, &reports, other))
             .collect();
         let secrets = KnownSecrets::read(&store).await?;
         let missing_requirements = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
         let missing_requirements =
             missing_requirements.map(|tool| tool.missing_requirements.as_slice()).unwrap_or_default();
-        tool_show::print(output, record, read(record), reports.on(record), missing_requirements, &same_name, &secrets)
+        let (tool, report) = (read(&record), reports.on(&record));
+        tool_show::print(output, &record, tool, report, missing_requirements, &same_name, &secrets)
     }
-}
-
-/// Reads the tools of the tenant, or those with one name.
-pub(super) async fn tools(store: &dyn Records, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
-    let mut ids = Vec::new();
-    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
-        let items = match name {
-            Some(name) => seed::tools_named(store, schema, name).await?,
-            None => {
-                let schema = Some(schema.to_owned());
-                seed::every(store, rcrt_breadcrumb::Selector { schema_name: schema, ..Default::default() }).await?
-            }
-        };
-        ids.extend(items.into_iter().map(|item| item.id));
-    }
-    stream::iter(ids)
-        .map(|id| async move {
-            match store.get(id).await {
-                Err(StoreError::NotFound { .. }) => Ok(None),
-                other => other.map(Some),
-            }
-        })
-        .buffered(8)
-        .try_filter_map(|record| async { Ok(record) })
-        .try_collect()
-        .await
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::junit;
 use super::local_sandbox::LocalSandbox;
 use super::tested_tool::{CandidateTool, TestedTool, candidates, is_file, lines};
-use super::tool::{read, tools};
+use super::tool_lookup::{read, tools};
 use super::tool_record::{self, RecordOptions, Recorder};
 use super::tool_watch;
 use crate::assembly::sandbox_level;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::tested_tool::{candidates, is_file};
-use super::tool::{read, tools};
+use super::tool_lookup::{read, tools};
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;

@@ -36,6 +36,7 @@ mod settings;
 mod shutdown;
 mod templates;
 mod tenant;
+mod tool_versions;
 mod troubleshooting;
 mod up;
 mod usage;

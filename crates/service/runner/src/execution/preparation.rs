@@ -72,7 +72,10 @@ impl CallRunner {
     /// Everything before the start. A failure becomes the response.
     pub async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<PreparedRun, Refusal> {
         let rights = ToolRights::from(claim);
-        let tool = self.tool_access.find(&request.tool, &rights).await?;
+        let tool = match &request.pin {
+            Some(pin) => self.tool_access.find_version(&request.tool, pin, &rights).await?,
+            None => self.tool_access.find(&request.tool, &rights).await?,
+        };
         self.ready(tool, &claim.request, &rights, request, input).await
     }
 
@@ -165,7 +168,8 @@ impl CallRunner {
             took += began.elapsed();
             match secrets::granted_secrets(&*self.store, tool, request).await {
                 Ok(secrets) => return Ok(Checked { input: checked, secrets, took }),
-                Err(failure) if failure.code == ErrorCode::PermissionDenied => {
+                // No other tool is the version that the request names.
+                Err(failure) if failure.code == ErrorCode::PermissionDenied && request.pin.is_none() => {
                     self.tool_access.readiness.check_soon();
                     let Some(other) = self.tool_access.replaced_tool(tool, rights).await else { return Err(failure) };
                     (*tool, input) = (other, checked);

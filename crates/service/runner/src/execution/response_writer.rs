@@ -154,7 +154,11 @@ impl ResponseWriter {
         if let Some(tool) = tool {
             metadata.insert("tool_id".into(), tool.id.to_string().into());
             metadata.insert("tool_version".into(), tool.version.into());
+            metadata.insert("definition_hash".into(), tool.definition_hash.as_str().into());
             metadata.insert("tool_schema_name".into(), tool.schema_name().into());
+            if let Some(deprecation) = &tool.definition.deprecated {
+                metadata.insert("deprecated".into(), json!(deprecation));
+            }
         }
         // Before the whole time, which is never shorter than its parts.
         metadata.insert("stages".into(), attempt.stages.metadata());
@@ -299,7 +303,9 @@ fn failed(attempt: &Attempt<'_>, failure: ToolFailure, before: &ToolResponse) ->
         "runner_id",
         "tool_id",
         "tool_version",
+        "definition_hash",
         "tool_schema_name",
+        "deprecated",
         "since_queued_ms",
         "stages",
         "trace_id",

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use chrono::Utc;
+use rcrt_breadcrumb::{ErrorCode, ToolFailure, VersionPin};
 use serde_json::json;
 
 use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
+use crate::registry::deprecated_use::DeprecatedUse;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_loader::ToolLoader;
@@ -22,6 +24,7 @@ pub(crate) struct ToolAccess {
     pub loading: Arc<ToolLoader>,
     pub readiness: Arc<Readiness>,
     pub peers: Arc<PeerRunners>,
+    pub deprecated: DeprecatedUse,
 }
 
 /// Why a call does not run here.
@@ -54,6 +57,11 @@ impl ToolAccess {
         {
             return Err(Refusal::Failed { tool: Some(tool.clone()), failure });
         }
+        if let Some(tool) = candidate
+            && let Some(failure) = self.deprecated.check(tool, Utc::now())
+        {
+            return Err(Refusal::Failed { tool: Some(tool.clone()), failure });
+        }
         match found {
             Lookup::Tool(tool) if tool.executor.missing_requirements(&tool.definition).is_empty() => Ok(tool),
             Lookup::Tool(tool) => self.ready(tool.candidate.clone(), name, rights).await,
@@ -64,6 +72,23 @@ impl ToolAccess {
             Lookup::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
             Lookup::Unvalidated(_) => Err(Refusal::failed(undecided(name))),
         }
+    }
+
+    /// The version that the request names, of the tool that has the name.
+    pub async fn find_version(&self, name: &str, pin: &VersionPin, rights: &ToolRights) -> Result<Arc<Tool>, Refusal> {
+        let current = self.find(name, rights).await?;
+        if pin.matches(current.version, &current.definition_hash) {
+            return Ok(current);
+        }
+        let failed = |tool: &Tool, failure| Refusal::Failed { tool: Some(tool.candidate.clone()), failure };
+        let found = self.loading.pinned(&current, pin, rights.drafts.author()).await;
+        let tool = found.map_err(|failure| failed(&current, failure))?;
+        // An older version can have other tags, and need other settings and secrets.
+        if let Some(failure) = rights.refusal(&tool).or_else(|| self.deprecated.check(&tool, Utc::now())) {
+            return Err(failed(&tool, failure));
+        }
+        let missing = self.readiness.of(&tool.candidate).await;
+        if missing.is_empty() { Ok(tool) } else { Err(failed(&tool, missing.failure(&tool))) }
     }
 
     /// The `tool.v1` that this tool replaced, for use when this tool lacks a secret.
@@ -81,7 +106,7 @@ impl ToolAccess {
             return None;
         }
         let tool = self.registry.active_version(name, rights.drafts)?;
-        let is_open = rights.refusal(&tool).is_none();
+        let is_open = rights.refusal(&tool).is_none() && self.deprecated.check(&tool, Utc::now()).is_none();
         (is_open && tool.executor.missing_requirements(&tool.definition).is_empty()).then_some(tool)
     }
 

@@ -2,8 +2,10 @@
 //! waiting.
 
 pub(crate) mod bootstrap;
+pub(crate) mod deprecated_use;
 pub(crate) mod load_queue;
 pub(crate) mod missing_requirements;
+pub(crate) mod pinned_versions;
 pub(crate) mod previous_catalog;
 pub(crate) mod readiness;
 pub(crate) mod reconciling;
@@ -281,6 +283,11 @@ impl Registry {
             let record = records.get(id).filter(|record| record.is_code == is_code)?;
             Some(record.working.as_ref()?.tool.as_ref()?.version)
         })
+    }
+
+    /// The version of a record that calls get.
+    pub fn version_in_use(&self, id: Uuid) -> Option<i64> {
+        self.read(|records| Some(records.get(id)?.working.as_ref()?.candidate.version))
     }
 
     pub fn ids(&self) -> HashSet<Uuid> {

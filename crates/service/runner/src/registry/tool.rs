@@ -36,6 +36,8 @@ pub(crate) struct Candidate {
     pub id: Uuid,
     pub owner_id: Uuid,
     pub version: i64,
+    /// Identifies exactly this definition.
+    pub definition_hash: String,
     /// When the record was created, not this version.
     pub created_at: DateTime<Utc>,
     /// Looked up only if several records claim the name.
@@ -188,6 +190,7 @@ impl Candidate {
             parameters: self.definition.input_schema.clone(),
             source: self.source(),
             annotations: self.definition.annotations.clone(),
+            deprecated: self.definition.deprecated.clone(),
             tags: self.tags.clone(),
             tool_id: self.id,
             tool_version: self.version,

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 use crate::registry::load_queue::{Depth, LoadQueue, Urgency};
+use crate::registry::pinned_versions::PinnedVersions;
 use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
@@ -48,7 +49,8 @@ pub(crate) struct ToolLoader {
     pub registry: Arc<Registry>,
     pub errors: Arc<ToolErrors>,
     readiness: Arc<Readiness>,
-    preparer: ToolPreparer,
+    pub(super) preparer: ToolPreparer,
+    pub(super) pinned: PinnedVersions,
     max_loads: usize,
     queue: Mutex<LoadQueue>,
     more: Notify,
@@ -73,6 +75,7 @@ impl ToolLoader {
             errors,
             readiness,
             preparer,
+            pinned: PinnedVersions::default(),
             max_loads: max_loads.max(1),
             queue: Mutex::default(),
             more: Notify::new(),
@@ -350,9 +353,7 @@ impl ToolLoader {
         // Skip versions with another schema: they were not checked or tagged as a tool.
         let older = older.filter(|one| one.schema_name == record.schema_name && !is_draft(&one.tags));
         for one in older.take(MAX_HISTORY) {
-            let version =
-                Version { record, number: one.version, context: &one.context, tags: &one.tags, author: one.updated_by };
-            if let Ok(tool) = self.preparer.prepare(&version).await {
+            if let Ok(tool) = self.preparer.prepare(&Version::older(record, one)).await {
                 return Some(Arc::new(tool));
             }
         }

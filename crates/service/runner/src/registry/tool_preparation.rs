@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition, ToolFailure,
-    Violations, is_draft, schema_names,
+    Breadcrumb, BreadcrumbVersion, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition,
+    ToolFailure, Violations, is_draft, schema_names,
 };
 use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
@@ -38,12 +38,18 @@ pub(crate) struct Version<'r> {
     pub context: &'r Map<String, Value>,
     pub tags: &'r [String],
     pub author: Option<Uuid>,
+    pub checksum: &'r str,
 }
 
 impl<'r> Version<'r> {
     pub fn newest(record: &'r Breadcrumb) -> Self {
-        let Breadcrumb { version, context, tags, updated_by, .. } = record;
-        Self { record, number: *version, context, tags, author: *updated_by }
+        let Breadcrumb { version, context, tags, updated_by, checksum, .. } = record;
+        Self { record, number: *version, context, tags, author: *updated_by, checksum }
+    }
+
+    pub fn older(record: &'r Breadcrumb, version: &'r BreadcrumbVersion) -> Self {
+        let BreadcrumbVersion { version: number, context, tags, updated_by, checksum, .. } = version;
+        Self { record, number: *number, context, tags, author: *updated_by, checksum }
     }
 }
 
@@ -76,6 +82,7 @@ impl ToolPreparer {
             id: record.id,
             owner_id: record.owner_id,
             version: version.number,
+            definition_hash: Breadcrumb::definition_hash(version.checksum),
             created_at: record.created_at,
             named_since: match version.number {
                 1 => OnceLock::from(NamedSince::both(record.created_at)),

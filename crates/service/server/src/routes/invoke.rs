@@ -46,6 +46,10 @@ pub struct Invocation {
     max_result_chars: Option<u64>,
     /// Milliseconds from now until the request gets the response `Timeout`.
     deadline_ms: Option<u64>,
+    /// The version of the tool's record that must run, as `metadata.tool_version` of a response.
+    version: Option<i64>,
+    /// The definition that must run, as `metadata.definition_hash` of a response.
+    definition_hash: Option<String>,
     /// The caller's own id for the request; the response has the tag `request:<requestId>`.
     #[serde(rename = "requestId")]
     request_id: Option<String>,
@@ -93,6 +97,8 @@ pub struct Accepted {
         ("model" = Option<String>, Query, description = "The same"),
         ("max_result_chars" = Option<u64>, Query, description = "The same"),
         ("deadline_ms" = Option<u64>, Query, description = "The same"),
+        ("version" = Option<i64>, Query, description = "The same"),
+        ("definition_hash" = Option<String>, Query, description = "The same"),
         ("requestId" = Option<String>, Query, description = "The same"),
         ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
@@ -240,9 +246,21 @@ impl Invocation {
             model: query.take_text("model"),
             max_result_chars: query.take_optional("max_result_chars", NUMBER),
             deadline_ms: query.take_optional("deadline_ms", NUMBER),
+            version: query.take_optional("version", NUMBER),
+            definition_hash: query.take_text("definition_hash"),
             request_id: query.take_text("requestId"),
         };
-        let known = ["format", "workspace", "session", "model", "max_result_chars", "deadline_ms", "requestId"];
+        let known = [
+            "format",
+            "workspace",
+            "session",
+            "model",
+            "max_result_chars",
+            "deadline_ms",
+            "version",
+            "definition_hash",
+            "requestId",
+        ];
         query.finish(&known)?;
         Ok(invocation)
     }
@@ -253,11 +271,13 @@ impl Invocation {
             None => format!("workspace:{name}"),
         });
         let mut record = ToolRequest::record(tool, self.input, self.request_id.as_deref(), workspace.as_deref());
-        let fields: [(&str, Option<Value>); 4] = [
+        let fields: [(&str, Option<Value>); 6] = [
             ("session", self.session.map(Value::from)),
             ("model", self.model.map(Value::from)),
             ("max_result_chars", self.max_result_chars.map(Value::from)),
             ("deadline_ms", self.deadline_ms.map(Value::from)),
+            ("version", self.version.map(Value::from)),
+            ("definition_hash", self.definition_hash.map(Value::from)),
         ];
         for (field, value) in fields {
             if let Some(value) = value {

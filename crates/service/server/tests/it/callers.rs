@@ -71,6 +71,7 @@ async fn a_list_selects_by_source_and_by_tag() {
         parameters: json!(true),
         source,
         annotations: Annotations::default(),
+        deprecated: None,
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         tool_id: Uuid::new_v4(),
         tool_version: 1,

@@ -16,6 +16,7 @@ fn tool(name: &str) -> Registration {
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),
+        deprecated: None,
         tool_id: Uuid::from_u128(5),
         tool_version: 1,
     }

@@ -24,6 +24,7 @@ fn catalog() -> Catalog {
         source: ToolSource::Sandbox,
         tags: Vec::new(),
         annotations: Annotations::default(),
+        deprecated: None,
         tool_id: Uuid::from_u128(1),
         tool_version: 1,
     };

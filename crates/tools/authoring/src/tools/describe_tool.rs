@@ -1,7 +1,7 @@
 //! `describe_tool`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{BreadcrumbQuery, ErrorCode, Selector, ToolFailure, is_draft, schema_names};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, ErrorCode, Selector, ToolFailure, is_draft, schema_names};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ impl NativeTool for DescribeTool {
             "name": name,
             "tool_id": record.id,
             "record_version": record.version,
-            "definition_hash": format!("sha256:{}", record.checksum),
+            "definition_hash": Breadcrumb::definition_hash(&record.checksum),
             "schema_name": record.schema_name,
             "is_yours": record.created_by.is_some() && record.created_by == call.request.agent_id,
             "draft": is_draft(&record.tags),

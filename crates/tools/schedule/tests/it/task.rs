@@ -112,6 +112,7 @@ async fn tool_missing_from_the_catalog_is_refused() {
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),
+        deprecated: None,
         tool_id: Uuid::new_v4(),
         tool_version: 1,
     };
@@ -133,6 +134,7 @@ async fn input_that_the_tool_would_refuse_is_refused() {
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),
+        deprecated: None,
         tool_id: Uuid::new_v4(),
         tool_version: 1,
     };

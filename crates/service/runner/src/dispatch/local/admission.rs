@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::NewBreadcrumb;
+use rcrt_breadcrumb::{NewBreadcrumb, VersionPin};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
@@ -69,6 +69,10 @@ impl LocalAdmission {
     /// `None` leaves the call to the queue.
     pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, rights: &ToolRights) -> Option<Admitted> {
         let name = request.context.get("tool")?.as_str()?;
+        // Such a version may have to be read from the history.
+        if VersionPin::is_named_in(&request.context) {
+            return None;
+        }
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, rights)?;

@@ -126,6 +126,7 @@ impl Resources {
             source: ToolSource::Native,
             tags: Vec::new(),
             annotations: Annotations::default(),
+            deprecated: None,
             tool_id: Uuid::new_v4(),
             tool_version: 1,
         };
