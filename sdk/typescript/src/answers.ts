@@ -68,7 +68,11 @@ export const ANSWERS: Record<string, ["object" | "list", string[]]> = {
   "POST /tenants/{id} 200": ["object", ["created", "ok"]],
   "PUT /tenants/{id} 200": ["object", ["created", "ok"]],
   "GET /tools 200": ["object", ["tools", "waiting"]],
+  "POST /tools/test 200": ["object", ["execution_time_ms", "request_id", "status", "timestamp", "tool"]],
+  "POST /tools/test 202": ["object", ["cancel", "request", "request_id"]],
+  "POST /tools/validate 200": ["object", ["definition_hash", "valid", "validation"]],
   "GET /tools/{name} 200": ["object", ["name", "source", "tool_id"]],
   "POST /tools/{name}/invoke 200": ["object", ["execution_time_ms", "request_id", "status", "timestamp", "tool"]],
   "POST /tools/{name}/invoke 202": ["object", ["cancel", "request", "request_id"]],
+  "POST /tools/{name}/publish 200": ["object", ["name", "record_version", "tool_id"]],
 };

@@ -1484,6 +1484,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/{name}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish a draft
+         * @description A draft is a version of a tool that only its author can call. From now on everybody can call it.
+         *     The tool keeps its author: triggered calls have the author's rights, and not those of the
+         *     curator.
+         *
+         *     Roles: curator.
+         */
+        post: operations["publish_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a tool
+         * @description Validates the tool and runs its examples in the sandbox, as `test_tool` does. `output` has
+         *     `passed`, `validation` and `examples`. A runner in the server's process tests it without writing
+         *     anything. If none has room, the test is a call of `test_tool` in the queue: its request and
+         *     response are stored as those of every call, the headers are those of `invoke`, and the status is
+         *     202 if it takes longer than the caller waits.
+         *
+         *     Roles: curator, emitter, runner.
+         */
+        post: operations["test_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate a tool
+         * @description Runs the validators on a tool, as the runners do before they offer it, and writes nothing. A
+         *     private host is an error here, also if an operator has allowed it on the runners.
+         *
+         *     Roles: curator, emitter, runner.
+         */
+        post: operations["validate_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1607,6 +1680,23 @@ export interface components {
              * @default null
              */
             title: string | null;
+        };
+        /** @description A block of the next user message. */
+        AnthropicToolResult: {
+            content: string;
+            is_error: boolean;
+            tool_use_id: string;
+            /** @enum {string} */
+            type: "tool_result";
+        };
+        /** @description A `tool_use` block of an assistant's message. */
+        AnthropicToolUse: {
+            id: string;
+            /** @description The tool's input; `{}` when absent. */
+            input?: unknown;
+            name: string;
+            /** @enum {string} */
+            type?: "tool_use";
         };
         /** @description One entry of a tenant's audit log. It was written in the transaction of the action. */
         AuditEntry: {
@@ -2084,6 +2174,21 @@ export interface components {
             ok: boolean;
         };
         /**
+         * @description Since when a tool should not be used, what to use instead, and until when it can be called. Days
+         *     are those of UTC.
+         */
+        Deprecation: {
+            /**
+             * Format: date
+             * @description The last day on which it can be called.
+             */
+            remove_after?: string | null;
+            /** Format: date */
+            since: string;
+            /** @description The name of the tool that replaces it. */
+            use?: string | null;
+        };
+        /**
          * @description The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as
          *     JSON.)
          */
@@ -2327,6 +2432,8 @@ export interface components {
              * @description Milliseconds from now until the request gets the response `Timeout`.
              */
             deadline_ms?: number | null;
+            /** @description The definition that must run, as `metadata.definition_hash` of a response. */
+            definition_hash?: string | null;
             /** @description The input of the tool; `{}` when absent. */
             input?: Record<string, unknown>;
             /**
@@ -2341,11 +2448,18 @@ export interface components {
             /** @description The conversation. A large result is stored in its working memory, in chunks. */
             session?: string | null;
             /**
+             * Format: int64
+             * @description The version of the tool's record that must run, as `metadata.tool_version` of a response.
+             */
+            version?: number | null;
+            /**
              * @description The workspace of the request and its response: the tag `workspace:…`, or the name after the
              *     colon.
              */
             workspace?: string | null;
         };
+        /** @description In the format rcrt; openai, one of two; anthropic; or mcp. */
+        InvocationInFormat: components["schemas"]["Invocation"] | components["schemas"]["OpenAiToolCall"] | components["schemas"]["OpenAiFunctionCall"] | components["schemas"]["AnthropicToolUse"] | components["schemas"]["McpToolCall"];
         /**
          * @description The `output` of a response whose result is larger than the caller accepts. `metadata` of the
          *     response then has `large_result`. The parts are in the working memory of the request's session:
@@ -2428,6 +2542,23 @@ export interface components {
         };
         /** @enum {string} */
         MatchOp: "eq" | "ne" | "gt" | "gte" | "lt" | "lte" | "contains" | "contains_any" | "exists";
+        /** @description The params of a `tools/call`. */
+        McpToolCall: {
+            /** @description The tool's input; `{}` when absent. */
+            arguments?: unknown;
+            name: string;
+        };
+        /** @description The result of the `tools/call`. */
+        McpToolResult: {
+            content: {
+                text: string;
+                /** @enum {string} */
+                type: "text";
+            }[];
+            isError: boolean;
+            /** @description The output of the tool, if it is an object. */
+            structuredContent?: Record<string, unknown>;
+        };
         NewAgent: {
             /** @description Unique in its tenant; 1 to 200 characters. */
             name: string;
@@ -2511,6 +2642,40 @@ export interface components {
              */
             url: string;
         };
+        /** @description A `function_call` item of the Responses API. */
+        OpenAiFunctionCall: {
+            /** @description The tool's input as JSON text; `{}` when absent or empty. */
+            arguments?: string | Record<string, unknown> | null;
+            call_id: string;
+            name: string;
+            /** @enum {string} */
+            type?: "function_call";
+        };
+        /** @description The next item. The text of a failure begins with its code. */
+        OpenAiFunctionOutput: {
+            call_id: string;
+            output: string;
+            /** @enum {string} */
+            type: "function_call_output";
+        };
+        /** @description One of a message's `tool_calls`. */
+        OpenAiToolCall: {
+            function: {
+                /** @description The tool's input as JSON text; `{}` when absent or empty. */
+                arguments?: string | Record<string, unknown> | null;
+                name: string;
+            };
+            id: string;
+            /** @enum {string} */
+            type?: "function";
+        };
+        /** @description The next message. The text of a failure begins with its code. */
+        OpenAiToolMessage: {
+            content: string;
+            /** @enum {string} */
+            role: "tool";
+            tool_call_id: string;
+        };
         /** @description Percentiles in milliseconds. All are 0 if there is no call. */
         Percentiles: {
             /** Format: double */
@@ -2553,7 +2718,10 @@ export interface components {
             line?: number | null;
             /** @description `tool_not_found`: similar names of tools. */
             nearest?: string[];
-            /** @description `quota_exceeded`: which quota, `records` or `bytes`. */
+            /**
+             * @description `quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or
+             *     `tool_creations`.
+             */
             quota?: string | null;
             /**
              * Format: int32
@@ -2565,7 +2733,7 @@ export interface components {
             type: string;
             /**
              * Format: int64
-             * @description `quota_exceeded`: how much the tenant stores.
+             * @description `quota_exceeded`: how much of it is used.
              */
             used?: number | null;
             /** @description `invalid`: all that is wrong with the input. */
@@ -2583,6 +2751,35 @@ export interface components {
          *     called only if each of them allows it.
          */
         Profiles: components["schemas"]["Profile"][];
+        /** @description A draft that is now offered to everybody. */
+        PublishedTool: {
+            name: string;
+            /**
+             * Format: int64
+             * @description The version of the record that is offered.
+             */
+            record_version: number;
+            /** Format: uuid */
+            tool_id: string;
+        };
+        Publishing: {
+            /**
+             * Format: uuid
+             * @description The record of the draft. Required if several agents have a draft with this name.
+             */
+            tool_id?: string | null;
+            /**
+             * Format: int64
+             * @description The version of the record that was reviewed; the newest when absent.
+             */
+            version?: number | null;
+        };
+        /**
+         * @description What publishes the tools that agents without the role curator make in a tenant. What a curator
+         *     writes is published as it is.
+         * @enum {string}
+         */
+        PublishRule: "examples" | "curator" | "anyone";
         /** @description The result of a purge, as RCRT reports it. */
         PurgeReport: {
             /** Format: int64 */
@@ -2605,6 +2802,7 @@ export interface components {
         /** @description A tool that can be called, of any source. */
         Registration: {
             annotations?: components["schemas"]["Annotations"];
+            deprecated?: components["schemas"]["Deprecation"] | null;
             /** @description For people and models that choose a tool. */
             description?: string;
             name: string;
@@ -2650,6 +2848,8 @@ export interface components {
         Requeued: {
             requeued: boolean;
         };
+        /** @description In the format rcrt; openai, one of two; anthropic; or mcp. */
+        ResponseInFormat: components["schemas"]["ToolResponse"] | components["schemas"]["OpenAiToolMessage"] | components["schemas"]["OpenAiFunctionOutput"] | components["schemas"]["AnthropicToolResult"] | components["schemas"]["McpToolResult"];
         /** @enum {string} */
         ResponseStatus: "success" | "error";
         /** @description The number of grants that were changed: zero or one. */
@@ -2819,10 +3019,13 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
+            /** @description What publishes the tools that agents make. */
+            publish?: components["schemas"]["PublishRule"];
         };
         TenantName: {
             /** @description Unique; 1 to 200 characters. */
             name: string;
+            publish?: components["schemas"]["PublishRule"] | null;
             quotas?: components["schemas"]["TenantQuotas"] | null;
         };
         /** @description The quotas of one tenant. Absent or `null`: the operator's default for all tenants. 0: no quota. */
@@ -2837,6 +3040,21 @@ export interface components {
              * @description The most records.
              */
             max_records?: number | null;
+            /**
+             * Format: int64
+             * @description The most bytes of the contexts of tools, without old versions.
+             */
+            max_tool_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The most tools that an agent creates in an hour, unless it is a curator.
+             */
+            max_tool_creations?: number | null;
+            /**
+             * Format: int64
+             * @description The most tools.
+             */
+            max_tools?: number | null;
         };
         /** @description How much a tenant stores, and its quotas. */
         TenantUsage: {
@@ -2920,6 +3138,29 @@ export interface components {
              */
             ttl_sec?: number | null;
         };
+        /** @description What is wrong with a tool, or could be better. */
+        ToolFinding: {
+            /** Format: int32 */
+            column?: number | null;
+            /** @description The field of the tool, such as `examples[0].input.a` or `code.source`. */
+            field: string;
+            /** @description How it is corrected. */
+            fix?: string | null;
+            /**
+             * Format: int32
+             * @description In the code, from 1.
+             */
+            line?: number | null;
+            message: string;
+            /** @description The rule's stable name, such as `no-eval`. */
+            rule: string;
+        };
+        ToolFindings: {
+            /** @description If there are any, the tool would not be offered. At most 50. */
+            errors: components["schemas"]["ToolFinding"][];
+            /** @description At most 50. */
+            warnings: components["schemas"]["ToolFinding"][];
+        };
         /** @description In the format rcrt, openai, anthropic or mcp. */
         ToolInFormat: components["schemas"]["CatalogEntry"] | {
             function: {
@@ -2970,7 +3211,8 @@ export interface components {
             is_retryable?: boolean | null;
             /**
              * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
-             *     `tool_version`), `notice` (a sentence for whoever reads the output), and what executors add.
+             *     `tool_version`, `definition_hash`, and `deprecated` if its author announced its end),
+             *     `notice` (a sentence for whoever reads the output), and what executors add.
              */
             metadata?: Record<string, unknown>;
             /**
@@ -2985,6 +3227,10 @@ export interface components {
         };
         /** @description What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor. */
         ToolSource: string;
+        ToolSpec: {
+            /** @description The context of a `tool.code.v1`. */
+            tool_spec: Record<string, unknown>;
+        };
         /** @description The finished calls of one tool, or of all. */
         ToolStats: {
             /**
@@ -3006,6 +3252,17 @@ export interface components {
             run_ms: components["schemas"]["Percentiles"];
             /** @description Absent for all tools together. */
             tool?: string | null;
+        };
+        /** @description The result of the validators. */
+        ToolValidation: {
+            /**
+             * @description Identifies exactly this definition.
+             * @example sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
+            definition_hash: string;
+            /** @description Whether there are no errors. */
+            valid: boolean;
+            validation: components["schemas"]["ToolFindings"];
         };
         /**
          * @description When a record expires: never; at the time `ttl`; `ttl_config.duration` after the write; after
@@ -5682,6 +5939,8 @@ export interface operations {
             query?: {
                 /** @description The same */
                 deadline_ms?: number;
+                /** @description The same */
+                definition_hash?: string;
                 /** @description rcrt when absent */
                 format?: "rcrt" | "openai" | "anthropic" | "mcp";
                 /** @description The same */
@@ -5692,6 +5951,8 @@ export interface operations {
                 requestId?: string;
                 /** @description The same */
                 session?: string;
+                /** @description The same */
+                version?: number;
                 /** @description With a model's format: as in the usual body */
                 workspace?: string;
             };
@@ -5711,7 +5972,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Invocation"];
+                "application/json": components["schemas"]["InvocationInFormat"];
             };
         };
         responses: {
@@ -5725,7 +5986,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ToolResponse"];
+                    "application/json": components["schemas"]["ResponseInFormat"];
                 };
             };
             /** @description No response yet */
@@ -5741,6 +6002,121 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    publish_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Publishing"];
+            };
+        };
+        responses: {
+            /** @description Publish a draft */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishedTool"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_tool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1 to 255 characters, of your choice */
+                "Idempotency-Key"?: string | null;
+                /** @description wait=<seconds>, respond-async (RFC 7240) */
+                Prefer?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolSpec"];
+            };
+        };
+        responses: {
+            /** @description Tested */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolResponse"];
+                };
+            };
+            /** @description No response yet */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    validate_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolSpec"];
+            };
+        };
+        responses: {
+            /** @description Validate a tool */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolValidation"];
                 };
             };
             /** @description Refused: a problem document that says why */

@@ -17,6 +17,8 @@ EventNumber = int
 """An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names the last number it
 saw receives every later event once, in order.
 """
+InvocationInFormat = Union["Invocation", "OpenAiToolCall", "OpenAiFunctionCall", "AnthropicToolUse", "McpToolCall"]
+"""In the format rcrt; openai, one of two; anthropic; or mcp."""
 LargeResultKind = Literal["text", "json"]
 """How the parts form the whole result."""
 LeaseStatus = Literal["held", "cancel_requested", "lost"]
@@ -27,8 +29,14 @@ Profiles = list["Profile"]
 """The profiles of a request: its author's, and those of the calls that led to it. A tool can be called only if each of
 them allows it.
 """
+PublishRule = Literal["examples", "curator", "anyone"]
+"""What publishes the tools that agents without the role curator make in a tenant. What a curator writes is published
+as it is.
+"""
 Release = Union[Literal["unstarted"], dict[str, Any]]
 """How a runner returns a call to the queue."""
+ResponseInFormat = Union["ToolResponse", "OpenAiToolMessage", "OpenAiFunctionOutput", "AnthropicToolResult", "McpToolResult"]
+"""In the format rcrt; openai, one of two; anthropic; or mcp."""
 ResponseStatus = Literal["success", "error"]
 Role = Literal["curator", "emitter", "subscriber", "runner", "caller"]
 """Which HTTP routes an agent can use. An agent can have several roles."""
@@ -140,6 +148,26 @@ class Annotations(TypedDict, total=False):
     """It changes nothing."""
     title: Union[str, None]
     """A title for people."""
+
+
+class AnthropicToolResult(TypedDict):
+    """A block of the next user message."""
+    content: str
+    is_error: bool
+    tool_use_id: str
+    type: Literal["tool_result"]
+
+
+class _AnthropicToolUse(TypedDict):
+    id: str
+    name: str
+
+
+class AnthropicToolUse(_AnthropicToolUse, total=False):
+    """A `tool_use` block of an assistant's message."""
+    input: Any
+    """The tool's input; `{}` when absent."""
+    type: Literal["tool_use"]
 
 
 class _AuditEntry(TypedDict):
@@ -475,6 +503,20 @@ class DeletedCount(TypedDict):
     ok: bool
 
 
+class _Deprecation(TypedDict):
+    since: str
+
+
+class Deprecation(_Deprecation, total=False):
+    """Since when a tool should not be used, what to use instead, and until when it can be called. Days are those of
+    UTC.
+    """
+    remove_after: Union[str, None]
+    """The last day on which it can be called."""
+    use: Union[str, None]
+    """The name of the tool that replaces it."""
+
+
 class Done(TypedDict):
     """The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as JSON.)"""
     ok: bool
@@ -611,6 +653,8 @@ class HygieneStats(_HygieneStats, total=False):
 class Invocation(TypedDict, total=False):
     deadline_ms: Union[int, None]
     """Milliseconds from now until the request gets the response `Timeout`."""
+    definition_hash: Union[str, None]
+    """The definition that must run, as `metadata.definition_hash` of a response."""
     input: Any
     """The input of the tool; `{}` when absent."""
     max_result_chars: Union[int, None]
@@ -621,6 +665,8 @@ class Invocation(TypedDict, total=False):
     """The caller's own id for the request; the response has the tag `request:<requestId>`."""
     session: Union[str, None]
     """The conversation. A large result is stored in its working memory, in chunks."""
+    version: Union[int, None]
+    """The version of the tool's record that must run, as `metadata.tool_version` of a response."""
     workspace: Union[str, None]
     """The workspace of the request and its response: the tag `workspace:…`, or the name after the colon."""
 
@@ -684,6 +730,27 @@ class _LiveRunner(TypedDict):
 class LiveRunner(_LiveRunner, total=False):
     """A runner of the tenant whose lease has not ended."""
     working_folder: Union[str, None]
+
+
+class _McpToolCall(TypedDict):
+    name: str
+
+
+class McpToolCall(_McpToolCall, total=False):
+    """The params of a `tools/call`."""
+    arguments: Any
+    """The tool's input; `{}` when absent."""
+
+
+class _McpToolResult(TypedDict):
+    content: list[dict[str, Any]]
+    isError: bool
+
+
+class McpToolResult(_McpToolResult, total=False):
+    """The result of the `tools/call`."""
+    structuredContent: dict[str, Any]
+    """The output of the tool, if it is an object."""
 
 
 class _NewAgent(TypedDict):
@@ -763,6 +830,42 @@ class NewWebhook(_NewWebhook, total=False):
     selector: Union[Selector, None]
 
 
+class _OpenAiFunctionCall(TypedDict):
+    call_id: str
+    name: str
+
+
+class OpenAiFunctionCall(_OpenAiFunctionCall, total=False):
+    """A `function_call` item of the Responses API."""
+    arguments: Union[str, dict[str, Any], None]
+    """The tool's input as JSON text; `{}` when absent or empty."""
+    type: Literal["function_call"]
+
+
+class OpenAiFunctionOutput(TypedDict):
+    """The next item. The text of a failure begins with its code."""
+    call_id: str
+    output: str
+    type: Literal["function_call_output"]
+
+
+class _OpenAiToolCall(TypedDict):
+    function: dict[str, Any]
+    id: str
+
+
+class OpenAiToolCall(_OpenAiToolCall, total=False):
+    """One of a message's `tool_calls`."""
+    type: Literal["function"]
+
+
+class OpenAiToolMessage(TypedDict):
+    """The next message. The text of a failure begins with its code."""
+    content: str
+    role: Literal["tool"]
+    tool_call_id: str
+
+
 class Percentiles(TypedDict):
     """Percentiles in milliseconds. All are 0 if there is no call."""
     p50: float
@@ -799,13 +902,28 @@ class Problem(_Problem, total=False):
     nearest: list[str]
     """`tool_not_found`: similar names of tools."""
     quota: Union[str, None]
-    """`quota_exceeded`: which quota, `records` or `bytes`."""
+    """`quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or `tool_creations`."""
     used: Union[int, None]
-    """`quota_exceeded`: how much the tenant stores."""
+    """`quota_exceeded`: how much of it is used."""
     violations: list[Violation]
     """`invalid`: all that is wrong with the input."""
     what: Union[str, None]
     """`not_found`: the kind of the thing that was not found."""
+
+
+class PublishedTool(TypedDict):
+    """A draft that is now offered to everybody."""
+    name: str
+    record_version: int
+    """The version of the record that is offered."""
+    tool_id: str
+
+
+class Publishing(TypedDict, total=False):
+    tool_id: Union[str, None]
+    """The record of the draft. Required if several agents have a draft with this name."""
+    version: Union[int, None]
+    """The version of the record that was reviewed; the newest when absent."""
 
 
 class PurgeReport(TypedDict):
@@ -842,6 +960,7 @@ class _Registration(TypedDict):
 class Registration(_Registration, total=False):
     """A tool that can be called, of any source."""
     annotations: Annotations
+    deprecated: Union[Deprecation, None]
     description: str
     """For people and models that choose a tool."""
     tags: list[str]
@@ -1005,10 +1124,15 @@ class TenantDone(_TenantDone, total=False):
     first_agent: Union[NewAgentKey, None]
 
 
-class TenantInfo(TypedDict):
+class _TenantInfo(TypedDict):
     created_at: str
     id: str
     name: str
+
+
+class TenantInfo(_TenantInfo, total=False):
+    publish: PublishRule
+    """What publishes the tools that agents make."""
 
 
 class _TenantName(TypedDict):
@@ -1017,6 +1141,7 @@ class _TenantName(TypedDict):
 
 
 class TenantName(_TenantName, total=False):
+    publish: Union[PublishRule, None]
     quotas: Union[TenantQuotas, None]
 
 
@@ -1026,6 +1151,12 @@ class TenantQuotas(TypedDict, total=False):
     """The most bytes of contexts: of the records, and of old versions as stored."""
     max_records: Union[int, None]
     """The most records."""
+    max_tool_bytes: Union[int, None]
+    """The most bytes of the contexts of tools, without old versions."""
+    max_tool_creations: Union[int, None]
+    """The most tools that an agent creates in an hour, unless it is a curator."""
+    max_tools: Union[int, None]
+    """The most tools."""
 
 
 class TenantUsage(TypedDict):
@@ -1090,6 +1221,30 @@ class TokenRequest(TypedDict, total=False):
     """How long the token is valid in seconds, 1 to 2,592,000; 3,600 when absent."""
 
 
+class _ToolFinding(TypedDict):
+    field: str
+    """The field of the tool, such as `examples[0].input.a` or `code.source`."""
+    message: str
+    rule: str
+    """The rule's stable name, such as `no-eval`."""
+
+
+class ToolFinding(_ToolFinding, total=False):
+    """What is wrong with a tool, or could be better."""
+    column: Union[int, None]
+    fix: Union[str, None]
+    """How it is corrected."""
+    line: Union[int, None]
+    """In the code, from 1."""
+
+
+class ToolFindings(TypedDict):
+    errors: list[ToolFinding]
+    """If there are any, the tool would not be offered. At most 50."""
+    warnings: list[ToolFinding]
+    """At most 50."""
+
+
 class _ToolResponse(TypedDict):
     execution_time_ms: int
     request_id: str
@@ -1105,13 +1260,19 @@ class ToolResponse(_ToolResponse, total=False):
     error_details: dict[str, Any]
     is_retryable: Union[bool, None]
     metadata: dict[str, Any]
-    """`console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`),
-    `notice` (a sentence for whoever reads the output), and what executors add.
+    """`console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`,
+    `definition_hash`, and `deprecated` if its author announced its end), `notice` (a sentence for whoever reads the
+    output), and what executors add.
     """
     output: Any
     """What the tool returned: any JSON. If that is larger than the caller accepts, a
     [`LargeResult`](crate::LargeResult), and `metadata` has `large_result`.
     """
+
+
+class ToolSpec(TypedDict):
+    tool_spec: dict[str, Any]
+    """The context of a `tool.code.v1`."""
 
 
 class _ToolStats(TypedDict):
@@ -1131,6 +1292,15 @@ class ToolStats(_ToolStats, total=False):
     """The finished calls of one tool, or of all."""
     tool: Union[str, None]
     """Absent for all tools together."""
+
+
+class ToolValidation(TypedDict):
+    """The result of the validators."""
+    definition_hash: str
+    """Identifies exactly this definition."""
+    valid: bool
+    """Whether there are no errors."""
+    validation: ToolFindings
 
 
 class Violation(TypedDict):
