@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::process::Installation;
 
-/// Tools whose examples have their own network and records: `rcrt tool test` runs them, in the tests
-/// of the program.
+/// Tools whose examples have their own network and records: `rcrt tool test` runs them, in the
+/// tests of the program.
 const WITH_THEIR_OWN_WORLD: [&str; 7] = [
     "browser-context-capture",
     "context-builder",

@@ -94,14 +94,14 @@ impl Harness {
         let (mut tenants, mut runners): (Vec<Tenant>, _) = (Vec::new(), Vec::new());
         for name in ["one", "two"] {
             let id = store.ensure_tenant(name).await.unwrap().id;
-            let author = dispatch.acting_as(agent(&store, id, "author", Role::Curator).await);
+            let author = dispatch.acting_as(agent(&store, id, "author", &[Role::Emitter, Role::Subscriber]).await);
             let options = RunnerOptions {
                 max_calls: ROOM,
                 max_calls_per_tool: ROOM,
                 allowed_private: allowed.iter().map(|entry| entry.parse().unwrap()).collect(),
                 ..RunnerOptions::default()
             };
-            let runner = agent(&store, id, "runner", Role::Runner).await;
+            let runner = agent(&store, id, "runner", &[Role::Runner]).await;
             let local = dispatch.registration(&runner);
             let runner = Runner::new(dispatch.acting_as(runner), executors.clone(), options).with_local_dispatch(local);
             let shutdown = stop.clone();
@@ -156,8 +156,8 @@ impl Interfaces for Own {
     }
 }
 
-async fn agent(store: &Arc<Store>, tenant: Uuid, name: &str, role: Role) -> Identity {
-    let agent = NewAgent { name: name.into(), roles: vec![role], profile: rcrt_breadcrumb::Profile::Main, tools: None };
+async fn agent(store: &Arc<Store>, tenant: Uuid, name: &str, roles: &[Role]) -> Identity {
+    let agent = NewAgent { name: name.into(), roles: roles.to_vec(), profile: rcrt_breadcrumb::Profile::Main, tools: None };
     let made = store.create_agent(tenant, None, agent).await.unwrap().agent;
     Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: rcrt_breadcrumb::Profile::Main }
 }

@@ -1,5 +1,5 @@
-//! The names of properties that messages suggest: those of which `oneOf` or `anyOf` requires one, as
-//! in `{"oneOf": [{"required": ["seconds"]}, {"required": ["ms"]}]}`, and those that
+//! The names of properties that messages suggest: those of which `oneOf` or `anyOf` requires one,
+//! as in `{"oneOf": [{"required": ["seconds"]}, {"required": ["ms"]}]}`, and those that
 //! `additionalProperties: false` allows.
 
 use std::collections::HashMap;

@@ -34,6 +34,7 @@ use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::{BootstrapHints, Bootstrapping};
 use crate::registry::deprecated_use::DeprecatedUse;
+use crate::registry::pinned_versions::PinnedVersions;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool_errors::ToolErrors;
 use crate::registry::tool_loader::ToolLoader;
@@ -130,19 +131,19 @@ impl Parts {
         let registry = Registry::new();
         let errors = ToolErrors::new(store.clone(), registry.clone());
         let readiness = Readiness::new(store.clone(), registry.clone());
-        let preparer = ToolPreparer {
+        let preparer = Arc::new(ToolPreparer {
             executors: runner.executors.clone(),
             system_authors: options.system_authors.clone(),
             allowed_private: options.allowed_private.clone().into(),
             rcrt_compat: options.rcrt_compat,
             schemas: Budget::new(SCHEMA_BYTES),
-        };
+        });
         let loading = ToolLoader::new(
             store.clone(),
             registry.clone(),
             errors.clone(),
             readiness.clone(),
-            preparer,
+            preparer.clone(),
             options.max_loads,
         );
         let leases = Leases::new(store.clone(), options.lease_ms());
@@ -156,6 +157,7 @@ impl Parts {
                 loading: loading.clone(),
                 readiness: readiness.clone(),
                 peers: peers.clone(),
+                pinned: PinnedVersions::new(store.clone(), registry.clone(), preparer),
                 deprecated: DeprecatedUse::default(),
             },
             leases: leases.clone(),

@@ -26,7 +26,9 @@ pub struct Tenant {
     pub owner: Uuid,
     pub agent: Uuid,
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
-    /// What tools get: a runner that acts on behalf of the agent.
+    /// The agent of the runner.
+    pub runner: Uuid,
+    /// What tools get: the runner, acting on behalf of the agent.
     for_tools: Arc<dyn Breadcrumbs>,
 }
 
@@ -44,11 +46,11 @@ impl Tenant {
         let agent = store.create_agent(owner, None, agent).await.unwrap().agent;
         let identity = Identity { owner_id: owner, agent_id: agent.id, roles: agent.roles, profile };
         let breadcrumbs = store.acting_as(identity);
-        let tools = NewAgent { name: "tools".into(), roles: vec![Role::Runner], profile, tools: None };
-        let tools = store.create_agent(owner, None, tools).await.unwrap().agent;
-        let tools = Identity { owner_id: owner, agent_id: tools.id, roles: tools.roles, profile };
-        let for_tools = store.acting_as(tools).on_behalf_of(agent.id).unwrap();
-        Self { store, owner, agent: agent.id, breadcrumbs, for_tools }
+        let runner = NewAgent { name: "tools".into(), roles: vec![Role::Runner], profile, tools: None };
+        let runner = store.create_agent(owner, None, runner).await.unwrap().agent;
+        let identity = Identity { owner_id: owner, agent_id: runner.id, roles: runner.roles, profile };
+        let for_tools = store.acting_as(identity).on_behalf_of(agent.id).unwrap();
+        Self { store, owner, agent: agent.id, breadcrumbs, runner: runner.id, for_tools }
     }
 
     pub fn call(&self, definition: ToolDefinition, input: Value) -> ToolCall {

@@ -82,7 +82,7 @@ async fn records_are_written_and_read_as_the_runners_agent() {
     let created = world.api(create(record)).await.unwrap();
     assert_eq!(created["version"], 1);
     let id = created["id"].as_str().unwrap().to_owned();
-    assert_eq!(tenant.get(&created["id"]).await.created_by, Some(tenant.agent));
+    assert_eq!(tenant.get(&created["id"]).await.created_by, Some(tenant.runner));
 
     let read = world.api(ApiCall::GetBreadcrumb { id: id.clone() }).await.unwrap();
     assert_eq!((&read["context"], &read["title"]), (&json!({"n": 1}), &json!("A note on whales")));

@@ -128,6 +128,7 @@ fn the_context_is_complete_and_frozen() {
         found["api"],
         json!([
             "getBreadcrumb",
+            "viewBreadcrumb",
             "createBreadcrumb",
             "updateBreadcrumb",
             "deleteBreadcrumb",

@@ -66,10 +66,11 @@ pub fn is_file(path: &Path) -> bool {
     path.exists() || path.extension().is_some_and(|end| ["json", "ts", "js"].iter().any(|known| end == *known))
 }
 
-/// The tools of a file or a folder, as a runner that allows these private hosts reads them.
-pub fn candidates(path: &Path, allowed: &[PrivateHost]) -> anyhow::Result<Vec<CandidateTool>> {
+/// The tools of a file or a folder, as a runner that allows these private hosts reads them, without
+/// the errors of the `ignored` rules.
+pub fn candidates(path: &Path, allowed: &[PrivateHost], ignored: &[&str]) -> anyhow::Result<Vec<CandidateTool>> {
     let expected = if path.is_dir() { ExpectedRecord::Any(Author::User) } else { ExpectedRecord::Tool(Author::User) };
-    let found = definitions(path)?.into_iter().map(|path| candidate(path, expected, allowed));
+    let found = definitions(path)?.into_iter().map(|path| candidate(path, expected, allowed, ignored));
     found.filter_map(Result::transpose).collect()
 }
 
@@ -78,14 +79,14 @@ pub fn candidate(
     path: PathBuf,
     expected: ExpectedRecord,
     allowed: &[PrivateHost],
+    ignored: &[&str],
 ) -> anyhow::Result<Option<CandidateTool>> {
     let file = read_file(&path, expected, allowed)?;
     let is_other = file.record.as_ref().is_some_and(|record| !is_tool(record));
     if is_other && file.errors.is_empty() {
         return Ok(None);
     }
-    // Egress enforces the allowed private hosts, and most examples reach no host.
-    let errors = file.errors.iter().filter(|error| error.rule != Some("net-host"));
+    let errors = file.errors.iter().filter(|error| error.rule.is_none_or(|rule| !ignored.contains(&rule)));
     let errors: Vec<String> = errors.map(LocatedFinding::to_string).collect();
     let definition = file.record.as_ref().filter(|_| errors.is_empty()).and_then(definition).ok_or(errors);
     Ok(Some(CandidateTool { name: file.name, path: Some(path), definition }))

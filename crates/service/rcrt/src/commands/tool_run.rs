@@ -162,7 +162,7 @@ impl ProgressSink for Bar {
 /// Reads the tool. Its errors are printed.
 #[allow(clippy::print_stderr)]
 fn read(file: &Path, allowed: &[PrivateHost], output: Output) -> anyhow::Result<ToolDefinition> {
-    let found = candidates(file, allowed)?.into_iter().next();
+    let found = candidates(file, allowed, &[])?.into_iter().next();
     let Some(CandidateTool { name, definition, .. }) = found else {
         return Err(Failure::Usage(format!("{} is not the file of a tool", file.display())).into());
     };

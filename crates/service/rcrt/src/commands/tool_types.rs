@@ -98,7 +98,7 @@ fn not_found(name: &str, offered: &BTreeMap<String, TypedTool>) -> Failure {
 
 fn of_files(path: &Path, allowed: &[PrivateHost]) -> anyhow::Result<Vec<TypedTool>> {
     let mut found = Vec::new();
-    for candidate in candidates(path, allowed)? {
+    for candidate in candidates(path, allowed, &[])? {
         let definition = candidate
             .definition
             .map_err(|errors| Failure::Usage(format!("{} is not valid:\n  {}", candidate.name, errors.join("\n  "))))?;

@@ -92,7 +92,7 @@ impl ToolWatch<'_> {
         let changed = stamps.iter().filter(|&(path, stamps)| self.tested.get(path) != Some(stamps));
         let mut candidates = Vec::new();
         for (path, _) in changed {
-            match candidate(path.clone(), ExpectedRecord::Any(Author::User), self.allowed) {
+            match candidate(path.clone(), ExpectedRecord::Any(Author::User), self.allowed, &[]) {
                 Ok(found) => candidates.extend(found),
                 Err(error) => candidates.push(CandidateTool {
                     name: path.display().to_string(),

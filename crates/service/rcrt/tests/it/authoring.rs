@@ -80,7 +80,7 @@ fn a_file_runs_without_a_server() {
 
     for (arguments, says) in [
         (vec![text(folder.path())], "is a folder"),
-        (vec![text(&source), "--input", "{"], "--input is not JSON"),
+        (vec![text(&source), "--input", "{"], "--input is not valid JSON"),
         (vec![text(&source), "--input", "-", "--watch"], "--input @FILE"),
     ] {
         write(&source, "return { n: 1 };");

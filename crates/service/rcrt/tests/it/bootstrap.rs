@@ -195,17 +195,19 @@ fn a_changed_record_is_not_pruned(up: &Running, folder: &Path) {
     assert_eq!(done(&bootstrap(up, &tools, &["--prune", "--overwrite"]).ends_with(0)), ["pruned.json removed"]);
 }
 
-/// The command allows a host that the runner does not.
+/// The command allows a host that the runner does not. A tool of a curator would wait for it.
 fn a_tool_that_the_runner_refuses_fails_the_command(up: &Running, folder: &Path) {
     let tools = folder.join("inside");
     write_tool(&tools, "inside", "never", &json!(["127.0.0.1:9"]));
     let allowed = ["--allow-private-host", "inside=127.0.0.1"];
-    let ran = bootstrap(up, &tools, &allowed).ends_with(1);
+    let writer = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
+    let bootstrap = ["bootstrap", tools.to_str().unwrap(), allowed[0], allowed[1]];
+    let ran = up.run_as(&writer, &[&bootstrap[..], &["--output", "json"]].concat()).ends_with(1);
     assert_eq!(done(&ran), ["inside.json created"]);
     let verdict = ran.json()["files"][0]["runner"].clone();
     assert_eq!(verdict["state"], "refused", "{verdict}");
     assert!(verdict["problem"].as_str().unwrap().contains("127.0.0.1:9"), "{verdict}");
-    let ran = up.run(&["bootstrap", tools.to_str().unwrap(), allowed[0], allowed[1]]).ends_with(1);
+    let ran = up.run_as(&writer, &bootstrap).ends_with(1);
     assert!(ran.stderr.contains("error: inside.json: the runner refuses version 1:"), "{}", ran.stderr);
 }
 

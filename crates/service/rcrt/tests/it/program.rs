@@ -114,6 +114,15 @@ impl Running {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
+    /// As `run`, by the agent that `rcrt token --agent` created.
+    pub fn run_as(&self, agent: &Value, arguments: &[&str]) -> Ran {
+        let mut command = self.command(arguments);
+        command.env("RCRT_OWNER_ID", agent["owner_id"].as_str().unwrap());
+        command.env("RCRT_AGENT_ID", agent["id"].as_str().unwrap());
+        command.env("RCRT_AGENT_KEY", agent["agent_key"].as_str().unwrap());
+        Ran::of(command.output().unwrap())
+    }
+
     /// The JSON that a command prints, which must succeed.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {

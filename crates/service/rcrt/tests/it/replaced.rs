@@ -96,7 +96,7 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer
 
     // The command waits for the runner, which refuses the tool.
     let refused = |ran: Ran| -> Value { ran.ends_with(1).json()["files"][0].clone() };
-    let created = refused(run_as(up, writer, &bootstrap));
+    let created = refused(up.run_as(writer, &bootstrap));
     assert_eq!((&created["what"], &created["runner"]["state"]), (&json!("created"), &json!("refused")), "{created}");
     let id = created["id"].as_str().unwrap().to_owned();
     let problem = problem(up, &id);
@@ -105,20 +105,12 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer
     let tags = || up.json(&["crumb", "get", &id])["tags"].to_string();
     assert!(!tags().contains("author:curator"));
 
-    assert_eq!(refused(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter changes nothing");
+    assert_eq!(refused(up.run_as(writer, &bootstrap))["what"], "unchanged", "an emitter changes nothing");
     assert_eq!(done(up.run(&dry_run))["what"], "updated");
     assert_eq!(done(up.run(&bootstrap))["what"], "updated");
     assert!(tags().contains("author:curator"));
     assert_eq!(done(up.run(&bootstrap))["what"], "unchanged");
     id
-}
-
-fn run_as(up: &Running, agent: &Value, arguments: &[&str]) -> Ran {
-    let mut command = up.command(arguments);
-    command.env("RCRT_OWNER_ID", agent["owner_id"].as_str().unwrap());
-    command.env("RCRT_AGENT_ID", agent["id"].as_str().unwrap());
-    command.env("RCRT_AGENT_KEY", agent["agent_key"].as_str().unwrap());
-    Ran::of(command.output().unwrap())
 }
 
 /// The code is first in the set, so the store has no `tool.v1` of its name yet when it is compared.
@@ -128,7 +120,7 @@ fn one_bootstrap_is_enough_where_the_set_has_both_kinds(up: &Running, folder: &P
     std::fs::write(tools.join("a.json"), definition("greet").to_string()).unwrap();
     std::fs::write(tools.join("a.ts"), SOURCE).unwrap();
     let bootstrap = ["bootstrap", tools.to_str().unwrap(), "--output", "json"];
-    assert_eq!(run_as(up, writer, &bootstrap).ends_with(0).json()["files"][0]["what"], "created");
+    assert_eq!(up.run_as(writer, &bootstrap).ends_with(0).json()["files"][0]["what"], "created");
     let legacy = json!({
         "schema_name": "tool.v1",
         "title": "The same by HTTP",

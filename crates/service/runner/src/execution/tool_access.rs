@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
 use crate::registry::deprecated_use::DeprecatedUse;
+use crate::registry::pinned_versions::PinnedVersions;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, Problem, Tool};
 use crate::registry::tool_loader::ToolLoader;
@@ -24,6 +25,7 @@ pub(crate) struct ToolAccess {
     pub loading: Arc<ToolLoader>,
     pub readiness: Arc<Readiness>,
     pub peers: Arc<PeerRunners>,
+    pub pinned: PinnedVersions,
     pub deprecated: DeprecatedUse,
 }
 
@@ -81,7 +83,7 @@ impl ToolAccess {
             return Ok(current);
         }
         let failed = |tool: &Tool, failure| Refusal::Failed { tool: Some(tool.candidate.clone()), failure };
-        let found = self.loading.pinned(&current, pin, rights.drafts.author()).await;
+        let found = self.pinned.find(&current, pin, rights.drafts.author()).await;
         let tool = found.map_err(|failure| failed(&current, failure))?;
         // An older version can have other tags, and need other settings and secrets.
         if let Some(failure) = rights.refusal(&tool).or_else(|| self.deprecated.check(&tool, Utc::now())) {

@@ -4,27 +4,37 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Breadcrumb, BreadcrumbVersion, ErrorCode, StoreError, ToolFailure, VersionPin, is_draft};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbVersion, ErrorCode, Records, StoreError, ToolFailure, VersionPin, is_draft,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
+use crate::registry::Registry;
 use crate::registry::tool::{Candidate, Tool};
-use crate::registry::tool_loader::ToolLoader;
-use crate::registry::tool_preparation::Version;
+use crate::registry::tool_preparation::{ToolPreparer, Version};
 
 /// The most versions that are kept. The one that was not used for longest is dropped.
 const MAX_KEPT: usize = 64;
 /// The most versions that an error lists, newest first.
 const MAX_LISTED: usize = 20;
 
-/// The versions that were used last, the newest use at the end.
-#[derive(Default)]
-pub(super) struct PinnedVersions(Mutex<Vec<Arc<Tool>>>);
+pub(crate) struct PinnedVersions {
+    store: Arc<dyn Records>,
+    registry: Arc<Registry>,
+    preparer: Arc<ToolPreparer>,
+    /// The versions that were used last, the newest use at the end.
+    kept: Mutex<Vec<Arc<Tool>>>,
+}
 
 impl PinnedVersions {
-    fn find(&self, record: Uuid, pin: &VersionPin) -> Option<Arc<Tool>> {
-        let mut kept = self.0.lock();
+    pub fn new(store: Arc<dyn Records>, registry: Arc<Registry>, preparer: Arc<ToolPreparer>) -> Self {
+        Self { store, registry, preparer, kept: Mutex::default() }
+    }
+
+    fn kept(&self, record: Uuid, pin: &VersionPin) -> Option<Arc<Tool>> {
+        let mut kept = self.kept.lock();
         let is_it = |tool: &Arc<Tool>| tool.id == record && pin.matches(tool.version, &tool.definition_hash);
         let at = kept.iter().position(is_it)?;
         let tool = kept.remove(at);
@@ -34,25 +44,23 @@ impl PinnedVersions {
 
     /// Returns the version that was dropped for this one.
     fn keep(&self, tool: Arc<Tool>) -> Option<Arc<Tool>> {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         // Another call has loaded the same one meanwhile.
         kept.retain(|other| (other.id, other.version) != (tool.id, tool.version));
         kept.push(tool);
         (kept.len() > MAX_KEPT).then(|| kept.remove(0))
     }
-}
 
-impl ToolLoader {
     /// The version that the request names, of the record that has the tool's name now. Drafts of
     /// another agent than `author` do not exist for the request.
-    pub async fn pinned(
+    pub async fn find(
         &self,
         current: &Candidate,
         pin: &VersionPin,
         author: Option<Uuid>,
     ) -> Result<Arc<Tool>, ToolFailure> {
         let is_known = |is_draft: bool, of: Option<Uuid>| !is_draft || (author.is_some() && of == author);
-        if let Some(tool) = self.pinned.find(current.id, pin).filter(|tool| is_known(tool.is_draft, tool.author)) {
+        if let Some(tool) = self.kept(current.id, pin).filter(|tool| is_known(tool.is_draft, tool.author)) {
             return Ok(tool);
         }
         let read = || async { Ok((self.store.get(current.id).await?, self.store.history(current.id).await?)) };
@@ -73,7 +81,7 @@ impl ToolLoader {
             let message = format!("{pin} of the tool {:?} does not work: {}", current.name(), problem.sentence());
             ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"errors": problem.errors}))
         })?);
-        if let Some(dropped) = self.pinned.keep(tool.clone())
+        if let Some(dropped) = self.keep(tool.clone())
             && self.registry.version_in_use(dropped.id) != Some(dropped.version)
         {
             dropped.executor.forget(dropped.id, dropped.version);

@@ -23,7 +23,6 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 use crate::registry::load_queue::{Depth, LoadQueue, Urgency};
-use crate::registry::pinned_versions::PinnedVersions;
 use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
@@ -49,8 +48,7 @@ pub(crate) struct ToolLoader {
     pub registry: Arc<Registry>,
     pub errors: Arc<ToolErrors>,
     readiness: Arc<Readiness>,
-    pub(super) preparer: ToolPreparer,
-    pub(super) pinned: PinnedVersions,
+    preparer: Arc<ToolPreparer>,
     max_loads: usize,
     queue: Mutex<LoadQueue>,
     more: Notify,
@@ -66,7 +64,7 @@ impl ToolLoader {
         registry: Arc<Registry>,
         errors: Arc<ToolErrors>,
         readiness: Arc<Readiness>,
-        preparer: ToolPreparer,
+        preparer: Arc<ToolPreparer>,
         max_loads: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -75,7 +73,6 @@ impl ToolLoader {
             errors,
             readiness,
             preparer,
-            pinned: PinnedVersions::default(),
             max_loads: max_loads.max(1),
             queue: Mutex::default(),
             more: Notify::new(),

@@ -143,8 +143,8 @@ impl Quotas {
         tenant.known.lock().own.or(self.defaults)
     }
 
-    /// What publishes the tenant's tools, as of the last [`Self::load`]. The strictest rule if it was
-    /// forgotten since.
+    /// What publishes the tenant's tools, as of the last [`Self::load`]. The strictest rule if it
+    /// was forgotten since.
     pub(crate) fn publish(&self, owner_id: Uuid) -> PublishRule {
         let tenant = self.tenant(owner_id);
         let known = tenant.known.lock();
