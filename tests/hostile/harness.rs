@@ -157,7 +157,8 @@ impl Interfaces for Own {
 }
 
 async fn agent(store: &Arc<Store>, tenant: Uuid, name: &str, roles: &[Role]) -> Identity {
-    let agent = NewAgent { name: name.into(), roles: roles.to_vec(), profile: rcrt_breadcrumb::Profile::Main, tools: None };
+    let agent =
+        NewAgent { name: name.into(), roles: roles.to_vec(), profile: rcrt_breadcrumb::Profile::Main, tools: None };
     let made = store.create_agent(tenant, None, agent).await.unwrap().agent;
     Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: rcrt_breadcrumb::Profile::Main }
 }

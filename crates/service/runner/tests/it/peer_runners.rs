@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{ErrorCode, Event, ResponseStatus, schema_names};
+use rcrt_breadcrumb::{BreadcrumbListItem, ErrorCode, Event, ResponseStatus, schema_names};
 use rcrt_runner::RunnerOptions;
 use rcrt_test_tenant::FailingStore;
 use serde_json::json;
@@ -57,12 +57,17 @@ async fn a_runner_counts_again_as_soon_as_it_reports_again() {
     fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
     let second = fixture.start(&unable);
     fixture.catalog(|catalog| catalog.find("shell").is_some()).await;
-    let registered = fixture.list(schema_names::TOOL_RUNNER).await;
+    let registration = async || {
+        let records = fixture.list(schema_names::TOOL_RUNNER).await;
+        let serves = |row: &&BreadcrumbListItem| row.context.as_ref().unwrap()["serves"] == json!(["shell"]);
+        records.iter().find(serves).map(|row| row.id)
+    };
+    let registered = registration().await.unwrap();
     let paused = store.reports.close().await;
     fixture.catalog(|catalog| catalog.find("shell").is_none()).await;
     drop(paused);
     fixture.catalog(|catalog| catalog.find("shell").is_some()).await;
-    assert_eq!(fixture.list(schema_names::TOOL_RUNNER).await[0].id, registered[0].id);
+    assert_eq!(registration().await, Some(registered));
     first.stop().await;
     second.stop().await;
 }
