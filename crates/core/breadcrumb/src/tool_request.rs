@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use crate::{
     Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, VersionPin, Violations, intended_field,
-    schema_names::TOOL_REQUEST, tool_creation,
+    schema_names::{TOOL_CREATE_REQUEST, TOOL_REQUEST},
+    tool_creation,
 };
 
 /// A request as a runner reads it from its record.
@@ -134,6 +135,11 @@ impl ToolRequest {
             }
         } else if Self::is_meant_by(record) {
             found.add("schema_name", format!("must be {TOOL_REQUEST} in a request; no tool is called otherwise"));
+        } else if Self::is_creation_meant_by(record) {
+            found.add(
+                "schema_name",
+                format!("must be {TOOL_CREATE_REQUEST} in a request to create a tool; no tool is created otherwise"),
+            );
         }
         found.into_result()
     }
@@ -149,6 +155,14 @@ impl ToolRequest {
             let session = session.clone().into();
             record.context.insert("session".into(), session);
         }
+    }
+
+    /// Whether a record of another schema is probably meant as a request to create a tool.
+    fn is_creation_meant_by(record: &NewBreadcrumb) -> bool {
+        let name = record.schema_name.as_deref().unwrap_or_default();
+        let describes_a_tool = record.context.get("tool_spec").is_some_and(Value::is_object);
+        let is_similar = name.starts_with("tool.create") || intended_field(name, [TOOL_CREATE_REQUEST]).is_some();
+        name != TOOL_CREATE_REQUEST && describes_a_tool && (is_similar || name.is_empty())
     }
 
     /// Whether a record of another schema is probably meant as a request.

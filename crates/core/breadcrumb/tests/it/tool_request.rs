@@ -30,6 +30,22 @@ fn a_request_with_a_misspelled_schema_name_is_refused() {
 }
 
 #[test]
+fn a_request_to_create_a_tool_with_another_schema_name_is_refused() {
+    let context = object(json!({"tool_spec": {"name": "x"}}));
+    for name in [Some("tool.create.v1"), Some("tool.create.request"), Some("tool.create.requst.v1"), None] {
+        let schema_name = name.map(str::to_owned);
+        let record = NewBreadcrumb { schema_name, context: context.clone(), ..NewBreadcrumb::default() };
+        let found = ToolRequest::check_spelling(&record).unwrap_err().to_string();
+        assert!(found.starts_with("schema_name: must be tool.create.request.v1"), "{name:?}: {found}");
+    }
+    for name in ["tool.create.request.v1", "draft.v1"] {
+        let schema_name = Some(name.to_owned());
+        let record = NewBreadcrumb { schema_name, context: context.clone(), ..NewBreadcrumb::default() };
+        assert!(ToolRequest::check_spelling(&record).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn request_id_invalid_as_a_tag_is_refused() {
     for id in [json!(""), json!(7), json!("x".repeat(181)), json!("a\u{0}")] {
         let found = ToolRequest::check(&object(json!({"tool": "echo", "requestId": id}))).unwrap_err();

@@ -46,6 +46,8 @@ fn the_page_lists_exactly_the_existing_rules() {
         .filter_map(|text| text.trim_start().strip_prefix('"')?.split_once('"'))
         .map(|(rule, _)| rule.to_owned())
         .filter(|rule| rule.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+        // The rule of what cannot be read as a definition at all; the page states it below the table.
+        .filter(|rule| rule != "field")
         .collect();
     assert!(rules.len() > 20, "{rules:?}");
     let listed: BTreeSet<String> = listed().into_keys().collect();

@@ -113,6 +113,11 @@ impl RevokeToken {
             let what = "name the tokens with --stdin, --jti ID or --all";
             return Err(Failure::Usage(what.into()).into());
         }
+        if self.all && self.agent.is_none() {
+            let what =
+                "--all revokes every token of an agent, also the one of this command; name the agent with --agent";
+            return Err(Failure::Usage(what.into()).into());
+        }
         let token = if self.stdin {
             Some(spawn_blocking(|| input::secret("Token")).await.context("reading the token failed")??)
         } else {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use rcrt_breadcrumb::{BreadcrumbVersion, schema_names};
+use rcrt_breadcrumb::{BreadcrumbVersion, is_draft, schema_names};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -50,10 +50,13 @@ impl<'v> Row<'v> {
     fn of(version: &'v BreadcrumbVersion, versions: &ToolVersions) -> Self {
         let report = versions.reports.on(&versions.record);
         let is_current = version.version == versions.record.version;
-        let runs = report.map_or(Some(versions.record.version), |report| report.running_version);
+        let published = versions.all.iter().find(|version| !is_draft(&version.tags)).map(|version| version.version);
+        let runs = report.map_or(published, |report| report.running_version);
         let is_retired = versions.record.schema_name.as_deref() == Some(schema_names::TOOL_RETIRED);
         let state = if !is_tool(version) {
             "retired"
+        } else if is_draft(&version.tags) {
+            "draft"
         } else if runs == Some(version.version) && !is_retired {
             "current"
         } else if is_current {

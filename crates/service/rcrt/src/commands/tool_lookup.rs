@@ -40,7 +40,7 @@ impl ToolsOfName {
 
 /// The error about a name that no tool has.
 pub(super) fn no_tool(name: &str, catalog: &Catalog) -> Failure {
-    let fix = match nearest_names(name, catalog.names()).as_slice() {
+    let fix = match nearest_names(name, catalog.names().filter(|known| *known != name)).as_slice() {
         [] => "see them with `rcrt tool list`".to_owned(),
         names => format!("did you mean {}?", names.join(" or ")),
     };

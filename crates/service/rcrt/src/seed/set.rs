@@ -79,12 +79,18 @@ impl SeedSet {
 
     fn validate(name: &str, files: &BTreeMap<String, String>, author: Author, allowed: &[PrivateHost]) -> Self {
         let mut set = Self { name: name.to_owned(), seeds: Vec::new(), refused: Vec::new(), warnings: Vec::new() };
+        let mut taken = BTreeMap::new();
         for path in files.keys().filter(|path| tool_file::is_record(path)) {
             let file = ToolFile::read(path, files, ExpectedRecord::Any(author), allowed);
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
             match file.record {
-                Some(record) if file.errors.is_empty() => {
-                    let mut record = record;
+                Some(mut record) if file.errors.is_empty() => {
+                    // Each would be written over the other at every bootstrap.
+                    if let Some(other) = tool_identity(&record).and_then(|tool| taken.insert(tool, path)) {
+                        let finding = format!("{path}: {other} has the tool {:?} too; keep one of them", file.name);
+                        set.refused.push(Refused { path: path.clone(), name: file.name, findings: vec![finding] });
+                        continue;
+                    }
                     for tag in [set.mark(), set.tag(path)] {
                         if !record.tags.contains(&tag) {
                             record.tags.push(tag);
@@ -111,6 +117,13 @@ impl SeedSet {
     pub fn tag(&self, path: &str) -> String {
         format!("{SEED_TAG}{}/{path}", self.name)
     }
+}
+
+/// What two tools of a set cannot share: schema, name and workspace. `None` for other records.
+fn tool_identity(record: &NewBreadcrumb) -> Option<(Option<String>, String, Option<String>)> {
+    let workspace = record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned();
+    let name = tool_file::name_of(record).to_owned();
+    tool_file::is_tool(record).then(|| (record.schema_name.clone(), name, workspace))
 }
 
 /// Parses the name of a source. It has no `/`, so it differs from every path.

@@ -18,6 +18,7 @@ fn a_bootstrap_changes_only_what_its_source_wrote() {
     a_named_source_can_move(&up, folder.path());
     a_rollback_is_kept(&up, folder.path());
     a_changed_record_is_not_pruned(&up, folder.path());
+    a_tool_is_in_a_folder_only_once(&up, folder.path());
     a_tool_that_the_runner_refuses_fails_the_command(&up, folder.path());
     a_watched_folder_is_applied_at_each_change(&up, folder.path());
     let (status, stderr) = up.stop();
@@ -193,6 +194,15 @@ fn a_changed_record_is_not_pruned(up: &Running, folder: &Path) {
     }
     assert_eq!(answer(up, "pruned"), "first");
     assert_eq!(done(&bootstrap(up, &tools, &["--prune", "--overwrite"]).ends_with(0)), ["pruned.json removed"]);
+}
+
+fn a_tool_is_in_a_folder_only_once(up: &Running, folder: &Path) {
+    let tools = tool(folder.join("twice"), "twice", "one");
+    for end in ["json", "ts"] {
+        std::fs::copy(tools.join(format!("twice.{end}")), tools.join(format!("again.{end}"))).unwrap();
+    }
+    let ran = bootstrap(up, &tools, &[]).ends_with(1);
+    assert!(ran.stdout.contains("again.json has the tool \\\"twice\\\" too"), "{}", ran.stdout);
 }
 
 /// The command allows a host that the runner does not. A tool of a curator would wait for it.
