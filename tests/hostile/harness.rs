@@ -48,7 +48,9 @@ pub struct Harness {
 
 /// A tenant with its own runner, as an agent sees it that can write tools and secrets.
 pub struct Tenant {
+    /// As the author of the tools, who is not trusted.
     pub store: Arc<dyn Breadcrumbs>,
+    pub curator: Arc<dyn Breadcrumbs>,
     answers: Arc<Answers>,
 }
 
@@ -95,6 +97,7 @@ impl Harness {
         for name in ["one", "two"] {
             let id = store.ensure_tenant(name).await.unwrap().id;
             let author = dispatch.acting_as(agent(&store, id, "author", &[Role::Emitter, Role::Subscriber]).await);
+            let curator = dispatch.acting_as(agent(&store, id, "curator", &[Role::Curator]).await);
             let options = RunnerOptions {
                 max_calls: ROOM,
                 max_calls_per_tool: ROOM,
@@ -107,7 +110,7 @@ impl Harness {
             let shutdown = stop.clone();
             runners.push(tokio::spawn(async move { runner.run(shutdown).await.unwrap() }));
             let answers = Answers::follow(&author).await;
-            tenants.push(Tenant { store: author, answers });
+            tenants.push(Tenant { store: author, curator, answers });
         }
         let foreign = NewBreadcrumb {
             title: "Of the second tenant".into(),

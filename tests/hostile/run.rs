@@ -61,12 +61,13 @@ pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
         let tenant = tenants[call.tenant - 1];
         let record = &mut records[call.tenant - 1];
         if call.rewritten {
-            tenant.store.delete(*record, None).await.unwrap();
+            tenant.curator.delete(*record, None).await.unwrap();
             *record = tenant.write(tool(case)).await;
         }
         if call.revoked {
-            for secret in tenant.store.secrets().await.unwrap().iter().filter(|secret| secret.is_granted_to(*record)) {
-                tenant.store.revoke_secret(secret.id, *record).await.unwrap();
+            for secret in tenant.curator.secrets().await.unwrap().iter().filter(|secret| secret.is_granted_to(*record))
+            {
+                tenant.curator.revoke_secret(secret.id, *record).await.unwrap();
             }
         }
         let request = tenant.ask(&case.tool, call.input.clone(), &case.head.request).await;
@@ -130,9 +131,9 @@ async fn prepare(tenant: &Tenant, case: &Case) -> Uuid {
             readable: secret.readable,
             ..NewSecret::new(secret.name.clone(), secret.value.clone())
         };
-        let id = tenant.store.create_secret(new).await.unwrap().id;
+        let id = tenant.curator.create_secret(new).await.unwrap().id;
         if secret.granted {
-            tenant.store.grant_secret(id, record).await.unwrap();
+            tenant.curator.grant_secret(id, record).await.unwrap();
         }
     }
     record

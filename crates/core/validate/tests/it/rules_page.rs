@@ -46,7 +46,7 @@ fn the_page_lists_exactly_the_existing_rules() {
         .filter_map(|text| text.trim_start().strip_prefix('"')?.split_once('"'))
         .map(|(rule, _)| rule.to_owned())
         .filter(|rule| rule.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
-        // The rule of what cannot be read as a definition at all; the page states it below the table.
+        // The rule of what cannot be read as a definition at all. It is stated above the table.
         .filter(|rule| rule != "field")
         .collect();
     assert!(rules.len() > 20, "{rules:?}");
