@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
-use rcrt_breadcrumb::{Breadcrumb, Catalog, CatalogEntry, Profile, ToolDefinition, ToolFormat, ToolSource, is_draft};
+use rcrt_breadcrumb::{
+    Breadcrumb, Catalog, CatalogEntry, Deprecation, Profile, ToolDefinition, ToolFormat, ToolSource, is_draft,
+};
 use rcrt_client::Client;
 use serde::Serialize;
 use serde_json::Value;
@@ -134,6 +136,11 @@ struct Row {
     /// Whether only its author can call the newest version.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     draft: bool,
+    /// Of a draft: the version that the others call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published_version: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecated: Option<Deprecation>,
     /// The secrets that it needs and cannot use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<MissingSecret>,
@@ -175,6 +182,8 @@ impl Row {
             id: record.id,
             record_version: record.version,
             draft: is_draft(&record.tags),
+            published_version: is_draft(&record.tags).then(|| published_version(record, catalog)).flatten(),
+            deprecated: read.as_ref().ok().and_then(|tool| tool.deprecated.clone()),
             lacks: read.as_ref().map(|tool| missing_secrets(record, tool, secrets)).unwrap_or_default(),
             runs_instead: Other::served_instead(record, all, catalog),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
@@ -190,11 +199,18 @@ impl Row {
                     self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
                 format!("LACKS SECRETS: {}", lacks.join(", "))
             }
-            (None, _) if self.draft => format!("DRAFT of its author: {}", self.description),
+            (None, _) if self.draft => match self.published_version {
+                Some(version) => format!("DRAFT of its author; others call version {version}: {}", self.description),
+                None => format!("DRAFT of its author: {}", self.description),
+            },
             (None, _) if !self.missing_requirements.is_empty() => {
                 format!("WAITS: {}", self.missing_requirements.join(" "))
             }
-            (None, _) => self.runs_instead.as_ref().map_or_else(|| self.description.clone(), Other::runs_instead),
+            (None, _) => match (&self.runs_instead, &self.deprecated) {
+                (Some(other), _) => other.runs_instead(),
+                (None, Some(deprecated)) => format!("{}{}", deprecated_text(deprecated), deprecated.advice()),
+                (None, None) => self.description.clone(),
+            },
             (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
             (Some(why), Some(None)) => format!("NOT RUN: {why}"),
             (Some(why), None) => format!("BROKEN: {why}"),
@@ -322,11 +338,41 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
             .map(|other| Other::from(other).beside(&record, &reports, other))
             .collect();
         let secrets = KnownSecrets::read(&store).await?;
-        let missing_requirements = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
-        let missing_requirements =
-            missing_requirements.map(|tool| tool.missing_requirements.as_slice()).unwrap_or_default();
         let (tool, report) = (read(&record), reports.on(&record));
-        tool_show::print(output, &record, tool, report, missing_requirements, &same_name, &secrets)
+        let warnings = warnings(&record, tool.as_ref().ok(), &catalog);
+        tool_show::print(output, &record, tool, report, &warnings, &same_name, &secrets)
+    }
+}
+
+/// What a caller has to know before the definition.
+fn warnings(record: &Breadcrumb, tool: Option<&ToolDefinition>, catalog: &Catalog) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if is_draft(&record.tags) {
+        let others = published_version(record, catalog);
+        let others = others.map_or_else(String::new, |version| format!(", and others call version {version}"));
+        warnings.push(format!(
+            "This version is a draft: only its author can call it{others}. A curator publishes it with `rcrt tool \
+             publish`"
+        ));
+    }
+    if let Some(deprecated) = tool.and_then(|tool| tool.deprecated.as_ref()) {
+        warnings.push(format!("{}{}", deprecated_text(deprecated), deprecated.advice()));
+    }
+    let waiting = catalog.waiting.iter().filter(|waiting| waiting.tool_id == record.id);
+    let missing = waiting.flat_map(|waiting| &waiting.missing_requirements);
+    warnings.extend(missing.map(|what| format!("It cannot be called yet: {what}")));
+    warnings
+}
+
+/// The version of the record that everybody can call.
+fn published_version(record: &Breadcrumb, catalog: &Catalog) -> Option<i64> {
+    catalog.tools.iter().find(|tool| tool.tool_id == record.id).map(|tool| tool.tool_version)
+}
+
+fn deprecated_text(deprecated: &Deprecation) -> String {
+    match deprecated.remove_after {
+        Some(last) => format!("Deprecated since {}, and not called after {last}", deprecated.since),
+        None => format!("Deprecated since {}", deprecated.since),
     }
 }
 

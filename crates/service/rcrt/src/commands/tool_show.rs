@@ -1,6 +1,6 @@
 //! Prints a tool's definition for people.
 
-use rcrt_breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition, is_draft};
+use rcrt_breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
 use serde_json::Value;
 
 use super::required_secrets::{KnownSecrets, RequiredSecret};
@@ -12,7 +12,7 @@ pub fn print(
     record: &Breadcrumb,
     tool: Result<ToolDefinition, String>,
     report: Option<&Report>,
-    missing_requirements: &[String],
+    warnings: &[String],
     same_name: &[String],
     secrets: &KnownSecrets,
 ) -> anyhow::Result<()> {
@@ -21,13 +21,8 @@ pub fn print(
         let text = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
         output.line(&output.paint(Style::Bad, &text))?;
     }
-    if is_draft(&record.tags) {
-        let text =
-            "This version is a draft: only its author can call it. A curator publishes it with `rcrt tool publish`";
-        output.line(&output.paint(Style::Warning, text))?;
-    }
-    for what in missing_requirements {
-        output.line(&output.paint(Style::Warning, &format!("It cannot be called yet: {what}")))?;
+    for warning in warnings {
+        output.line(&output.paint(Style::Warning, warning))?;
     }
     let tool = match tool {
         Ok(tool) => tool,

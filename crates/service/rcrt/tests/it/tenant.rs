@@ -1,17 +1,13 @@
 //! `rcrt tenant`, and drafts on the command line.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running};
 
-fn as_agent(up: &Running, agent: &Value, arguments: &[&str]) -> Ran {
-    let mut command = up.command(arguments);
-    for (name, field) in [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")] {
-        command.env(name, agent[field].as_str().unwrap());
-    }
-    Ran::of(command.output().unwrap())
-}
+const PATIENCE: Duration = Duration::from_mins(2);
 
 fn as_token(up: &Running, token: &Value, arguments: &[&str]) -> Ran {
     Ran::of(up.command(arguments).env("RCRT_TOKEN", token["token"].as_str().unwrap()).output().unwrap())
@@ -31,24 +27,40 @@ fn a_curator_sets_the_rule_and_publishes_drafts_and_an_operator_sets_quotas() {
 
     // Every tool that another agent writes is a draft now.
     let writer = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
-    let record = json!({"title": "twice", "schema_name": "tool.code.v1", "context": {
+    let mut context = json!({
         "name": "twice", "description": "Doubles a number.",
         "code": {"language": "typescript", "source": "export async function execute(input: any) { return { n: 2 * input.n }; }"},
         "input_schema": {"type": "object", "properties": {"n": {"type": "number", "description": "The number."}}},
         "output_schema": {"type": "object", "properties": {"n": {"type": "number", "description": "Twice it."}}},
-        "examples": [{"description": "one", "input": {"n": 1}, "output": {"n": 2}}]}})
-    .to_string();
-    as_agent(&up, &writer, &["crumb", "create", &record]).ends_with(0);
-    as_agent(&up, &writer, &["call", "twice", r#"{"n": 4}"#]).ends_with(0);
+        "examples": [{"description": "one", "input": {"n": 1}, "output": {"n": 2}}]});
+    let record = json!({"title": "twice", "schema_name": "tool.code.v1", "context": context}).to_string();
+    up.run_as(&writer, &["crumb", "create", &record]).ends_with(0);
+    up.run_as(&writer, &["call", "twice", r#"{"n": 4}"#]).ends_with(0);
     let refused = up.run(&["call", "twice", r#"{"n": 4}"#]);
     assert_ne!(refused.status, 0, "{}", refused.stdout);
     let row = |list: &Value| list.as_array().unwrap().iter().find(|row| row["name"] == "twice").unwrap().clone();
     assert_eq!(row(&up.json(&["tool", "list"]))["draft"], true);
-    assert_ne!(as_agent(&up, &writer, &["tool", "publish", "twice"]).status, 0);
+    assert_ne!(up.run_as(&writer, &["tool", "publish", "twice"]).status, 0);
     let published = up.json(&["tool", "publish", "twice", "--record-version", "1"]);
     assert_eq!((&published["name"], &published["record_version"]), (&json!("twice"), &json!(2)));
     up.run(&["call", "twice", r#"{"n": 4}"#]).ends_with(0);
     assert_eq!(row(&up.json(&["tool", "list"])).get("draft"), None);
+
+    // The next version is a draft too, and the others go on with the published one.
+    context["description"] = "Doubles any number.".into();
+    up.run_as(&writer, &["call", "update_tool", &json!({"tool_spec": context}).to_string()]).ends_with(0);
+    let begun = Instant::now();
+    loop {
+        let shown = up.run(&["tool", "show", "twice"]).ends_with(0).stdout;
+        assert!(shown.contains("This version is a draft"), "{shown}");
+        if shown.contains("others call version 2.") {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{shown}");
+    }
+    assert_eq!(row(&up.json(&["tool", "list"]))["published_version"], 2);
+    let history = up.json(&["tool", "history", "twice"]);
+    assert_eq!((&history[0]["state"], &history[1]["state"]), (&json!("draft"), &json!("current")), "{history}");
 
     // Quotas are the operator's. Others stay as they are.
     let refused = up.run(&["tenant", "set", "--max-tools", "1"]);

@@ -244,6 +244,8 @@ fn callers_of_deprecated_tools_are_listed(up: &Running, folder: &Path) {
     assert_eq!(found[1]["callers"], json!([]));
     let text = up.run(&["tool", "deprecations"]).ends_with(0).stdout;
     assert!(text.lines().any(|line| line.starts_with("ending") && line.contains("greet")), "{text}");
+    let text = up.run(&["tool", "show", "ending"]).ends_with(0).stdout;
+    assert!(text.contains("Deprecated since 2020-01-31; use greet instead"), "{text}");
 }
 
 fn a_retired_tool_comes_back(up: &Running, folder: &Path) {
