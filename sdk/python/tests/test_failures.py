@@ -63,6 +63,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "create_breadcrumb": lambda rcrt: rcrt.create_breadcrumb({"title": "a"}),
     "create_secret": lambda rcrt: rcrt.create_secret(ANY),
     "create_selector": lambda rcrt: rcrt.create_selector({}),
+    "create_tool": lambda rcrt: rcrt.create_tool({}),
     "create_webhook": lambda rcrt: rcrt.create_webhook("a", ANY),
     "decrypt_secret": lambda rcrt: rcrt.decrypt_secret("s", "why"),
     "delete_agent": lambda rcrt: rcrt.delete_agent("a"),
@@ -100,6 +101,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "list_webhooks": lambda rcrt: rcrt.list_webhooks("a"),
     "parts": lambda rcrt: anext(rcrt.parts(LARGE)),
     "pause_webhook": lambda rcrt: rcrt.pause_webhook("a", "w"),
+    "publish_tool": lambda rcrt: rcrt.publish_tool("t"),
     "put_agent": lambda rcrt: rcrt.put_agent("a", ANY),
     "put_tenant": lambda rcrt: rcrt.put_tenant("t", "name"),
     "release_call": lambda rcrt: rcrt.release_call(LEASE, "unstarted"),
@@ -115,12 +117,14 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "set_webhook_secret": lambda rcrt: rcrt.set_webhook_secret("a", "s"),
     "start_call": lambda rcrt: rcrt.start_call(LEASE, 1),
     "stream_ticket": lambda rcrt: rcrt.stream_ticket(),
+    "test_tool": lambda rcrt: rcrt.test_tool({}),
     "tool": lambda rcrt: rcrt.tool("calculator"),
     "tools": lambda rcrt: rcrt.tools(),
     "tools_for": lambda rcrt: rcrt.tools_for("mcp"),
     "update_breadcrumb": lambda rcrt: rcrt.update_breadcrumb("b", 1, {}),
     "update_secret": lambda rcrt: rcrt.update_secret("s", {}),
     "update_selector": lambda rcrt: rcrt.update_selector("s", {}),
+    "validate_tool": lambda rcrt: rcrt.validate_tool({}),
 }
 
 

@@ -54,6 +54,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   createBreadcrumb: (client) => client.createBreadcrumb({ title: "a" }),
   createSecret: (client) => client.createSecret(any),
   createSelector: (client) => client.createSelector({}),
+  createTool: (client) => client.createTool({}),
   createWebhook: (client) => client.createWebhook("a", any),
   decryptSecret: (client) => client.decryptSecret("s", "why"),
   deleteAgent: (client) => client.deleteAgent("a"),
@@ -91,6 +92,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   listWebhooks: (client) => client.listWebhooks("a"),
   parts: (client) => client.parts(large).next(),
   pauseWebhook: (client) => client.pauseWebhook("a", "w"),
+  publishTool: (client) => client.publishTool("t"),
   putAgent: (client) => client.putAgent("a", any),
   putTenant: (client) => client.putTenant("t", "name"),
   releaseCall: (client) => client.releaseCall(lease, "unstarted"),
@@ -106,12 +108,14 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   setWebhookSecret: (client) => client.setWebhookSecret("a", "s"),
   startCall: (client) => client.startCall(lease, 1),
   streamTicket: (client) => client.streamTicket(),
+  testTool: (client) => client.testTool({}),
   tool: (client) => client.tool("calculator"),
   tools: (client) => client.tools(),
   toolsFor: (client) => client.toolsFor("mcp"),
   updateBreadcrumb: (client) => client.updateBreadcrumb("b", 1, {}),
   updateSecret: (client) => client.updateSecret("s", {}),
   updateSelector: (client) => client.updateSelector("s", {}),
+  validateTool: (client) => client.validateTool({}),
 };
 
 async function against(answers: Answer[], act: (client: Rcrt, server: Scripted) => Promise<void>): Promise<void> {

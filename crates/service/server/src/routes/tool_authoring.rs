@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::headers::carry_traceparent;
+use crate::http::headers::{carry_traceparent, idempotency_key};
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
@@ -148,6 +148,8 @@ pub async fn test(
     headers: HeaderMap,
     JsonBody(ToolSpec { tool_spec }): JsonBody<ToolSpec>,
 ) -> Result<Response, Problem> {
+    // Also for a runner in this process, which needs no key.
+    idempotency_key(&headers)?;
     let began = Instant::now();
     if let Some(tested) = state.tenancy.test_tool(caller.identity.clone(), tool_spec.clone()).await {
         let id = Uuid::now_v7();
