@@ -27,7 +27,7 @@ fn a_curator_sets_the_rule_and_publishes_drafts_and_an_operator_sets_quotas() {
 
     // Every tool that another agent writes is a draft now.
     let writer = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
-    let mut context = json!({
+    let context = json!({
         "name": "twice", "description": "Doubles a number.",
         "code": {"language": "typescript", "source": "export async function execute(input: any) { return { n: 2 * input.n }; }"},
         "input_schema": {"type": "object", "properties": {"n": {"type": "number", "description": "The number."}}},
@@ -47,8 +47,8 @@ fn a_curator_sets_the_rule_and_publishes_drafts_and_an_operator_sets_quotas() {
     assert_eq!(row(&up.json(&["tool", "list"])).get("draft"), None);
 
     // The next version is a draft too, and the others go on with the published one.
-    context["description"] = "Doubles any number.".into();
-    up.run_as(&writer, &["call", "update_tool", &json!({"tool_spec": context}).to_string()]).ends_with(0);
+    let update = json!({"name": "twice", "changes": {"description": "Doubles any number."}});
+    up.run_as(&writer, &["call", "update_tool", &update.to_string()]).ends_with(0);
     let begun = Instant::now();
     loop {
         let shown = up.run(&["tool", "show", "twice"]).ends_with(0).stdout;
