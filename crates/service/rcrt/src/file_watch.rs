@@ -1,7 +1,7 @@
 //! Waits for changes of files.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
@@ -77,7 +77,14 @@ async fn snapshot(roots: Vec<PathBuf>) -> anyhow::Result<Snapshot> {
         let mut files = Snapshot::new();
         for root in roots {
             match root.metadata() {
-                Ok(found) if found.is_dir() => collect(&root, &mut files)?,
+                Ok(found) if found.is_dir() => {
+                    for path in tool_file::files_below(&root)? {
+                        // A file that was removed since the folder was read shows in the next
+                        // snapshot.
+                        let Ok(found) = path.metadata() else { continue };
+                        files.insert(path, (found.len(), found.modified().ok()));
+                    }
+                }
                 Ok(found) => drop(files.insert(root, (found.len(), found.modified().ok()))),
                 Err(_) => {}
             }
@@ -85,25 +92,6 @@ async fn snapshot(roots: Vec<PathBuf>) -> anyhow::Result<Snapshot> {
         Ok(files)
     };
     tokio::task::spawn_blocking(read).await.context("reading the files failed")?
-}
-
-fn collect(folder: &Path, files: &mut Snapshot) -> anyhow::Result<()> {
-    let unreadable = || format!("the folder {} cannot be read", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if name.starts_with('.') {
-            continue;
-        }
-        // A file that was removed since the folder was read shows in the next snapshot.
-        let Ok(found) = path.metadata() else { continue };
-        if found.is_dir() {
-            collect(&path, files)?;
-        } else if tool_file::is_read(&name) {
-            files.insert(path, (found.len(), found.modified().ok()));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

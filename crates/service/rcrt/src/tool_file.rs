@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use rcrt_breadcrumb::{NewBreadcrumb, schema_names};
 use rcrt_egress::PrivateHost;
 use rcrt_validate::Author;
@@ -69,8 +70,27 @@ pub fn is_tool(record: &NewBreadcrumb) -> bool {
     matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
+/// The files below a folder that a set reads. Skips names that start with a dot.
+pub fn files_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("the folder {} cannot be read", folder.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if name.starts_with('.') {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files_below(&path)?);
+        } else if is_read(&name) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
 /// Returns whether a set reads a file with this name.
-pub fn is_read(name: &str) -> bool {
+fn is_read(name: &str) -> bool {
     is_record(name) || [".ts", ".js"].iter().any(|end| name.ends_with(end))
 }
 

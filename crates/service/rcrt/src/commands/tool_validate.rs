@@ -76,8 +76,8 @@ impl Validate {
 pub(super) fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let name = path.display();
     if path.is_dir() {
-        let mut found = Vec::new();
-        below(path, &mut found)?;
+        let is_record = |path: &PathBuf| tool_file::is_record(&path.to_string_lossy());
+        let mut found: Vec<PathBuf> = tool_file::files_below(path)?.into_iter().filter(is_record).collect();
         found.sort();
         return if found.is_empty() {
             Err(Failure::Usage(format!("there is no JSON file in the folder {name}")).into())
@@ -92,24 +92,6 @@ pub(super) fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
         _ => Err(Failure::Usage(format!("there is no file or folder {name}")).into()),
     }
-}
-
-/// Collects the JSON files below a folder. Skips names that start with a dot, as a bootstrap does.
-fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let unreadable = || format!("the folder {} cannot be read", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if name.starts_with('.') {
-            continue;
-        }
-        if path.is_dir() {
-            below(&path, found)?;
-        } else if tool_file::is_record(&name) {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Reads a JSON file and the source next to it.

@@ -1,7 +1,7 @@
 //! A set of seed files, parsed and validated before any of them is written.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rcrt_breadcrumb::NewBreadcrumb;
@@ -65,8 +65,7 @@ impl SeedSet {
         let absolute = folder
             .canonicalize()
             .map_err(|error| Failure::Usage(format!("{} is not a readable folder: {error}", folder.display())))?;
-        let mut files = BTreeMap::new();
-        collect(&absolute, "", &mut files)?;
+        let files = collect(&absolute)?;
         let path = absolute.to_string_lossy();
         let name = name.unwrap_or(&path);
         let set = Self::validate(name, &files, author, allowed);
@@ -135,23 +134,13 @@ pub fn source_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads the text files below a folder. Skips names that start with a dot.
-fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
-    let unreadable = || format!("the folder {} cannot be read", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
-        let entry = entry.with_context(unreadable)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') {
-            continue;
-        }
-        let (path, key) = (entry.path(), format!("{prefix}{name}"));
-        if path.is_dir() {
-            collect(&path, &format!("{key}/"), files)?;
-        } else if tool_file::is_read(&name) {
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read as text", path.display()))?;
-            files.insert(key, text);
-        }
-    }
-    Ok(())
+/// Reads the files below a folder. Their keys are their paths below it, with `/`.
+fn collect(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let read = |path: PathBuf| {
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read as text", path.display()))?;
+        let names = path.strip_prefix(folder)?.iter().map(|name| name.to_string_lossy());
+        Ok((names.collect::<Vec<_>>().join("/"), text))
+    };
+    tool_file::files_below(folder)?.into_iter().map(read).collect()
 }

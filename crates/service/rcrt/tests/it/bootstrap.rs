@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::constant_tool::{self, answer, patch, write_source};
 use crate::program::{Ran, Running};
 
 #[test]
@@ -25,33 +26,8 @@ fn a_bootstrap_changes_only_what_its_source_wrote() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-fn write_tool(folder: &Path, name: &str, answer: &str, net: &Value) {
-    std::fs::create_dir_all(folder).unwrap();
-    let definition = json!({
-        "schema_name": "tool.code.v1",
-        "title": format!("The tool {name}"),
-        "tags": ["tool", format!("tool:{name}")],
-        "context": {
-            "name": name,
-            "description": "Returns a constant",
-            "version": "1.0.0",
-            "input_schema": {"type": "object"},
-            "output_schema": {"type": "object"},
-            "permissions": {"net": net},
-            "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]
-        }
-    });
-    std::fs::write(folder.join(format!("{name}.json")), definition.to_string()).unwrap();
-    write_source(folder, name, answer);
-}
-
-fn write_source(folder: &Path, name: &str, answer: &str) {
-    let source = format!("export async function execute() {{\n  return {{ answer: \"{answer}\" }};\n}}\n");
-    std::fs::write(folder.join(format!("{name}.ts")), source).unwrap();
-}
-
 fn tool(folder: PathBuf, name: &str, answer: &str) -> PathBuf {
-    write_tool(&folder, name, answer, &json!(false));
+    constant_tool::write(&folder, name, answer, &json!({"permissions": {"net": false}}));
     folder
 }
 
@@ -65,10 +41,6 @@ fn done(ran: &Ran) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let files = ran.json()["files"].as_array().unwrap().clone();
     files.iter().map(|file| format!("{} {}", text(&file["path"]), text(&file["what"]))).collect()
-}
-
-fn answer(up: &Running, name: &str) -> Value {
-    up.json(&["call", name, "{}"])["output"]["answer"].clone()
 }
 
 fn the_default_folder_is_the_source_of_the_included_records(up: &Running, folder: &Path) {
@@ -138,18 +110,6 @@ fn a_named_source_can_move(up: &Running, folder: &Path) {
 }
 
 /// Changes the record as `PATCH` does.
-fn patch(up: &Running, record: &Value, changes: &Value) {
-    let token = std::fs::read_to_string(up.data.join("token")).unwrap();
-    let request = reqwest::Client::new()
-        .patch(format!("{}/breadcrumbs/{}", up.api(), record["id"].as_str().unwrap()))
-        .bearer_auth(token.trim())
-        .header("If-Match", record["version"].to_string())
-        .json(changes);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let status = runtime.block_on(request.send()).unwrap().status();
-    assert!(status.is_success(), "{status}");
-}
-
 fn a_rollback_is_kept(up: &Running, folder: &Path) {
     let tools = tool(folder.join("rolled"), "rolled", "good");
     bootstrap(up, &tools, &[]).ends_with(0);
@@ -208,7 +168,7 @@ fn a_tool_is_in_a_folder_only_once(up: &Running, folder: &Path) {
 /// The command allows a host that the runner does not. A tool of a curator would wait for it.
 fn a_tool_that_the_runner_refuses_fails_the_command(up: &Running, folder: &Path) {
     let tools = folder.join("inside");
-    write_tool(&tools, "inside", "never", &json!(["127.0.0.1:9"]));
+    constant_tool::write(&tools, "inside", "never", &json!({"permissions": {"net": ["127.0.0.1:9"]}}));
     let allowed = ["--allow-private-host", "inside=127.0.0.1"];
     let writer = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
     let bootstrap = ["bootstrap", tools.to_str().unwrap(), allowed[0], allowed[1]];

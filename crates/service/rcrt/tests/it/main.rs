@@ -8,6 +8,7 @@ mod authoring;
 mod bench;
 mod bootstrap;
 mod calls;
+mod constant_tool;
 mod database;
 mod editor_globals;
 mod egress;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::constant_tool::{self, answer};
 use crate::program::Running;
 
 /// How long a test waits for what follows a write.
@@ -28,48 +29,16 @@ fn versions_of_a_tool_are_listed_compared_and_restored() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-fn source(answer: &str) -> String {
-    format!("export async function execute() {{\n  return {{ answer: \"{answer}\" }};\n}}\n")
-}
-
 /// Writes the tool's files and bootstraps them.
 fn publish(up: &Running, folder: &Path, name: &str, version: &str, answer: &str) {
     let folder = folder.join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let definition = json!({
-        "schema_name": "tool.code.v1",
-        "title": format!("The tool {name}"),
-        "tags": ["tool", format!("tool:{name}")],
-        "context": {
-            "name": name,
-            "description": "Returns a constant",
-            "version": version,
-            "input_schema": {"type": "object"},
-            "output_schema": {"type": "object"},
-            "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]
-        }
-    });
-    std::fs::write(folder.join(format!("{name}.json")), definition.to_string()).unwrap();
-    std::fs::write(folder.join(format!("{name}.ts")), source(answer)).unwrap();
+    constant_tool::write(&folder, name, answer, &json!({"version": version}));
     up.run(&["bootstrap", folder.to_str().unwrap()]).ends_with(0);
 }
 
-/// Changes the tool's record, as any client does.
+/// Changes the tool's record.
 fn patch(up: &Running, name: &str, changes: &Value) {
-    let record = up.json(&["tool", "show", name]);
-    let token = std::fs::read_to_string(up.data.join("token")).unwrap();
-    let request = reqwest::Client::new()
-        .patch(format!("{}/breadcrumbs/{}", up.api(), record["id"].as_str().unwrap()))
-        .bearer_auth(token.trim())
-        .header("If-Match", record["version"].to_string())
-        .json(changes);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let status = runtime.block_on(request.send()).unwrap().status();
-    assert!(status.is_success(), "{status}");
-}
-
-fn answer(up: &Running, name: &str) -> Value {
-    up.json(&["call", name, "{}"])["output"]["answer"].clone()
+    constant_tool::patch(up, &up.json(&["tool", "show", name]), changes);
 }
 
 /// The version and the state of each row, newest first.
