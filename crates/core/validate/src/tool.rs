@@ -42,7 +42,7 @@ pub fn hosts(definition: &ToolDefinition) -> Report {
 }
 
 /// Reads and validates the context of a tool's record with this schema name. A field that cannot be
-/// read is an error with the rule `field`, and then there is no definition.
+/// read is an error with the rule `field`; the definition is `None` in that case.
 pub fn context(schema_name: &str, context: &Map<String, Value>) -> (Report, Option<ToolDefinition>) {
     match ToolDefinition::read(schema_name, context, None, None) {
         Ok(definition) => (tool(&definition), Some(definition)),
