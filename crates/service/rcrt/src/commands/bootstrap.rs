@@ -8,17 +8,20 @@ use clap::Args;
 use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
 use rcrt_client::Client;
 use rcrt_egress::PrivateHost;
+use rcrt_sandbox::Level;
 use rcrt_validate::Author;
 
 use super::bootstrap_report::BootstrapReport;
 use super::bootstrap_watch;
+use super::example_check::ExampleCheck;
 use super::required_secrets::KnownSecrets;
 use super::runner_verdict::Verdicts;
+use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
-use crate::seed::{self, Seed, SeedOutcome, SeedResult, SeedSet};
+use crate::seed::{self, Seed, SeedCheck, SeedOutcome, SeedResult, SeedSet};
 use crate::{connection, embedded};
 
 /// Seed a folder of tools and other records: create what is new, update what changed
@@ -26,7 +29,8 @@ use crate::{connection, embedded};
 #[command(after_long_help = "\
 Every JSON file below the folder is one record, except tsconfig.json. A tool's source can be in a file of the same name with .ts. All files \
 are validated first. A file with errors is refused with all its errors, the others are written, and the exit status \
-is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name: a record that another agent wrote is \
+is 1. The examples of each tool that is new or changed run in a sandbox of this machine, as with `rcrt tool test`. A \
+tool whose example fails is refused, so it does not replace a version that works. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name: a record that another agent wrote is \
 then written again, even if nothing else changes. A warning names each secret that a tool lacks or can read. Tools for \
 hosts inside the operator's network need the same --allow-private-host here as for the runner.
 
@@ -67,12 +71,29 @@ pub struct Bootstrap {
     /// Keep running, and apply each change of the files
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
+    /// Publish tools without running their examples
+    #[arg(long)]
+    no_examples: bool,
+    /// The required protection for examples: strict, or minimal
+    #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
+    sandbox: Level,
     #[command(flatten)]
     private_hosts: PrivateHosts,
 }
 
 impl Bootstrap {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        // The tests of this project run the examples of the included records.
+        let is_tested = self.no_examples || (self.folder.is_none() && !Path::new(embedded::NAME).is_dir());
+        let check = (!is_tested).then(|| ExampleCheck::new(self.sandbox));
+        let ended = self.seed(config, output, check.as_ref()).await;
+        if let Some(check) = check {
+            check.close().await;
+        }
+        ended
+    }
+
+    async fn seed(&self, config: &Config, output: Output, check: Option<&ExampleCheck>) -> anyhow::Result<()> {
         if self.watch {
             let folder = self.folder.clone().unwrap_or_else(|| PathBuf::from(embedded::NAME));
             if !folder.is_dir() {
@@ -80,10 +101,11 @@ impl Bootstrap {
                 return Err(Failure::Usage(message).into());
             }
             let client = connection::client(config)?;
-            return bootstrap_watch::run(&folder, output, || self.read_files(), |set| self.apply(&client, set)).await;
+            return bootstrap_watch::run(&folder, output, || self.read_files(), |set| self.apply(&client, set, check))
+                .await;
         }
         let set = self.read_files().await?;
-        let report = self.apply(&connection::client(config)?, set).await?;
+        let report = self.apply(&connection::client(config)?, set, check).await?;
         report.print(output)?;
         if report.has_failed() { Err(Failure::Shown.into()) } else { Ok(()) }
     }
@@ -95,7 +117,12 @@ impl Bootstrap {
             .context("reading the files failed")?
     }
 
-    async fn apply(&self, client: &Client, set: SeedSet) -> anyhow::Result<BootstrapReport> {
+    async fn apply(
+        &self,
+        client: &Client,
+        set: SeedSet,
+        check: Option<&ExampleCheck>,
+    ) -> anyhow::Result<BootstrapReport> {
         let options = seed::Options {
             dry_run: self.dry_run,
             prune: self.prune,
@@ -103,7 +130,8 @@ impl Bootstrap {
             overwrite: self.overwrite,
             ..seed::Options::default()
         };
-        write(client, &set, options, Duration::from_secs(self.wait)).await
+        let check = check.map(|check| check as &dyn SeedCheck);
+        write(client, &set, options, check, Duration::from_secs(self.wait)).await
     }
 }
 
@@ -112,6 +140,7 @@ pub(super) async fn write(
     client: &Client,
     set: &SeedSet,
     options: seed::Options,
+    check: Option<&dyn SeedCheck>,
     patience: Duration,
 ) -> anyhow::Result<BootstrapReport> {
     // Only curators see the agents of their tenant.
@@ -121,12 +150,12 @@ pub(super) async fn write(
         Err(error) => return Err(error.into()),
     };
     let options = seed::Options { as_curator, ..options };
-    let rows = seed::apply(client, set, options).await?;
+    let rows = seed::apply(client, set, options, check).await?;
     let mut warnings = set.warnings.clone();
     warnings.extend(about_secrets(client, set, &rows).await?);
     let verdicts =
         if options.dry_run { Verdicts::default() } else { Verdicts::wait(client, set, &rows, patience).await? };
-    warnings.extend(verdicts.warning());
+    warnings.extend(verdicts.warnings());
     Ok(BootstrapReport { dry_run: options.dry_run, rows, verdicts, warnings })
 }
 

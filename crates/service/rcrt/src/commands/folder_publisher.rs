@@ -23,6 +23,8 @@ pub struct Publisher {
     pub source: Option<String>,
     pub adopt: bool,
     pub overwrite: bool,
+    /// Write drafts, which only their author can call.
+    pub as_draft: bool,
     pub allowed: Vec<PrivateHost>,
     pub output: Output,
 }
@@ -51,8 +53,10 @@ impl Publisher {
 
     /// Writes the set, waits for the runners, and returns the result for each file.
     pub async fn publish(&self, set: &SeedSet) -> anyhow::Result<BTreeMap<PathBuf, Publication>> {
-        let options = seed::Options { adopt: self.adopt, overwrite: self.overwrite, ..seed::Options::default() };
-        let report = bootstrap::write(&self.client, set, options, PATIENCE).await?;
+        let Self { adopt, overwrite, as_draft, .. } = *self;
+        let options = seed::Options { adopt, overwrite, as_draft, ..seed::Options::default() };
+        // Only tools without a failed example come here.
+        let report = bootstrap::write(&self.client, set, options, None, PATIENCE).await?;
         for warning in &report.warnings {
             self.output.note(&format!("warning: {warning}"));
         }
@@ -68,6 +72,8 @@ fn publication(row: &SeedResult, verdict: Option<&Verdict>) -> Publication {
         Some(Verdict::Refused { problem }) => (false, format!("the runner refuses {version}: {problem}")),
         Some(Verdict::Unknown) => (false, format!("{version} is written, but the runner has not reported on it")),
         Some(Verdict::Replaced) => (true, format!("{version} is written, and another record has its name")),
+        Some(Verdict::Draft) if row.what == SeedOutcome::Unchanged => (true, format!("draft {version} is unchanged")),
+        Some(Verdict::Draft) => (true, format!("draft {version}")),
         Some(Verdict::Waiting) => (true, format!("published {version}, which waits for a secret or a setting")),
         None => (true, format!("{version} is written; no runner is connected")),
         Some(Verdict::Offered) if row.what == SeedOutcome::Unchanged => (true, format!("{version} is unchanged")),

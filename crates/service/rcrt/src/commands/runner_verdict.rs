@@ -1,15 +1,15 @@
 //! Whether the runners accept the tools that a command wrote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, Records, StoreError, schema_names};
+use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, DRAFT_TAG, Records, Selector, StoreError, schema_names};
 use serde::Serialize;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::tool_report::{Report, Reports};
-use crate::seed::{SeedResult, SeedSet};
+use crate::seed::{self, SeedResult, SeedSet};
 
 /// How often the runners' records are read. An emitter cannot subscribe to their events.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -28,6 +28,8 @@ pub enum Verdict {
     Offered,
     /// It is valid and waits for a secret or a setting.
     Waiting,
+    /// It is a draft: only its author can call it.
+    Draft,
     /// It is valid, and another record has its name.
     Replaced,
     Refused {
@@ -81,11 +83,14 @@ impl Verdicts {
             tokio::time::sleep(INTERVAL).await;
             verdicts.has_runner = has_runner(store).await?;
         }
+        // The catalog has no drafts, but reports on those that are not valid. A write returns after
+        // the runners have loaded it.
+        let drafts = if verdicts.has_runner { drafts(store).await? } else { BTreeSet::new() };
         let mut interval = FIRST_INTERVAL;
         while verdicts.has_runner && !open.is_empty() {
             let (reports, catalog) = tokio::try_join!(Reports::read(store), Catalog::read(store))?;
             let catalog = catalog.unwrap_or_default();
-            open.retain(|tool| match verdict(tool, &reports, &catalog) {
+            open.retain(|tool| match verdict(tool, &reports, &catalog, &drafts) {
                 Some(verdict) => {
                     if let Verdict::Refused { problem } = &verdict {
                         let Written { path, version, .. } = tool;
@@ -131,11 +136,23 @@ impl Verdicts {
         })
     }
 
-    /// About the tools for which there is no runner.
-    pub fn warning(&self) -> Option<String> {
-        let names = self.unknown.join(", ");
-        (!names.is_empty() && !self.has_runner)
-            .then(|| format!("no runner is connected, so {names} cannot be called yet; start one with `rcrt runner`"))
+    /// About the tools that nobody, or only their author, can call.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !self.unknown.is_empty() && !self.has_runner {
+            let names = self.unknown.join(", ");
+            warnings
+                .push(format!("no runner is connected, so {names} cannot be called yet; start one with `rcrt runner`"));
+        }
+        let drafts = self.found.iter().filter(|(_, verdict)| **verdict == Verdict::Draft);
+        let drafts: Vec<&str> = drafts.map(|(path, _)| path.as_str()).collect();
+        if !drafts.is_empty() {
+            warnings.push(format!(
+                "only their author can call these drafts: {}; a curator publishes one with `rcrt tool publish NAME`",
+                drafts.join(", ")
+            ));
+        }
+        warnings
     }
 }
 
@@ -163,9 +180,18 @@ async fn has_runner(store: &dyn Records) -> Result<bool, StoreError> {
     Ok(!store.list(&query).await?.is_empty())
 }
 
-fn verdict(tool: &Written, reports: &Reports, catalog: &Catalog) -> Option<Verdict> {
+/// The records whose newest version is a draft.
+async fn drafts(store: &dyn Records) -> Result<BTreeSet<Uuid>, StoreError> {
+    let selector = Selector { all_tags: vec![DRAFT_TAG.to_owned()], ..Selector::default() };
+    Ok(seed::every(store, selector).await?.into_iter().map(|item| item.id).collect())
+}
+
+fn verdict(tool: &Written, reports: &Reports, catalog: &Catalog, drafts: &BTreeSet<Uuid>) -> Option<Verdict> {
     if let Some(report) = reports.of(tool.id, tool.version) {
         return Some(Verdict::Refused { problem: Report::sentence(report) });
+    }
+    if drafts.contains(&tool.id) {
+        return Some(Verdict::Draft);
     }
     if catalog.find_waiting(&tool.name).is_some_and(|waiting| waiting.tool_id == tool.id) {
         return Some(Verdict::Waiting);

@@ -1,4 +1,4 @@
-//! `rcrt tool dev`: tests the tools of a folder at each change, and publishes those that pass.
+//! `rcrt tool dev`: tests the tools of a folder at each change, and writes those that pass as drafts.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,14 @@ use crate::host_options::PrivateHosts;
 use crate::output::Output;
 use crate::seed;
 
-/// Watch a folder: validate and test each tool that changes, and publish it if no example fails
+/// Watch a folder: validate and test each tool that changes, and write it as a draft if no example
+/// fails
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Prints one line for each tool that changed, with the time since the change was seen. A tool with an error, or with an \
-example that fails, is not published, and the version before it stays. The records belong to the same source as with \
+example that fails, is not written, and the version before it stays. A draft is a version that only its author can \
+call; all others use the version before it, until `rcrt bootstrap DIR` publishes the folder. With --publish, each \
+version is published at once. The records belong to the same source as with \
 `rcrt bootstrap DIR`, which also writes records that are no tools, and removes tools with --prune.
 
 Examples:
@@ -38,6 +41,9 @@ pub struct Dev {
     /// Update records that somebody changed after they were last published
     #[arg(long)]
     overwrite: bool,
+    /// Publish each version that passes, instead of writing drafts
+    #[arg(long)]
+    publish: bool,
     #[command(flatten)]
     private_hosts: PrivateHosts,
     /// The required protection: strict, or minimal
@@ -57,6 +63,7 @@ impl Dev {
             source: self.source,
             adopt: self.adopt,
             overwrite: self.overwrite,
+            as_draft: !self.publish,
             allowed: allowed.clone(),
             output,
         };

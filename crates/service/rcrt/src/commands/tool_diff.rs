@@ -1,18 +1,22 @@
 //! `rcrt tool diff`: what changed between two versions of a tool.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::Args;
 use rcrt_breadcrumb::BreadcrumbVersion;
 use serde::Serialize;
 use serde_json::Value;
+use similar::TextDiff;
 
-use super::line_diff::unified;
 use super::tool_versions::ToolVersions;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
+
+/// How long the shortest list of changes is searched for. Then a longer one is shown.
+const SEARCH_TIME: Duration = Duration::from_millis(500);
 
 /// Show what changed between two versions of a tool
 #[derive(Debug, Args)]
@@ -124,6 +128,14 @@ fn field_text(version: &BreadcrumbVersion, field: &str) -> String {
     }
 }
 
+/// Hunks in the unified format; empty if the texts have the same lines.
+fn unified(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let diff = TextDiff::configure().timeout(SEARCH_TIME).diff_slices(&old, &new);
+    let hunks = diff.unified_diff().to_string();
+    hunks.lines().map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -158,7 +170,7 @@ mod tests {
         assert_eq!(found[0].diff, ["@@ -1,2 +1,2 @@", " one", "-two", "+2"]);
         assert!(found[2].diff.iter().any(|line| line == "-  \"language\": \"typescript\""), "{:?}", found[2].diff);
         assert!(!found[2].diff.iter().any(|line| line.contains("source")), "{:?}", found[2].diff);
-        assert_eq!(found[4].diff, ["@@ -0,0 +1,1 @@", "+\"2.0.0\""]);
+        assert_eq!(found[4].diff, ["@@ -0,0 +1 @@", "+\"2.0.0\""]);
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Up {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
         let store = system.seeding_as(seeder)?;
-        let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
+        let rows = seed::apply(&*store, &set, options, None).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {
                 SeedOutcome::Refused => {

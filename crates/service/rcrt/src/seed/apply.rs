@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumb, CURATORS_TOOL_TAG, Records, Selector, StoreError, schema_names};
 use serde::Serialize;
 use uuid::Uuid;
@@ -28,6 +29,15 @@ pub struct Options {
     pub overwrite: bool,
     /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
     pub as_curator: bool,
+    /// Write tools as drafts.
+    pub as_draft: bool,
+}
+
+/// What is required of a record beyond its validity before it is written.
+#[async_trait]
+pub trait SeedCheck: Sync {
+    /// The errors, one line each.
+    async fn findings(&self, seed: &Seed) -> Vec<String>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,10 +91,16 @@ impl SeedOutcome {
 }
 
 /// Applies the whole set. An invalid file does not stop the others; an error of the store does.
-pub async fn apply(store: &dyn Records, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
+/// `check` refuses records before they are created or updated.
+pub async fn apply(
+    store: &dyn Records,
+    set: &SeedSet,
+    options: Options,
+    check: Option<&dyn SeedCheck>,
+) -> Result<Vec<SeedResult>, StoreError> {
     let mut rows = Vec::new();
     for seed in &set.seeds {
-        rows.push(apply_seed(store, set, seed, options).await?);
+        rows.push(apply_seed(store, set, seed, options, check).await?);
     }
     rows.extend(set.refused.iter().map(refused));
     if options.prune {
@@ -99,6 +115,7 @@ async fn apply_seed(
     set: &SeedSet,
     seed: &Seed,
     options: Options,
+    check: Option<&dyn SeedCheck>,
 ) -> Result<SeedResult, StoreError> {
     let row = |what, record: Option<(Uuid, i64)>| SeedResult {
         path: seed.path.clone(),
@@ -108,13 +125,22 @@ async fn apply_seed(
         version: record.map(|(_, version)| version),
         findings: Vec::new(),
     };
+    let refusal = || async {
+        match check {
+            Some(check) => Some(check.findings(seed).await).filter(|findings| !findings.is_empty()),
+            None => None,
+        }
+    };
     let mut attempt = 1;
     loop {
         let Some(record) = existing(store, &seed.record, &set.tag(&seed.path)).await? else {
+            if let Some(findings) = refusal().await {
+                return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, None) });
+            }
             if options.dry_run {
                 return Ok(row(SeedOutcome::Created, None));
             }
-            return match store.create(origin::as_version(&seed.record, 1), None).await {
+            return match store.create(origin::as_version(&seed.record, 1, options.as_draft), None).await {
                 Ok(created) => Ok(row(SeedOutcome::Created, Some((created.id, created.version)))),
                 Err(error) => refused_by_store(seed, error),
             };
@@ -128,28 +154,33 @@ async fn apply_seed(
             return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Refused, at) });
         }
         let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
-        let is_changed_since = origin::is_changed_since(&record.tags, record.version);
+        let is_changed_since = options.only_own.is_none()
+            && origin::is_changed_since(store, record.id, &record.tags, record.version).await?;
         let is_same = has_same_content(&seed.record, &record);
-        // A record that was changed and changed back is written again, so that later changes of its
-        // file are not refused.
-        if is_same && !lacks_mark && (options.only_own.is_some() || !is_changed_since) {
+        let is_unpublished = !options.as_draft && origin::is_own_draft(&record.tags, record.version);
+        // If a file follows a change of its record, it is written again, so that later changes of
+        // the file are not refused.
+        if is_same && !lacks_mark && !is_changed_since && !is_unpublished {
             return Ok(row(SeedOutcome::Unchanged, at));
         }
         if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
             return Ok(row(SeedOutcome::Kept, at));
         }
         let is_own = origin::other(&record, set).is_none();
-        if options.only_own.is_none() && is_own && is_changed_since && !is_same && !options.overwrite {
+        if is_own && is_changed_since && !is_same && !options.overwrite {
             let finding = format!(
                 "{}: version {} of the record {} was not written by a bootstrap; write the file over it with --overwrite",
                 seed.path, record.version, record.id
             );
             return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Kept, at) });
         }
+        if let Some(findings) = refusal().await {
+            return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, at) });
+        }
         if options.dry_run {
             return Ok(row(SeedOutcome::Updated, at));
         }
-        let next = origin::as_version(&seed.record, record.version + 1);
+        let next = origin::as_version(&seed.record, record.version + 1, options.as_draft);
         match store.update(record.id, record.version, changes(&next)).await {
             Ok(updated) => return Ok(row(SeedOutcome::Updated, Some((updated.id, updated.version)))),
             // The record was changed concurrently: read it again.
@@ -235,7 +266,7 @@ async fn prune(
             version: None,
             findings: Vec::new(),
         };
-        if !options.overwrite && origin::is_changed_since(&item.tags, item.version) {
+        if !options.overwrite && origin::is_changed_since(store, item.id, &item.tags, item.version).await? {
             row.what = SeedOutcome::Kept;
             row.version = Some(item.version);
             row.findings.push(format!(

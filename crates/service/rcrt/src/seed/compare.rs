@@ -48,7 +48,7 @@ fn same_or_absent<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
     file.is_none() || file == record
 }
 
-fn same_tags(one: &[String], other: &[String]) -> bool {
+pub(super) fn same_tags(one: &[String], other: &[String]) -> bool {
     // The store sets the first two, and the last is not in the file.
     let is_ignored = |tag: &String| tag == CURATORS_TOOL_TAG || tag == DRAFT_TAG || is_version_tag(tag);
     let are_in = |these: &[String], those: &[String]| these.iter().all(|tag| is_ignored(tag) || those.contains(tag));
@@ -57,7 +57,7 @@ fn same_tags(one: &[String], other: &[String]) -> bool {
 
 /// Equality after storage as JSON: objects are unordered, and numbers compare by value (Postgres
 /// stores 1e2 as 100).
-fn same_json(one: &Value, other: &Value) -> bool {
+pub(super) fn same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || (a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64())),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_json(a, b)),

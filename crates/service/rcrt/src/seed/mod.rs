@@ -8,7 +8,7 @@ mod find;
 mod origin;
 mod set;
 
-pub use apply::{Options, SeedOutcome, SeedResult, apply};
+pub use apply::{Options, SeedCheck, SeedOutcome, SeedResult, apply};
 pub use find::{every, tools_named};
 pub use origin::source_of;
 pub use set::{Seed, SeedSet, source_name};

@@ -1,30 +1,76 @@
 //! Which source wrote a record, and whether it was changed since. The tags of a record say it:
-//! `seed:<source>` names the source, and `seed-version:<n>` the version that the source wrote last.
+//! `seed:<source>` names the source, and `seed-version:<n>` the version that the source wrote last,
+//! or `seed-draft:<n>` if it wrote that as a draft.
 
-use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbVersion, DRAFT_TAG, NewBreadcrumb, Records, StoreError, is_draft, schema_names,
+};
+use uuid::Uuid;
 
+use super::compare::{same_json, same_tags};
 use super::find::SEED_TAG;
 use super::set::SeedSet;
 use crate::embedded;
 
 const VERSION_TAG: &str = "seed-version:";
+const DRAFT_VERSION_TAG: &str = "seed-draft:";
 
 pub fn is_version_tag(tag: &str) -> bool {
-    tag.starts_with(VERSION_TAG)
+    version_in(tag).is_some()
 }
 
-/// The file's record, as the version that it will be.
-pub fn as_version(file: &NewBreadcrumb, version: i64) -> NewBreadcrumb {
+fn version_in(tag: &str) -> Option<&str> {
+    tag.strip_prefix(VERSION_TAG).or_else(|| tag.strip_prefix(DRAFT_VERSION_TAG))
+}
+
+/// The file's record, as the version that it will be. `as_draft`: a tool is a draft.
+pub fn as_version(file: &NewBreadcrumb, version: i64, as_draft: bool) -> NewBreadcrumb {
     let mut record = file.clone();
     record.tags.retain(|tag| !is_version_tag(tag));
-    record.tags.push(format!("{VERSION_TAG}{version}"));
+    let as_draft =
+        as_draft && matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+    if as_draft {
+        record.tags.push(DRAFT_TAG.to_owned());
+    }
+    let prefix = if as_draft { DRAFT_VERSION_TAG } else { VERSION_TAG };
+    record.tags.push(format!("{prefix}{version}"));
     record
 }
 
-/// Whether a version of this record was written by another author after the source wrote it. A
-/// rollback that restores the tags too has a newer version than its tag.
-pub fn is_changed_since(tags: &[String], version: i64) -> bool {
-    !tags.contains(&format!("{VERSION_TAG}{version}"))
+/// Whether the source wrote this version as a draft, and it still is one.
+pub fn is_own_draft(tags: &[String], version: i64) -> bool {
+    is_draft(tags) && tags.contains(&format!("{DRAFT_VERSION_TAG}{version}"))
+}
+
+/// Whether a version of this record has another content than the source wrote last. A rollback that
+/// restores the tags too has a newer version than its tag. The publication of a draft is a version
+/// with the same content.
+pub async fn is_changed_since(
+    store: &dyn Records,
+    id: Uuid,
+    tags: &[String],
+    version: i64,
+) -> Result<bool, StoreError> {
+    let numbers = || tags.iter().filter_map(|tag| version_in(tag)?.parse::<i64>().ok());
+    if numbers().any(|number| number == version) {
+        return Ok(false);
+    }
+    let Some(written) = numbers().max() else { return Ok(true) };
+    let history = match store.history(id).await {
+        Ok(history) => history,
+        Err(StoreError::NotFound { .. }) => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let of = |number: i64| history.iter().find(|one| one.version == number);
+    Ok(of(written).zip(of(version)).is_none_or(|(old, new)| !is_same(old, new)))
+}
+
+fn is_same(old: &BreadcrumbVersion, new: &BreadcrumbVersion) -> bool {
+    let context = |one: &BreadcrumbVersion| one.context.clone().into();
+    old.title == new.title
+        && old.schema_name == new.schema_name
+        && same_tags(&old.tags, &new.tags)
+        && same_json(&context(old), &context(new))
 }
 
 /// The origin of a record for people: `included`, a source, or `agent`.

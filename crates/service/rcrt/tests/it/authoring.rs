@@ -236,7 +236,7 @@ fn watched_tools_are_tested_again_when_they_change() {
 }
 
 #[test]
-fn dev_publishes_what_passes() {
+fn dev_writes_drafts_of_what_passes() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
     let tools = folder.path().join("tools");
@@ -244,13 +244,13 @@ fn dev_publishes_what_passes() {
     let mut watching = Watching::start(up.command(&["tool", "dev", text(&tools)]));
     let line = watching.next();
     assert_eq!(statuses(&line), ["passed"], "{line}");
-    assert_eq!(
-        (&line["published"]["version"], &line["published"]["is_in_effect"]),
-        (&json!(1), &json!(true)),
-        "{line}"
-    );
+    let expected = json!({"version": 1, "is_in_effect": true, "text": "draft version 1"});
+    assert_eq!(line["published"], expected, "{line}");
     let answer = || up.json(&["call", "double", r#"{"n": 2}"#])["output"]["n"].clone();
     assert_eq!(answer(), 4);
+    let other = up.json(&["token", "--agent", "other", "--role", "emitter,subscriber"]);
+    let unknown = up.run_as(&other, &["call", "double", "{}", "--output", "json"]).ends_with(4).json();
+    assert_eq!(unknown["error_code"], "ToolNotFound", "{unknown}");
 
     // A version that fails its example does not replace the one that works.
     write(&source, "return { n: 5 };");
@@ -269,13 +269,30 @@ fn dev_publishes_what_passes() {
     assert_eq!(watching.ends_by(Signal::SIGINT), 130);
     let mut again = Watching::start(up.command(&["tool", "dev", text(&tools)]));
     let texts = [again.next(), again.next()].map(|line| line["published"]["text"].as_str().unwrap().to_owned());
-    assert_eq!(texts, ["version 2 is unchanged", "version 1 is unchanged"]);
+    assert_eq!(texts, ["draft version 2 is unchanged", "draft version 1 is unchanged"]);
     assert_eq!(again.ends_by(Signal::SIGINT), 130);
 
-    // It is the same source as that of a bootstrap.
-    let done = up.json(&["bootstrap", text(&tools)]);
-    let unchanged = |file: &Value| file["what"] == "unchanged";
-    assert!(done["files"].as_array().unwrap().iter().all(unchanged), "{done}");
+    // It is the same source as that of a bootstrap, which publishes the drafts.
+    let bootstrap = || {
+        let done = up.json(&["bootstrap", text(&tools)]);
+        done["files"].as_array().unwrap().iter().map(|file| file["what"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(bootstrap(), ["updated", "updated"]);
+    assert_eq!(bootstrap(), ["unchanged", "unchanged"]);
+    let published = up.run_as(&other, &["call", "double", r#"{"n": 2}"#, "--output", "json"]).ends_with(0).json();
+    assert_eq!(published["output"]["n"], 4, "{published}");
+
+    // A draft of a published tool serves its author, and --publish everybody.
+    write(&source, "return { n: 2 * (input.n ?? 0) + 0 };");
+    let mut drafting = Watching::start(up.command(&["tool", "dev", text(&tools)]));
+    let texts = [drafting.next(), drafting.next()].map(|line| line["published"]["text"].as_str().unwrap().to_owned());
+    assert_eq!(texts, ["draft version 4", "version 2 is unchanged"]);
+    assert_eq!(drafting.ends_by(Signal::SIGINT), 130);
+    let mut publishing = Watching::start(up.command(&["tool", "dev", text(&tools), "--publish"]));
+    let texts =
+        [publishing.next(), publishing.next()].map(|line| line["published"]["text"].as_str().unwrap().to_owned());
+    assert_eq!(texts, ["published version 5", "version 2 is unchanged"]);
+    assert_eq!(publishing.ends_by(Signal::SIGINT), 130);
     the_records_of_the_server(&up, &tools);
     types_of_the_catalog(&up);
     let (status, stderr) = up.stop();

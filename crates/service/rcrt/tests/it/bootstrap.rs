@@ -22,6 +22,8 @@ fn a_bootstrap_changes_only_what_its_source_wrote() {
     a_tool_is_in_a_folder_only_once(&up, folder.path());
     a_tool_that_the_runner_refuses_fails_the_command(&up, folder.path());
     a_watched_folder_is_applied_at_each_change(&up, folder.path());
+    a_tool_whose_example_fails_replaces_nothing(&up, folder.path());
+    drafts_are_reported_and_can_be_changed_after_their_publication(&up, folder.path());
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
@@ -205,4 +207,50 @@ fn a_watched_folder_is_applied_at_each_change(up: &Running, folder: &Path) {
     assert_eq!(answer(up, "watched"), "three");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+fn a_tool_whose_example_fails_replaces_nothing(up: &Running, folder: &Path) {
+    let tools = folder.join("checked");
+    let example = json!({"description": "Always good", "input": {}, "output": {"answer": "good"}});
+    constant_tool::write(&tools, "checked", "bad", &json!({"examples": [example]}));
+    let refused = |more: &[&str]| {
+        let ran = bootstrap(up, &tools, more).ends_with(1);
+        assert_eq!(done(&ran), ["checked.json refused"]);
+        let finding = ran.json()["files"][0]["findings"][0].as_str().unwrap().to_owned();
+        for part in ["checked.json: the example \"Always good\" fails:", "$.answer", "\"good\"", "\"bad\""] {
+            assert!(finding.contains(part), "{finding}");
+        }
+    };
+    refused(&[]);
+    up.run(&["tool", "show", "checked"]).ends_with(3);
+    write_source(&tools, "checked", "good");
+    assert_eq!(done(&bootstrap(up, &tools, &[]).ends_with(0)), ["checked.json created"]);
+    write_source(&tools, "checked", "bad");
+    refused(&["--dry-run"]);
+    refused(&["--overwrite", "--adopt"]);
+    assert_eq!(answer(up, "checked"), "good");
+    assert_eq!(done(&bootstrap(up, &tools, &["--no-examples"]).ends_with(0)), ["checked.json updated"]);
+    assert_eq!(answer(up, "checked"), "bad");
+}
+
+fn drafts_are_reported_and_can_be_changed_after_their_publication(up: &Running, folder: &Path) {
+    up.run(&["tenant", "set", "--publish", "curator"]).ends_with(0);
+    let writer = up.json(&["token", "--agent", "drafter", "--role", "emitter,subscriber"]);
+    let tools = tool(folder.join("drafted"), "drafted", "one");
+    let path = tools.to_str().unwrap();
+    let bootstrap = || up.run_as(&writer, &["bootstrap", path, "--output", "json"]).ends_with(0);
+    let state = |ran: &Ran| ran.json()["files"][0]["runner"]["state"].clone();
+    let created = bootstrap();
+    assert_eq!((done(&created), state(&created)), (vec!["drafted.json created".to_owned()], json!("draft")));
+    let warnings = created.json()["warnings"].to_string();
+    assert!(warnings.contains("rcrt tool publish NAME"), "{warnings}");
+
+    up.run(&["tool", "publish", "drafted"]).ends_with(0);
+    let unchanged = bootstrap();
+    assert_eq!((done(&unchanged), state(&unchanged)), (vec!["drafted.json unchanged".to_owned()], json!("offered")));
+    write_source(&tools, "drafted", "two");
+    let updated = bootstrap();
+    assert_eq!((done(&updated), state(&updated)), (vec!["drafted.json updated".to_owned()], json!("draft")));
+    assert_eq!(answer(up, "drafted"), "one");
+    up.run(&["tenant", "set", "--publish", "examples"]).ends_with(0);
 }

@@ -118,7 +118,7 @@ fn a_change_of_the_title_is_not_another_definition(up: &Running, folder: &Path) 
     assert_eq!(states(up, "titled"), listed(&[(2, "current"), (1, "old")]));
     let changes = up.json(&["tool", "diff", "titled"])["changes"].clone();
     assert_eq!(changes[0]["field"], "title", "{changes}");
-    assert_eq!(changes[0]["diff"], json!(["@@ -1,1 +1,1 @@", "-The tool titled", "+Another title"]));
+    assert_eq!(changes[0]["diff"], json!(["@@ -1 +1 @@", "-The tool titled", "+Another title"]));
 }
 
 fn an_older_version_can_be_called(up: &Running, folder: &Path) {
