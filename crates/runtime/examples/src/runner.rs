@@ -10,7 +10,9 @@ use rcrt_breadcrumb::{
     ToolRequest, Violation, check_javascript_numbers,
 };
 use rcrt_egress::{Egress, NetRules, Vault};
-use rcrt_executors::{CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, compile_tool};
+use rcrt_executors::{
+    CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, compile_tool, source_position,
+};
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, RunOutcome, Sandbox, Script, Seed, Task};
 use rcrt_validate::Schema;
 use rcrt_validate::expected::{Difference, differences};
@@ -346,6 +348,12 @@ impl<'t> Tested<'t> {
         report
     }
 
+    /// ` at weather.ts:12:9`; empty if the failure has no place in the source.
+    pub(crate) fn place(&self, failure: &ToolFailure) -> String {
+        let file = &self.script.file_name;
+        source_position(failure, file).map_or_else(String::new, |(line, column)| format!(" at {file}:{line}:{column}"))
+    }
+
     /// The differences, and a reason that is not one.
     fn compare(&self, example: &Example, result: &Result<Value, ToolFailure>) -> (Vec<Difference>, Option<String>) {
         match (&example.error, result) {
@@ -359,7 +367,7 @@ impl<'t> Tested<'t> {
             (Some(error), Ok(_)) => (Vec::new(), Some(format!("the tool returned an output; expected {}", error.code))),
             (None, Err(failure)) => {
                 let cause = failure.stated_cause().map_or_else(String::new, |cause| format!("; caused by {cause}"));
-                (Vec::new(), Some(format!("the tool failed: {failure}{cause}")))
+                (Vec::new(), Some(format!("the tool failed{}: {failure}{cause}", self.place(failure))))
             }
             (None, Ok(output)) => {
                 let problem = self.output_problem(output);

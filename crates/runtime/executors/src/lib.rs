@@ -43,6 +43,7 @@ mod provenance;
 mod registry;
 pub mod rest;
 mod sandbox_executor;
+mod source_position;
 mod trigger_chain;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
@@ -52,4 +53,5 @@ pub use host_ops::CallHostOps;
 pub use registry::Executors;
 pub use rest::RestExecutor;
 pub use sandbox_executor::{SandboxExecutor, compile_tool};
+pub use source_position::source_position;
 pub use trigger_chain::TriggerChain;

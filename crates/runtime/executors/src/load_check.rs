@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::source_position::source_position;
+
 /// The most processor time that a tool's code can use before `execute` is called, in milliseconds,
 /// even if its limits for calls are higher.
 const MAX_LOAD_MS: u64 = 5_000;
@@ -82,21 +84,12 @@ fn load_failure(mut failure: ToolFailure, script: &Script, limits: &Limits) -> T
         failure.message = format!("{}; caused by {cause}", failure.message);
     }
     let mut error = json!({"field": "code.source", "message": failure.message});
-    let stack = failure.details.as_ref().and_then(|details| details.get("stack")?.as_str());
-    if let (Some((line, column)), Some(error)) =
-        (stack.and_then(|stack| source_position(stack, &script.file_name)), error.as_object_mut())
-    {
+    if let (Some((line, column)), Some(error)) = (source_position(&failure, &script.file_name), error.as_object_mut()) {
         error.insert("line".into(), line.into());
         error.insert("column".into(), column.into());
     }
     let message = format!("{} cannot be loaded: {}", script.file_name, failure.message);
     ToolFailure::new(failure.code, message).with_details(json!({"errors": [error]}))
-}
-
-/// The first `<file>:line:column` in a stack.
-fn source_position(stack: &str, file_name: &str) -> Option<(u64, u64)> {
-    let mut parts = stack.split_once(&format!("{file_name}:"))?.1.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 struct NoHostOps;

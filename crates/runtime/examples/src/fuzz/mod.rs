@@ -31,6 +31,8 @@ enum Judged {
     Fine,
     /// The tool needs a network or a record, which the input does not describe.
     NotDescribed,
+    /// The tool was denied something. That is right for some inputs, but not for all.
+    Refused(Value, String),
     Wrong(Value, String),
 }
 
@@ -50,7 +52,7 @@ impl ExampleRunner {
         let began = Instant::now();
         let mut generator = Generator::new(&definition.input_schema, &definition.examples, seed);
         let (mut ran, mut judged) = (0, 0);
-        let mut wrong = None;
+        let (mut wrong, mut refused) = (None, None);
         for _ in 0..u64::from(inputs) * u64::from(TRIES) {
             if ran == inputs || cancelled.is_cancelled() {
                 break;
@@ -63,6 +65,9 @@ impl ExampleRunner {
             match self.judge(&tool, &input, cancelled).await {
                 Judged::Fine => judged += 1,
                 Judged::NotDescribed => {}
+                Judged::Refused(actual, reason) => {
+                    refused.get_or_insert((input, actual, reason));
+                }
                 Judged::Wrong(actual, reason) => {
                     wrong = Some(self.shrunk(&tool, (input, actual, reason), cancelled).await);
                     break;
@@ -70,7 +75,7 @@ impl ExampleRunner {
             }
         }
         let description = format!("{ran} inputs made from input_schema (seed {seed})");
-        let mut report = match wrong {
+        let mut report = match wrong.or(refused.filter(|_| judged == 0)) {
             Some((input, actual, reason)) => {
                 let mut report =
                     ExampleReport::failed(&description, format!("with the input {}: {reason}", shown(&input)));
@@ -103,7 +108,9 @@ impl ExampleRunner {
             Err(failure) if is_stated(&failure) => Judged::Fine,
             Err(failure) => {
                 let actual = shown_failure(failure.code.as_str(), &failure.message);
-                Judged::Wrong(actual, format!("the tool failed: {failure}"))
+                let reason = format!("the tool failed{}: {failure}", tool.place(&failure));
+                let is_refused = failure.code == ErrorCode::PermissionDenied;
+                if is_refused { Judged::Refused(actual, reason) } else { Judged::Wrong(actual, reason) }
             }
         }
     }
@@ -142,14 +149,10 @@ impl Tested<'_> {
     }
 }
 
-/// Whether the tool chose to fail: it threw an error of its own, or was refused something.
+/// Whether the tool chose to fail: it threw an error of its own.
 fn is_stated(failure: &ToolFailure) -> bool {
     let name = failure.details.as_ref().and_then(|details| details["name"].as_str());
-    match failure.code {
-        ErrorCode::PermissionDenied => true,
-        ErrorCode::ExecutionFailed => name.is_some_and(|name| !MISTAKES.contains(&name)),
-        _ => false,
-    }
+    failure.code == ErrorCode::ExecutionFailed && name.is_some_and(|name| !MISTAKES.contains(&name))
 }
 
 /// An input for a person: a long one is cut.

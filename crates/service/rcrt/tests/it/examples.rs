@@ -188,10 +188,27 @@ fn made_inputs_find_the_smallest_that_fails() {
 
     let mistake = "const { list } = input as any; return { n: (list ?? []).map((one: any) => one.toFixed()).length };";
     let reason = fuzzed(mistake, &[], 1)["reason"].as_str().unwrap().to_owned();
-    assert!(reason.starts_with(r#"with the input {"text":"","list":[null]}: the tool failed"#), "{reason}");
+    assert!(
+        reason.starts_with(r#"with the input {"text":"","list":[null]}: the tool failed at measures.ts:2:"#),
+        "{reason}"
+    );
     assert!(reason.contains("TypeError"), "{reason}");
     let network = "await fetch('https://api.example.com/'); return { n: 1 };";
     let more = json!({"permissions": {"net": ["api.example.com"]}});
     let source = tool(folder.path(), "asks", &json!({"n": 1}), &more, network);
     assert_eq!(tested(&source, &["--fuzz", "5"], 0)[1]["status"], "not_run");
+    // A refusal of some inputs is right, of all of them a mistake.
+    let source = tool(folder.path(), "refused", &json!({"n": 1}), &json!({}), network);
+    let report = tested(&source, &["--fuzz", "5"], 1)[1].clone();
+    let reason = report["reason"].as_str().unwrap();
+    assert_eq!((&report["status"], reason.contains("api.example.com")), (&json!("failed"), true), "{report}");
+}
+
+#[test]
+fn a_failed_example_names_the_line() {
+    let folder = TempDir::new().unwrap();
+    let body = "const list: string[] | undefined = undefined;\nreturn { n: (list as any).length };";
+    let source = tool(folder.path(), "breaks", &json!({"n": 4}), &json!({}), body);
+    let reason = tested(&source, &[], 1)[0]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("the tool failed at breaks.ts:3:"), "{reason}");
 }
