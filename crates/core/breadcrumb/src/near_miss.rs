@@ -4,13 +4,15 @@
 use crate::nearest::edits;
 
 /// Names of other APIs, in lower case and without separators, for fields of a request or a record.
-const OTHER_NAMES: [(&str, &[&str]); 8] = [
+const OTHER_NAMES: [(&str, &[&str]); 10] = [
     ("input", &["args", "arguments", "params", "parameters", "inputs", "toolinput", "payload"]),
     ("requestId", &["reqid", "callid", "toolcallid", "tooluseid", "correlationid"]),
     ("session", &["sessionid", "conversation", "conversationid", "threadid"]),
     ("model", &["modelname", "modelid"]),
     ("max_result_chars", &["maxchars", "maxcharacters", "maxresultcharacters", "maxoutputchars"]),
     ("deadline_ms", &["deadline", "timeout", "timeoutms"]),
+    ("version", &["toolversion", "recordversion"]),
+    ("definition_hash", &["toolhash"]),
     ("schema_name", &["schema", "schemaid"]),
     ("title", &["name"]),
 ];

@@ -131,6 +131,11 @@ impl ToolRequest {
                         "context.workspace",
                         "is not a field of a request; add the tag workspace:<name> to the record",
                     );
+                } else if matches!(key.as_str(), "idempotency_key" | "idempotencyKey") {
+                    found.add(
+                        format!("context.{key}"),
+                        "is not a field of a request; send it as the header Idempotency-Key",
+                    );
                 }
             }
         } else if Self::is_meant_by(record) {

@@ -278,6 +278,13 @@ pub async fn the_call_of_a_request_cannot_be_changed(harness: &impl Harness) {
     let context = |tool: &str| Some(object(json!({"tool": tool, "input": {"say": "hi"}, "note": 1})));
     let change = |tool: &str| BreadcrumbChanges { context: context(tool), ..BreadcrumbChanges::default() };
     assert_eq!(fields(agent.update(id, 1, change("other")).await), ["context.tool"]);
+    for field in ["version", "definition_hash", "requestId", "session", "model", "deadline_ms", "max_result_chars"] {
+        let mut context = context("echo").unwrap();
+        context.insert(field.into(), json!(1));
+        let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
+        let refused = fields(agent.update(id, 1, changes).await);
+        assert!(refused.contains(&format!("context.{field}")), "{refused:?}");
+    }
     assert_eq!(agent.update(id, 1, change("echo")).await.unwrap().version, 2);
     let renamed = BreadcrumbChanges { schema_name: Some("note.v1".into()), ..BreadcrumbChanges::default() };
     assert_eq!(fields(agent.update(id, 2, renamed).await), ["schema_name"]);

@@ -1,7 +1,17 @@
 use rcrt_breadcrumb::intended_field;
 
-const FIELDS: [&str; 8] =
-    ["tool", "input", "requestId", "session", "model", "max_result_chars", "deadline_ms", "workspace"];
+const FIELDS: [&str; 10] = [
+    "tool",
+    "input",
+    "requestId",
+    "session",
+    "model",
+    "max_result_chars",
+    "deadline_ms",
+    "version",
+    "definition_hash",
+    "workspace",
+];
 
 #[test]
 fn other_spellings_and_other_names_are_recognized() {
@@ -20,6 +30,9 @@ fn other_spellings_and_other_names_are_recognized() {
         ("deadlineMs", "deadline_ms"),
         ("timeout_ms", "deadline_ms"),
         ("work_space", "workspace"),
+        ("tool_version", "version"),
+        ("definitionHash", "definition_hash"),
+        ("tool_hash", "definition_hash"),
     ] {
         assert_eq!(intended_field(name, FIELDS), Some(meant), "{name}");
     }

@@ -64,6 +64,8 @@ fn misspelled_fields_are_refused_with_the_intended_one() {
         ("maxResultChars", "max_result_chars"),
         ("timeout_ms", "deadline_ms"),
         ("tol", "tool"),
+        ("tool_version", "version"),
+        ("definitionHash", "definition_hash"),
     ] {
         let found = ToolRequest::check_spelling(&request(json!({"tool": "echo", key: "x"}))).unwrap_err();
         assert_eq!(found.0[0].field, format!("context.{key}"));
@@ -71,6 +73,8 @@ fn misspelled_fields_are_refused_with_the_intended_one() {
     }
     let found = ToolRequest::check_spelling(&request(json!({"tool": "echo", "workspace": "one"}))).unwrap_err();
     assert!(found.0[0].message.contains("the tag workspace:"), "{found:?}");
+    let found = ToolRequest::check_spelling(&request(json!({"tool": "echo", "idempotency_key": "k"}))).unwrap_err();
+    assert!(found.0[0].message.contains("the header Idempotency-Key"), "{found:?}");
     // Fields of the original RCRT's clients, of the runtime, and of callers.
     let other =
         json!({"tool": "echo", "requestedBy": "agent", "config_id": "c", "schedule": {}, "bootstrap": {}, "note": 1});

@@ -190,32 +190,43 @@ fn outcome(call: &CallSummary) -> String {
     }
 }
 
-/// Prints a call for each response, and reconnects when the stream breaks.
+/// Prints a call for each response, and reconnects when the server cannot be reached.
 async fn follow(client: &Client, output: Output, query: &CallQuery) -> anyhow::Result<()> {
     let mut after = client.latest_event().await?;
     loop {
-        let mut events = client.events(Some(after)).await?;
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    after = event.number;
-                    if let Some(call) = finished_by(client, query, &event).await? {
-                        if output.is_json() {
-                            output.json_line(&call)?;
-                        } else {
-                            output.line(&row(&call).join("  "))?;
-                        }
-                    }
-                }
-                Err(StoreError::Unavailable(reason)) => {
+        match follow_stream(client, output, query, &mut after).await {
+            Ok(()) => {}
+            Err(error) => match error.downcast_ref() {
+                Some(StoreError::Unavailable(reason)) => {
                     tracing::warn!(reason, "the event stream broke; reconnecting");
-                    break;
                 }
-                Err(error) => return Err(anyhow::Error::new(error)),
-            }
+                _ => return Err(error),
+            },
         }
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
+}
+
+/// Moves `after` past each event whose call was printed.
+async fn follow_stream(
+    client: &Client,
+    output: Output,
+    query: &CallQuery,
+    after: &mut EventNumber,
+) -> anyhow::Result<()> {
+    let mut events = client.events(Some(*after)).await?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if let Some(call) = finished_by(client, query, &event).await? {
+            if output.is_json() {
+                output.json_line(&call)?;
+            } else {
+                output.line(&row(&call).join("  "))?;
+            }
+        }
+        *after = event.number;
+    }
+    Ok(())
 }
 
 /// The call that this response finished, if it matches.

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher,
-    NewBreadcrumb, Selector, StoreError, read_typed,
+    NewBreadcrumb, Selector, StoreError, check_numbers, read_typed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -104,7 +104,13 @@ fn condition(text: &str) -> Result<ContextMatch, String> {
     let value = match (parts.next(), op) {
         (None, MatchOp::Exists) => Value::Bool(true),
         (None, _) => return Err("the value is missing; expected PATH:OP:VALUE".into()),
-        (Some(value), _) => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
+        (Some(value), _) => match serde_json::from_str(value) {
+            Ok(json) => {
+                check_numbers(value.as_bytes()).map_err(|rounded| rounded.to_string())?;
+                json
+            }
+            Err(_) => value.into(),
+        },
     };
     Ok(ContextMatch { path: ContextPath::try_from(path.to_owned())?, op, value })
 }
@@ -232,7 +238,8 @@ mod tests {
 
     #[test]
     fn a_condition_without_path_operator_or_value_is_refused() {
-        for text in ["", "$.a", "$.a:eq", "a:eq:1", "$:eq:1", "$.a:like:1"] {
+        // The last value has more than 64 bits.
+        for text in ["", "$.a", "$.a:eq", "a:eq:1", "$:eq:1", "$.a:like:1", "$.a:eq:123456789012345678901"] {
             assert!(condition(text).is_err(), "{text:?}");
         }
     }

@@ -46,7 +46,7 @@ fn models_answer_through_the_included_tools() {
 }
 
 /// The included tools, with this server as the only host.
-fn tools_for(folder: &Path, address: &str) -> PathBuf {
+pub fn tools_for(folder: &Path, address: &str) -> PathBuf {
     let included = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bootstrap-breadcrumbs/tools-self-contained");
     let tools = folder.join("tools");
     std::fs::create_dir(&tools).unwrap();

@@ -14,6 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
+use crate::model_server::ModelServer;
+use crate::model_tools::tools_for;
 use crate::program::{Running, rcrt};
 
 /// A token request as RCRT's clients send it.
@@ -245,6 +247,48 @@ async fn a_key_from_a_tools_configuration_reaches_the_model() {
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains(KEY), "{stderr}");
+}
+
+/// The included tools name the secret that they need. In RCRT, their configuration does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_from_a_configuration_reaches_the_included_tools() {
+    const KEY: &str = "sk-or-v1-0123456789abcdef";
+    let (folder, server) = (TempDir::new().unwrap(), ModelServer::start());
+    let address = server.address.to_string();
+    let arguments = ["up", "--no-seed", "--compat", "rcrt", "--auth", "open", "--listen", "127.0.0.1:0"];
+    let up =
+        Running::start(&folder.path().join("data"), &[&arguments[..], &["--allow-private-host", &address]].concat());
+    let tools = tools_for(folder.path(), &address);
+    up.run(&["bootstrap", tools.to_str().unwrap(), "--allow-private-host", &address]).ends_with(0);
+    let base = up.api().to_owned();
+    let token = token(&base).await;
+    let created = async |path: &str, body: Value| -> Value {
+        let answer = ask(&base, Method::POST, path, &token, body).await;
+        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+        answer.json().await.unwrap()
+    };
+    let secret = created("/secrets", json!({"name": "OpenRouter key", "value": KEY, "scope_type": "global"})).await;
+    for tool in ["openrouter", "venice"] {
+        let config = json!({"title": format!("{tool} Configuration"), "schema_name": "tool.config.v1",
+            "tags": ["tool:config", format!("tool:{tool}"), "workspace:tools"],
+            "context": {"tool_name": tool, "config": {
+                "apiKeySecretId": secret["id"], "defaultModel": "fine", "baseUrl": format!("http://{address}/v1/")}}});
+        let config = created("/breadcrumbs", config).await;
+        let follow =
+            ask(&base, Method::GET, &format!("/events/stream?tag=request:{tool}-1"), &token, Value::Null).await;
+        let request = json!({"title": "LLM request", "schema_name": "tool.request.v1",
+            "tags": ["tool:request", "workspace:tools"],
+            "context": {"tool": tool, "config_id": config["id"], "requestId": format!("{tool}-1"),
+                "input": {"messages": [{"role": "user", "content": "Hello"}]}}});
+        created("/breadcrumbs", request).await;
+        wait_for_event(follow, |event| event["schema_name"] == "tool.response.v1").await;
+        let path = format!("/breadcrumbs?include_context=true&schema_name=tool.response.v1&tag=request:{tool}-1");
+        let responses: Vec<Value> = ask(&base, Method::GET, &path, &token, Value::Null).await.json().await.unwrap();
+        assert_eq!(responses[0]["context"]["output"]["content"], "Grüß dich", "{responses:?}");
+        let seen = server.seen("/v1/chat/completions", "fine").pop().unwrap();
+        assert_eq!(seen.authorization, Some(format!("Bearer {KEY}")));
+    }
+    up.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ pub(crate) async fn granted_secrets(
     }
     let mut held = Vec::new();
     for secret in &known {
-        if required.contains(&secret.name) {
+        if required.contains(&secret.name) && !tool.gets_all_granted {
             held.push(open(store, secret, tool, request).await?);
         } else if (tool.gets_all_granted || optional.contains(&secret.name))
             && SecretUnavailable::check(Some((tool.id, tool.version)), Some(secret)).is_none()

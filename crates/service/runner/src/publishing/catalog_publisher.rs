@@ -17,12 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
+use crate::coordination::reporter::{EVERY, READING};
 use crate::publishing::catalog_part::{PublishedPart, create, delete, update};
 use crate::publishing::rcrt_catalog;
 use crate::registry::Registry;
+use crate::registry::readiness::SETTINGS;
 
 /// After a change, the publisher waits this long for more changes …
 const QUIET: Duration = Duration::from_millis(100);
+/// The catalog follows a change of secrets, grants or settings within a second.
+const _: () = assert!(EVERY.as_millis() + READING.as_millis() + QUIET.as_millis() <= 1000);
+const _: () = assert!(SETTINGS.as_millis() + QUIET.as_millis() <= 1000);
 /// … but not longer than this in total.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The pause after the catalog could not be written.

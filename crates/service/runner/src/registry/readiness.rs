@@ -23,8 +23,8 @@ pub(crate) struct Readiness {
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
-/// How often settings and programs are checked: the catalog follows a change within about a second.
-const SETTINGS: Duration = Duration::from_secs(1);
+/// How often settings and programs are checked.
+pub(crate) const SETTINGS: Duration = Duration::from_millis(800);
 /// The maximum age of the list of secrets in `check_cached`.
 const SECRETS_MAX_AGE: Duration = Duration::from_secs(1);
 

@@ -63,6 +63,9 @@ pub(crate) struct Candidate {
     pub closed_hosts: Vec<PrivateHost>,
     /// Whether only its author can call it.
     pub is_draft: bool,
+    /// Code that reads secrets by id, as RCRT's tools do, need not name them in its record. It gets
+    /// all secrets that were granted to it.
+    pub gets_all_granted: bool,
 }
 
 /// A version that was validated here.
@@ -70,9 +73,6 @@ pub(crate) struct Tool {
     pub candidate: Arc<Candidate>,
     pub input: Schema,
     pub output: Schema,
-    /// Code that reads secrets by id, as RCRT's tools do, need not name them in its record. It gets
-    /// all secrets that were granted to it.
-    pub gets_all_granted: bool,
     acts: AtomicBool,
     /// The recent duration of its runs, in microseconds; 0 before the first.
     took: AtomicU32,
@@ -90,9 +90,8 @@ impl Deref for Tool {
 }
 
 impl Tool {
-    pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema, rcrt_compat: bool) -> Self {
-        let gets_all_granted = rcrt_compat && candidate.asks_for_secrets();
-        Self { candidate, input, output, gets_all_granted, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
+    pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema) -> Self {
+        Self { candidate, input, output, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
     }
 
     /// Whether its calls can compute before the store has the request. The run must have no effect
@@ -133,15 +132,15 @@ impl Tool {
     }
 }
 
+/// Whether it is code that may read secrets while it runs.
+pub(crate) fn asks_for_secrets(implementation: &Implementation) -> bool {
+    let Implementation::Code(code) = implementation else { return false };
+    ["getSecret", "decryptSecret"].iter().any(|method| code.source.contains(method))
+}
+
 impl Candidate {
     pub fn name(&self) -> &str {
         &self.definition.name
-    }
-
-    /// Whether it is code that may read secrets while it runs.
-    pub fn asks_for_secrets(&self) -> bool {
-        let Implementation::Code(code) = &self.definition.implementation else { return false };
-        ["getSecret", "decryptSecret"].iter().any(|method| code.source.contains(method))
     }
 
     pub fn schema_name(&self) -> &'static str {

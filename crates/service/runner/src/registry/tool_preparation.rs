@@ -14,7 +14,7 @@ use rcrt_validate::{Author, Budget, Finding, Report, Schema};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
+use crate::registry::tool::{Candidate, NamedSince, Problem, Tool, asks_for_secrets};
 
 /// How long an executor may take to prepare one version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -92,6 +92,7 @@ impl ToolPreparer {
             tags: version.tags.to_vec(),
             profiles,
             subscriptions: definition.subscriptions.iter().map(Matcher::from).collect(),
+            gets_all_granted: self.rcrt_compat && asks_for_secrets(&definition.implementation),
             definition: Arc::new(definition),
             executor,
             author: version.author,
@@ -113,7 +114,7 @@ impl ToolPreparer {
         let (input, output) =
             checked(definition, author, opened, version.record.owner_id, self.schemas.clone()).await?;
         load(&candidate, version.record.owner_id).await?;
-        Ok(Tool::new(candidate, input, output, self.rcrt_compat))
+        Ok(Tool::new(candidate, input, output))
     }
 }
 

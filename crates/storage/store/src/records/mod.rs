@@ -457,6 +457,8 @@ fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
         "deadline_ms",
         "traceparent",
         "parent",
+        "version",
+        "definition_hash",
         "request_id",
         "tool_spec",
         "mode",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::{ToolFailure, check_numbers};
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_large_results::{JsonPathStep, Namespace, StoredResult, json_chars, leaves_and_containers, written};
 use serde::Deserialize;
@@ -65,8 +65,14 @@ impl NativeTool for ResultJsonpath {
 /// A tool can return its JSON as text.
 fn document(whole: Value) -> Result<Value, ToolFailure> {
     match whole {
-        Value::String(text) => serde_json::from_str(&text)
-            .map_err(|_| answer::failed("the result is text, not JSON; use result_search or result_slice")),
+        Value::String(text) => {
+            let document = serde_json::from_str(&text)
+                .map_err(|_| answer::failed("the result is text, not JSON; use result_search or result_slice"))?;
+            check_numbers(text.as_bytes()).map_err(|rounded| {
+                answer::failed(format!("the result cannot be queried: {rounded}; use result_search or result_slice"))
+            })?;
+            Ok(document)
+        }
         document => Ok(document),
     }
 }
