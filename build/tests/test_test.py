@@ -30,6 +30,13 @@ class Test(Stage):
         self.assertIn("test-sdk ", self.called())
         self.assertTrue(any("unittest discover" in call for call in self.called()))
 
+    def test_where_programs_can_be_jailed_their_tests_must_run(self):
+        self.stand_in("cargo", 'echo "jail: ${RCRT_TEST_NEEDS_JAIL:-no}"')
+        self.stand_in("unshare")
+        self.run_script("build/test", "-p", "x").ends(0).says("jail: 1")
+        self.stand_in("unshare", "exit 1")
+        self.run_script("build/test", "-p", "x").ends(0).says("jail: no", "allows no user namespaces")
+
     def test_with_arguments_only_cargo_runs(self):
         self.run_script("build/test", "-p", "rcrt-store").ends(0)
         self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p rcrt-store"])

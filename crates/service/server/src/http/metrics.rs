@@ -187,3 +187,30 @@ impl Drop for OpenStream {
         gauge!("rcrt_event_streams").decrement(1.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tools_of_a_tenant_have_a_bounded_number_of_series() {
+        let owner_id = Uuid::new_v4();
+        let calls = |index: usize| UnfinishedCalls {
+            owner_id,
+            tool: format!("tool-{index}"),
+            // The last tools have the most calls.
+            queued: index as u64,
+            claimed: 0,
+            running: 1,
+            oldest_ms: None,
+        };
+        let text = of_calls(&(0..MOST_TOOLS + 5).map(calls).collect::<Vec<_>>());
+        assert_eq!(text.matches("rcrt_calls{").count(), 3 * (MOST_TOOLS + 1));
+        assert!(text.contains("tool=\"tool-204\",state=\"queued\"} 204"), "{text}");
+        let other = "tool=\"(other)\",state=";
+        for (state, count) in [("queued", 1 + 2 + 3 + 4), ("running", 5)] {
+            assert!(text.contains(&format!("{other}\"{state}\"}} {count}\n")), "{text}");
+        }
+        assert!(!text.contains("tool=\"tool-4\""), "{text}");
+    }
+}

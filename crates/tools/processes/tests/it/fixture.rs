@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// Skips a test if this machine does not support the jail. The tools then wait, which other tests
-/// check. If `RCRT_TEST_NEEDS_JAIL` is set, as it should be in CI, that is a failure.
+/// check. If `RCRT_TEST_NEEDS_JAIL` is set, as by `build/test` where it can, that is a failure.
 macro_rules! needs_the_jail {
     () => {
         if let Some(reason) = crate::fixture::refusal().await {
