@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ToolFormat;
 use crate::large_result::model_text;
-use crate::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse, Violations, check_numbers};
+use crate::{ErrorCode, LargeResult, ResponseStatus, ToolFailure, ToolResponse, Violations, check_numbers};
 
 /// A call as a model writes it.
 ///
@@ -118,8 +118,8 @@ impl ModelCall {
             }
             Reply::Mcp => {
                 let mut result = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
-                // It must be an object.
-                if let Some(output @ Value::Object(_)) = output {
+                // It must be an object. The index of a large result is not the tool's output.
+                if let Some(output @ Value::Object(_)) = output.filter(|output| LargeResult::of(output).is_none()) {
                     result["structuredContent"] = output.clone();
                 }
                 result

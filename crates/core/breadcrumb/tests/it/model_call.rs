@@ -120,6 +120,8 @@ fn a_model_reads_texts_unchanged_and_the_index_of_a_large_result() {
     assert_eq!(model_text(&json!(null)), "null");
     let large = json!({"type": "large_result", "text": "| # |", "kind": "json", "characters": 9, "truncated": false, "parts": 2});
     assert_eq!(model_text(&large), "| # |");
+    let mcp = read(ToolFormat::Mcp, json!({"name": "run"})).message(&response(Ok(large)));
+    assert_eq!(mcp, json!({"content": [{"type": "text", "text": "| # |"}], "isError": false}));
     let similar = json!({"type": "large_result"});
     assert_eq!(model_text(&similar), similar.to_string());
 }
