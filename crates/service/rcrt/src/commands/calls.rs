@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    CallDetails, CallHistory, CallQuery, CallState, CallStatsQuery, CallSummary, ErrorCode, Event, EventKind, Events,
-    MAX_CALLS, Percentiles, ResponseStatus, StoreError, ToolStats, schema_names, ttl_seconds,
+    CallDetails, CallHistory, CallQuery, CallState, CallStatsQuery, CallSummary, ErrorCode, Event, EventKind,
+    EventNumber, Events, MAX_CALLS, Percentiles, ResponseStatus, StoreError, ToolStats, schema_names, ttl_seconds,
 };
 use rcrt_client::Client;
 use serde_json::Value;
