@@ -149,7 +149,8 @@ CREATE TABLE audit (
     at timestamptz NOT NULL DEFAULT now(),
     -- NULL: the operator.
     agent_id uuid,
-    action text NOT NULL,
+    -- The group, a dot and what happened. A filter by the group finds all of its actions.
+    action text NOT NULL CHECK (action ~ '^(agent|token|acl|secret|tool|webhook|tenant)\.[a-z_]+$'),
     subject uuid NOT NULL,
     subject_name text NOT NULL,
     reason text,

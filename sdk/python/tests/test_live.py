@@ -250,6 +250,10 @@ async def test_a_models_call_gets_the_message_of_its_format_also_for_a_failure()
         ):
             assert (await rcrt.call_for("openai", openai(name, given)))["content"].startswith(says)
         call: models.OpenAiItemCall = {"call_id": "c2", "name": "calculator", "arguments": '{"expression": "1"}'}
+        flat = {tool["name"]: tool for tool in await rcrt.tools_for("openai-responses")}["calculator"]
+        assert (flat["type"], flat["parameters"]["type"], flat["strict"]) == ("function", "object", False)
+        answer = await rcrt.call_for("openai-responses", call)
+        assert (answer["type"], answer["call_id"]) == ("function_call_output", "c2")
         item = await rcrt.call_for("openai", call)
         assert (item["type"], item["call_id"]) == ("function_call_output", "c2")
 

@@ -95,6 +95,24 @@ async def test_an_unreachable_server_is_reported() -> None:
             await rcrt.update_breadcrumb("x", 1, {"title": "b"})
 
 
+async def test_a_server_that_has_answered_is_tried_again_for_longer_than_one_that_never_did() -> None:
+    found = Answer(200, [])
+    async with scripted(found, *[CUT] * 6, found) as server, client(server) as rcrt:
+        await rcrt.list_breadcrumbs()
+        await rcrt.list_breadcrumbs()
+        assert len(server.requests) == 8
+    for answers, retry_time, requests in (([found], 0.0, 7), ([], float("inf"), 6)):
+        async with scripted(*answers, *[CUT] * 20) as server:
+            async with Rcrt(server.url, token="t", retry_time=retry_time) as rcrt:
+                if answers:
+                    await rcrt.list_breadcrumbs()
+                with pytest.raises(Unreachable, match="is the server running"):
+                    await rcrt.list_breadcrumbs()
+                assert len(server.requests) == requests
+    with pytest.raises(RcrtError, match="retry_time must be seconds"):
+        Rcrt("http://a", token="t", retry_time=-1)
+
+
 async def test_cancelling_stops_the_pause_between_two_attempts() -> None:
     async with scripted(problem(503, "unavailable", retry_after="50")) as server, client(server) as rcrt:
         asking = asyncio.create_task(rcrt.list_breadcrumbs())

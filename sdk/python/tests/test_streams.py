@@ -73,6 +73,20 @@ async def test_a_silent_connection_counts_as_lost() -> None:
         assert "nothing came for 0.2 s" in lost[0]
 
 
+async def test_a_lost_stream_is_tried_again_for_the_time_that_is_set() -> None:
+    # A stream that was not connected yet, of a client that has reached the server.
+    async with scripted(Answer(200, []), *[CUT] * 6, stream(hello(1) + event(2), open=True)) as server:
+        async with Rcrt(server.url, token="t") as rcrt:
+            await rcrt.list_breadcrumbs()
+            async with aclosing(rcrt.events()) as events:
+                assert (await anext(events)).id == 2
+    for answers, options, requests in (([stream(hello(1))], {"retry_time": 0}, 6), ([], {}, 6)):
+        async with scripted(*answers, *[CUT] * 20) as server:
+            with pytest.raises(RcrtError, match="is the server running"):
+                await take(server, 1, **options)
+            assert len(server.requests) == requests
+
+
 async def test_a_refusal_closes_the_stream() -> None:
     async with scripted(problem(403, "forbidden")) as server:
         with pytest.raises(ProblemError):

@@ -21,6 +21,12 @@ export type RcrtOptions = Credentials & {
   url: string | URL;
   /** A `fetch` to use instead of the global one. */
   fetch?: typeof fetch;
+  /**
+   * How long a request is tried again, in milliseconds, if the server cannot be reached but has
+   * answered this client before. The default is 30,000; a request makes at least six attempts. A
+   * server that has never answered gets no more than that, for about three seconds.
+   */
+  retryMs?: number;
 };
 
 export interface ListOptions extends RequestOptions {
@@ -52,7 +58,7 @@ export class Rcrt {
   /** Does not connect yet. */
   constructor(options: RcrtOptions) {
     // `options` is undefined where no compiler checks types.
-    this.#transport = new Transport(options?.url, options, options?.fetch);
+    this.#transport = new Transport(options?.url, options, options?.retryMs, options?.fetch);
   }
 
   /** A token that stays valid for a while, for other programs. */
@@ -227,6 +233,7 @@ export class Rcrt {
 
   /** The same in the format of a model's API. */
   async toolsFor(format: "openai", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.OpenAiTool[]>;
+  async toolsFor(format: "openai-responses", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.OpenAiResponsesTool[]>;
   async toolsFor(format: "anthropic", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.AnthropicTool[]>;
   async toolsFor(format: "mcp", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.McpTools>;
   async toolsFor(format: models.ModelFormat, options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<unknown> {
@@ -261,12 +268,13 @@ export class Rcrt {
   }
 
   /**
-   * Calls a tool as a model asked for it: one of a message's `tool_calls` or a `function_call` item
-   * (OpenAI), a `tool_use` block (Anthropic), or the params of `tools/call` (MCP). Returns the message that the model
-   * expects, also if the tool failed or the model's arguments are invalid.
+   * Calls a tool as a model asked for it: one of a message's `tool_calls` (`openai`), a
+   * `function_call` item (`openai-responses`, or `openai`), a `tool_use` block (`anthropic`), or the
+   * params of `tools/call` (`mcp`). Returns the message that the model expects, also if the tool
+   * failed or the model's arguments are invalid.
    */
   async callFor(format: "openai", call: models.OpenAiCall, options?: InvokeOptions): Promise<models.OpenAiMessage>;
-  async callFor(format: "openai", call: models.OpenAiItemCall, options?: InvokeOptions): Promise<models.OpenAiItem>;
+  async callFor(format: "openai" | "openai-responses", call: models.OpenAiItemCall, options?: InvokeOptions): Promise<models.OpenAiItem>;
   async callFor(format: "anthropic", call: models.AnthropicCall, options?: InvokeOptions): Promise<models.AnthropicBlock>;
   async callFor(format: "mcp", call: models.McpCall, options?: InvokeOptions): Promise<models.McpResult>;
   async callFor(format: models.ModelFormat, call: models.ModelCall, options: InvokeOptions = {}): Promise<unknown> {

@@ -5,7 +5,7 @@ import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachab
 import { alarm, backoff, checkedTime, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
-import { asJson, ATTEMPTS, LONGEST_WAIT_MS, unanswered, whole, type Transport } from "./transport.js";
+import { asJson, checkedRetry, LONGEST_WAIT_MS, unanswered, whole, type Transport } from "./transport.js";
 
 /** One change of one record. (The OpenAPI document does not describe the messages of a stream.) */
 export interface BreadcrumbEvent {
@@ -59,6 +59,12 @@ export interface FollowOptions {
    * default is 45,000.
    */
   silenceMs?: number;
+  /**
+   * How long a lost connection is tried again, in milliseconds and at least six times, before the
+   * stream fails. By default without limit once the stream was connected, and else for the client's
+   * `retryMs`.
+   */
+  retryMs?: number;
   /** Called for each lost connection, with the reason, before the next one is made. */
   onReconnect?: (why: Error) => void;
 }
@@ -66,6 +72,8 @@ export interface FollowOptions {
 const SILENCE_MS = 45_000;
 /** After a connection of at least this time the next one is made at once. */
 const GOOD_MS = 5_000;
+/** How long to look for a server that has never answered. */
+const QUICK_MS = 3_000;
 /** How often in a row the same event can be unreadable before the stream gives up. */
 const UNREADABLE = 5;
 
@@ -88,16 +96,20 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
    * start.
    */
   let last: bigint | undefined = options.after === undefined ? undefined : number(String(options.after));
+  const retryMs = options.retryMs === undefined ? undefined : checkedRetry(options.retryMs);
   let connected = false;
   let failures = 0;
+  /** Since when no connection has worked. */
+  let lost = performance.now();
   let unreadable = 0;
   for (;;) {
     signal?.throwIfAborted();
     const began = performance.now();
+    let heard = false;
     let why: Error;
     try {
       for await (const message of connection(transport, asked, last)) {
-        connected = true;
+        connected = heard = true;
         const item = read(message);
         const id = /^\d+$/.test(message.id) ? BigInt(message.id) : undefined;
         if (item === undefined) {
@@ -122,9 +134,13 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       } else if (error instanceof RcrtError && !error.retryable && !passing(error)) throw error;
       why = error as Error;
     }
-    if (performance.now() - began > GOOD_MS) failures = 0;
+    if (heard) lost = performance.now();
+    if (heard && lost - began > GOOD_MS) failures = 0;
     failures++;
-    if (!connected && failures >= ATTEMPTS) throw why;
+    const limit = retryMs ?? (connected ? Infinity : transport.retryMs);
+    const gone = performance.now() - lost;
+    // An attempt can be long by itself: it can include those for a token.
+    if (transport.givesUp(failures, gone, limit) || (!transport.worked && gone > QUICK_MS)) throw why;
     options.onReconnect?.(why);
     const wanted = why instanceof ProblemError ? (why.retryAfterMs ?? 0) : 0;
     await pause(Math.max(backoff(failures), Math.min(wanted, LONGEST_WAIT_MS)), signal);
@@ -199,7 +215,10 @@ async function open(transport: Transport, asked: Asked, last: bigint | undefined
     }
     if (answer.ok) {
       const kind = answer.headers.get("content-type") ?? "none";
-      if (kind.startsWith("text/event-stream")) return answer;
+      if (kind.startsWith("text/event-stream")) {
+        transport.worked = true;
+        return answer;
+      }
       await answer.body?.cancel();
       throw foreign(transport.base, `its type is ${kind}, not an event stream`);
     }

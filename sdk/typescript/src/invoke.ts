@@ -80,6 +80,7 @@ async function ask(transport: Transport, tool: string, asked: Asked, options: In
         headers: { prefer: `wait=${wait}`, "idempotency-key": key, traceparent: options.traceparent },
         ...asked,
         again: true,
+        retryMs: Math.min(transport.retryMs, Math.max(0, ends - begun)),
         timeoutMs: wait * 1000 + ROUND_MS,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
@@ -107,10 +108,10 @@ async function cancel(
     let id = accepted?.request;
     if (id === undefined) {
       const headers = { prefer: "respond-async", "idempotency-key": key };
-      const answer = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, ...asked, again: true });
+      const answer = await transport.exchange("post", "/tools/{name}/invoke", { path: { name: tool }, headers, ...asked, again: true, retryMs: 0 });
       id = (transport.parse(answer) as Partial<Accepted>).request;
     }
-    if (id !== undefined) await transport.exchange("post", "/calls/{request_id}/cancel", { path: { request_id: id }, again: true });
+    if (id !== undefined) await transport.exchange("post", "/calls/{request_id}/cancel", { path: { request_id: id }, again: true, retryMs: 0 });
   } catch {
     // The caller gets the abort. Whether the cancellation reached the server is not promised.
   }

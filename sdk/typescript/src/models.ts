@@ -1,6 +1,7 @@
 /** A model's calls of tools and the messages that it gets back, as its API has them. */
 
-export type ModelFormat = "openai" | "anthropic" | "mcp";
+/** `openai` is the Chat Completions API, `openai-responses` the Responses API. */
+export type ModelFormat = "openai" | "openai-responses" | "anthropic" | "mcp";
 
 /** One of a message's `tool_calls`. */
 export interface OpenAiCall {
@@ -64,6 +65,15 @@ export type McpResult = {
 export interface OpenAiTool {
   type: "function";
   function: { name: string; description: string; parameters: Record<string, unknown> };
+}
+
+/** An element of `tools` in a request to the Responses API. */
+export interface OpenAiResponsesTool {
+  type: "function";
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+  strict: boolean;
 }
 
 /** An element of `tools` in a request. */

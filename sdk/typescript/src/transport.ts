@@ -41,6 +41,8 @@ export interface Sending extends RequestOptions {
   again?: boolean;
   /** Without a token. */
   anonymous?: boolean;
+  /** Instead of the client's own `retryMs`. */
+  retryMs?: number;
 }
 
 /** A response with its whole body. */
@@ -52,10 +54,12 @@ export interface Answer {
 }
 
 /**
- * The most attempts of a request. With the pauses, that is about three seconds, enough for a
- * server's restart.
+ * The attempts of a request to a server that has never answered this client. With the pauses, that
+ * is about three seconds.
  */
-export const ATTEMPTS = 6;
+const ATTEMPTS = 6;
+/** How long the client tries to reach a server again that has answered it before. */
+export const RETRY_MS = 30_000;
 const ANSWER_MS = 60_000;
 /**
  * If the server asks for a longer pause than this, the client throws its error instead of waiting.
@@ -79,10 +83,14 @@ export function newKey(): string {
 export class Transport {
   readonly base: string;
   readonly tokens: Tokens;
+  readonly retryMs: number;
+  /** Whether an RCRT server has answered at this address. */
+  worked = false;
   readonly #fetch: typeof fetch;
 
-  constructor(url: string | URL, credentials: Credentials, fetching: typeof fetch = fetch) {
+  constructor(url: string | URL, credentials: Credentials, retryMs: number = RETRY_MS, fetching: typeof fetch = fetch) {
     const base = serverUrl(url);
+    this.retryMs = checkedRetry(retryMs);
     this.base = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
     // Browsers require that fetch is called on the window.
     this.#fetch = (input, init) => fetching(input, init);
@@ -144,15 +152,25 @@ export class Transport {
     sending: Sending,
     state: { maybeDone: boolean } = { maybeDone: false },
   ): Promise<Answer> {
+    const begun = performance.now();
     for (let attempt = 1; ; attempt++) {
       const { error, maybeDone, answer } = await this.#send(method, path, sending);
       if (answer !== undefined) return answer;
       const wait = Math.max(backoff(attempt), error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0);
-      const again = error.retryable && attempt < ATTEMPTS && wait <= LONGEST_WAIT_MS && (sending.again === true || !maybeDone);
+      const over = this.givesUp(attempt, performance.now() - begun + wait, sending.retryMs ?? this.retryMs);
+      const again = error.retryable && !over && wait <= LONGEST_WAIT_MS && (sending.again === true || !maybeDone);
       if (!again) throw error;
       state.maybeDone ||= maybeDone;
       await pause(wait, sending.signal);
     }
+  }
+
+  /**
+   * Whether to end the attempts after so many failures in this time. A server that never answered
+   * has probably another address.
+   */
+  givesUp(failures: number, ms: number, retryMs: number): boolean {
+    return failures >= ATTEMPTS && (!this.worked || ms > retryMs);
   }
 
   async #send(
@@ -171,10 +189,15 @@ export class Transport {
         if (error instanceof RcrtError) throw error;
         return { error: unanswered(this.base, error), maybeDone: !NOT_SENT.has(codeOf(error)) };
       }
-      if (answer.status >= 200 && answer.status < 300) return { answer };
+      if (answer.status >= 200 && answer.status < 300) {
+        this.worked = true;
+        return { answer };
+      }
       // A token can expire early, or the server's key can change, so try one new token.
       if (answer.status === 401 && !renewed && token !== undefined && this.tokens.refused(token)) continue;
-      return { error: problemOf(this.base, answer), maybeDone: answer.status >= 500 };
+      const error = problemOf(this.base, answer);
+      this.worked ||= error.code !== "foreign";
+      return { error, maybeDone: answer.status >= 500 };
     }
   }
 
@@ -242,6 +265,12 @@ export function unanswered(base: string, error: unknown): Unreachable {
 function codeOf(error: unknown): string {
   const code = (error as { cause?: { code?: unknown } } | undefined)?.cause?.code;
   return typeof code === "string" ? code : "";
+}
+
+/** Time for attempts, which can also be endless. */
+export function checkedRetry(ms: number): number {
+  if (typeof ms !== "number" || !(ms >= 0)) throw invalidArgument(`retryMs must be milliseconds, 0 or more; it is ${String(ms)}`);
+  return ms;
 }
 
 function serverUrl(url: string | URL): URL {

@@ -238,6 +238,10 @@ test("a model's call gets the message of its format, also for a failure", async 
   assert.match((await client.callFor("openai", openai("calculator", "{"))).content, /^InvalidArguments: the arguments are not valid JSON/);
   assert.match((await client.callFor("openai", openai("calculator", '{"expression": 5}'))).content, /^InvalidArguments: .*expression/);
   assert.match((await client.callFor("openai", openai("calculater", "{}"))).content, /^ToolNotFound: .*calculator/);
+  const flat = (await client.toolsFor("openai-responses")).find((tool) => tool.name === "calculator");
+  assert.deepEqual([flat?.type, flat?.parameters["type"], flat?.strict], ["function", "object", false]);
+  const answer = await client.callFor("openai-responses", { type: "function_call", call_id: "c3", name: "calculator", arguments: '{"expression": "1"}' });
+  assert.deepEqual([answer.type, answer.call_id], ["function_call_output", "c3"]);
   const item = await client.callFor("openai", { type: "function_call", call_id: "c2", name: "calculator", arguments: '{"expression": "1"}' });
   assert.deepEqual([item.type, item.call_id], ["function_call_output", "c2"]);
 

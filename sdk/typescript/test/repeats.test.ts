@@ -96,6 +96,29 @@ test("an unreachable server is reported, also for requests that are not retried"
   await assert.rejects(new Rcrt({ url, token: "t" }).updateBreadcrumb("x", 1, { title: "b" }), Unreachable);
 });
 
+const cuts = (count: number): Answer[] => Array.from({ length: count }, () => "cut");
+
+test("a server that has answered is tried again for longer than one that never did", async () => {
+  const found = { status: 200, json: [] };
+  await against([found, ...cuts(6), found], async (client, server) => {
+    await client.listBreadcrumbs();
+    await client.listBreadcrumbs();
+    assert.equal(server.requests.length, 8);
+  });
+  for (const [answers, retryMs, requests] of [[[found], 0, 7], [[], Infinity, 6]] as const) {
+    const server = await Scripted.start(...answers, ...cuts(20));
+    try {
+      const client = new Rcrt({ url: server.url, token: "t", retryMs });
+      if (answers.length > 0) await client.listBreadcrumbs();
+      await assert.rejects(client.listBreadcrumbs(), (error) => error instanceof Unreachable && /is the server running/.test(error.message));
+      assert.equal(server.requests.length, requests);
+    } finally {
+      await server.close();
+    }
+  }
+  assert.throws(() => new Rcrt({ url: "http://a", token: "t", retryMs: -1 }), { code: "invalid_argument" });
+});
+
 test("a signal stops the pause between two attempts", async () => {
   await against([problem(503, "unavailable", { "retry-after": "50" })], async (client, server) => {
     const giveUp = new AbortController();

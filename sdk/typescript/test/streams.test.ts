@@ -64,6 +64,29 @@ test("a silent connection counts as lost", async () => {
   }
 });
 
+const cuts = (count: number): Answer[] => Array.from({ length: count }, () => "cut");
+
+test("a lost stream is tried again, for the time that is set", async () => {
+  // A stream that was not connected yet, of a client that has reached the server.
+  const server = await Scripted.start({ status: 200, json: [] }, ...cuts(6), stream(hello(1) + event(2), true));
+  try {
+    const client = new Rcrt({ url: server.url, token: "t" });
+    await client.listBreadcrumbs();
+    assert.deepEqual((await take(client, 1)).map((one) => one.id), ["2"]);
+  } finally {
+    await server.close();
+  }
+  for (const [answers, options, requests] of [[[stream(hello(1))], { retryMs: 0 }, 6], [[], {}, 6]] as const) {
+    const server = await Scripted.start(...answers, ...cuts(20));
+    try {
+      await assert.rejects(take(new Rcrt({ url: server.url, token: "t" }), 1, options), { code: "unreachable" });
+      assert.equal(server.requests.length, requests);
+    } finally {
+      await server.close();
+    }
+  }
+});
+
 test("a refusal closes the stream", async () => {
   const server = await Scripted.start(problem(403, "forbidden"));
   try {

@@ -5,8 +5,57 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::{Violations, nearest_names};
+
 /// The most entries in one read.
 pub const MAX_AUDIT_ENTRIES: u32 = 1000;
+
+/// Every action of the audit log. Each has a group, the word before the dot, which a filter can
+/// name too. The database accepts no other groups.
+pub const AUDIT_ACTIONS: [&str; 28] = [
+    "agent.created",
+    "agent.changed",
+    "agent.key_rotated",
+    "agent.deleted",
+    "token.revoked",
+    "token.all_revoked",
+    "acl.granted",
+    "acl.revoked",
+    "secret.created",
+    "secret.rotated",
+    "secret.bound",
+    "secret.made_readable",
+    "secret.made_opaque",
+    "secret.granted",
+    "secret.revoked",
+    "secret.decrypted",
+    "secret.refused",
+    "secret.rewrapped",
+    "secret.deleted",
+    "tool.created",
+    "tool.changed",
+    "tool.deleted",
+    "tool.expired",
+    "tool.imported",
+    "webhook.created",
+    "webhook.deleted",
+    "webhook.secret_set",
+    "webhook.secret_rewrapped",
+];
+
+/// Checks an action, or a group of actions, that a filter names.
+pub fn check_audit_action(named: &str) -> Result<(), Violations> {
+    let group = |action: &'static str| action.split_once('.').map_or(action, |(group, _)| group);
+    if AUDIT_ACTIONS.into_iter().any(|action| action == named || group(action) == named) {
+        return Ok(());
+    }
+    let mut groups: Vec<&str> = AUDIT_ACTIONS.into_iter().map(group).collect();
+    groups.dedup();
+    let nearest = nearest_names(named, AUDIT_ACTIONS.into_iter().chain(groups.iter().copied()));
+    let hint = if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
+    let message = format!("must be an action such as secret.decrypted, or a group: {}{hint}", groups.join(", "));
+    Err(Violations::one("action", message))
+}
 
 /// One entry of a tenant's audit log. It was written in the transaction of the action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

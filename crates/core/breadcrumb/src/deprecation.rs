@@ -25,6 +25,17 @@ impl Deprecation {
         self.remove_after.is_some_and(|last| now.date_naive() > last)
     }
 
+    /// Why calls of the tool are refused at this time, if they are.
+    pub fn removal(&self, tool: &str, now: DateTime<Utc>) -> Option<String> {
+        let last = self.remove_after.filter(|_| self.is_over(now))?;
+        Some(format!("the tool {tool:?} was removed after {last}{}", self.advice()))
+    }
+
+    /// The description of a deprecated tool, for a model.
+    pub fn described(&self, description: &str) -> String {
+        format!("Deprecated{}. {description}", self.advice())
+    }
+
     /// What to use instead, as the end of a sentence.
     pub fn advice(&self) -> String {
         self.replacement.as_ref().map_or_else(String::new, |tool| format!("; use {tool} instead"))

@@ -84,7 +84,7 @@ mod webhook;
 pub use acl::{AclChange, AclEntry, Action};
 pub use allowed_tools::{AllowedTools, AllowedToolsChange};
 pub use annotations::Annotations;
-pub use audit::{AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES};
+pub use audit::{AUDIT_ACTIONS, AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES, check_audit_action};
 pub use breadcrumb::{Breadcrumb, BreadcrumbListItem, BreadcrumbVersion, BreadcrumbView, Sensitivity, Visibility};
 pub use breadcrumb_query::{BreadcrumbQuery, DEFAULT_PAGE, MAX_PAGE};
 pub use call::{

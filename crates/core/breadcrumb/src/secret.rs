@@ -70,10 +70,10 @@ impl SecretInfo {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSecret {
-    /// A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at
-    /// most 200 characters; unique in its tenant. A tool's `required_secrets` can name it if it is
-    /// a letter or `_`, followed by letters, digits and `_`.
-    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z0-9_][A-Za-z0-9_ .:/@+()-]*$")]
+    /// A letter or `_`, followed by letters, digits and `_`; at most 200 characters; unique in its
+    /// tenant. A server with `--compat rcrt` also accepts spaces and any of `.:/@+()-`, and a digit
+    /// in front; a tool's `required_secrets` cannot name such a secret.
+    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z_][A-Za-z0-9_]*$")]
     pub name: String,
     /// 1 to 65,536 bytes; at least 8 if tools cannot read it.
     #[schema(min_length = 1, max_length = 65_536)]
@@ -122,10 +122,21 @@ impl NewSecret {
         }
     }
 
+    /// Checks what a store requires. The name can be one that only RCRT's clients use.
     pub fn check(&self) -> Result<(), Violations> {
+        let rule = "must be a letter, a digit or _, then also spaces and any of .:/@+()-, at most 200 in all";
+        self.checked(is_kept_name, rule)
+    }
+
+    /// The same for a secret that a tool's `required_secrets` can name.
+    pub fn check_for_tools(&self) -> Result<(), Violations> {
+        let rule = "must be a letter or _, then letters, digits and _, at most 200 in all, so that tools can name it";
+        self.checked(is_secret_name, rule)
+    }
+
+    fn checked(&self, is_name: impl Fn(&str) -> bool, rule: &str) -> Result<(), Violations> {
         let mut found = Violations::default();
-        if !is_kept_name(&self.name) {
-            let rule = "must be a letter, a digit or _, then also spaces and any of .:/@+()-, at most 200 in all";
+        if !is_name(&self.name) {
             found.add("name", rule);
         }
         check_value(&self.value, self.readable, &mut found);

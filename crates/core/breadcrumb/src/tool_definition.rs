@@ -178,6 +178,17 @@ impl ToolDefinition {
         description: Option<&str>,
         semantic_version: Option<&str>,
     ) -> Result<Self, Violations> {
+        let (definition, found) = Self::read_partly(schema_name, context, description, semantic_version)?;
+        found.into_result().map(|()| definition)
+    }
+
+    /// Like [`Self::read`], with what could be read: a field with a violation has its default.
+    pub fn read_partly(
+        schema_name: &str,
+        context: &Map<String, Value>,
+        description: Option<&str>,
+        semantic_version: Option<&str>,
+    ) -> Result<(Self, Violations), Violations> {
         let mut fields = Fields { context, found: Violations::default(), ignored: Violations::default() };
         let name = fields.tool_name();
         let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
@@ -190,9 +201,8 @@ impl ToolDefinition {
                 return Err(Violations::one("schema_name", format!("is {other:?}; a tool is a {known}")));
             }
         };
-        fields.found.into_result()?;
         definition.ignored = fields.ignored;
-        Ok(definition)
+        Ok((definition, fields.found))
     }
 
     fn read_code(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {

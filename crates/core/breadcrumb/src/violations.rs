@@ -10,6 +10,8 @@ pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
 
 /// The most violations that are reported for one input.
 pub const MAX_VIOLATIONS: usize = 100;
+/// The most violations that one message names.
+const MAX_LISTED: usize = 10;
 /// The most characters of a field's name and of a message. Both may quote the input, which may be
 /// large.
 const MAX_VIOLATION_CHARS: usize = 500;
@@ -61,6 +63,15 @@ impl Violations {
 
     pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self(vec![Violation::new(field, message)])
+    }
+
+    /// The first violations as one message, and how many more there are.
+    pub fn listed(violations: &[Violation]) -> String {
+        let shown: Vec<String> = violations.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+        match violations.len().saturating_sub(MAX_LISTED) {
+            0 => shown.join("; "),
+            more => format!("{}; and {more} more", shown.join("; ")),
+        }
     }
 
     pub fn is_empty(&self) -> bool {

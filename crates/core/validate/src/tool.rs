@@ -42,16 +42,24 @@ pub fn hosts(definition: &ToolDefinition) -> Report {
 }
 
 /// Reads and validates the context of a tool's record with this schema name. A field that cannot be
-/// read is an error with the rule `field`; the definition is `None` in that case.
+/// read is an error with the rule `field`, and the definition is `None` in that case. The other
+/// fields are validated nevertheless, so that all errors are known at once.
 pub fn context(schema_name: &str, context: &Map<String, Value>) -> (Report, Option<ToolDefinition>) {
-    match ToolDefinition::read(schema_name, context, None, None) {
-        Ok(definition) => (tool(&definition), Some(definition)),
-        Err(violations) => {
-            let found = violations.0.into_iter();
-            let errors = found.map(|found| Finding::new("field", found.field, found.message)).collect();
-            (Report { errors, warnings: Vec::new() }, None)
-        }
-    }
+    let (definition, violations) = match ToolDefinition::read_partly(schema_name, context, None, None) {
+        Ok((definition, found)) if found.is_empty() => return (tool(&definition), Some(definition)),
+        Ok((definition, found)) => (Some(definition), found),
+        Err(violations) => (None, violations),
+    };
+    let others = definition.map(|definition| tool(&definition).errors).unwrap_or_default();
+    // What was not read has its default, which has errors of its own.
+    let unread: Vec<String> = violations.0.iter().map(|found| first_part(&found.field).to_owned()).collect();
+    let others = others.into_iter().filter(|error| !unread.iter().any(|field| field == first_part(&error.field)));
+    let found = violations.0.iter().map(|found| Finding::new("field", &found.field, &found.message));
+    (Report { errors: found.chain(others).collect(), warnings: Vec::new() }, None)
+}
+
+fn first_part(field: &str) -> &str {
+    field.split(['.', '[']).next().unwrap_or(field)
 }
 
 fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {

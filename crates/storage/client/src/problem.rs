@@ -92,7 +92,21 @@ fn foreign(status: StatusCode, headers: &HeaderMap) -> StoreError {
 
 /// The kinds of things that a store names. They are static strings there, and so here.
 fn named(what: Option<&str>) -> &'static str {
-    const KNOWN: [&str; 11] =
-        ["breadcrumb", "record", "request", "call", "secret", "grant", "tool", "agent", "tenant", "event", "selector"];
+    const KNOWN: [&str; 14] = [
+        "breadcrumb",
+        "record",
+        "request",
+        "call",
+        "secret",
+        "grant",
+        "tool",
+        "agent",
+        "tenant",
+        "event",
+        "selector",
+        "token",
+        "webhook",
+        "dead letter",
+    ];
     KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("record")
 }

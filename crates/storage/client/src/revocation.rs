@@ -17,7 +17,8 @@ pub struct Revoke {
     pub token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jti: Option<Uuid>,
-    /// The agent; the caller itself when absent.
+    /// The agent of `jti` or `all`. When absent, the agent of the listed token, or for `all` the
+    /// caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Uuid>,
     /// All tokens that were issued before now.
@@ -29,6 +30,9 @@ pub struct Revoked {
     pub agent_id: Uuid,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<Uuid>,
+    /// No token with the id `jti` is listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlisted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_before: Option<String>,
 }

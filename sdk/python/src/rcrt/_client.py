@@ -17,7 +17,7 @@ from ._credentials import Credentials, checked
 from ._events import EventItem, follow
 from ._invoke import InvokeArguments, InvokeOptions, invoke, invoke_for
 from ._parts import parts
-from ._transport import ANSWER_TIME, QueryValue, Transport, as_json, backoff, etag
+from ._transport import ANSWER_TIME, RETRY_TIME, QueryValue, Transport, as_json, backoff, etag
 from .errors import ProblemError, ToolError, foreign, invalid_argument
 
 if sys.version_info >= (3, 11):
@@ -37,6 +37,9 @@ class Rcrt:
     :param credentials: an :class:`AgentKey`, :class:`Open`, or a :class:`Token` (``token=`` is short for it).
     :param timeout: the seconds in which the server must answer each attempt of a request; for a
         call of a tool, the time to wait for its response is added.
+    :param retry_time: how many seconds a request is tried again if the server cannot be reached but
+        has answered this client before; a request makes at least six attempts. A server that has
+        never answered gets no more than that, for about three seconds.
     :param http: an HTTP client to use, for example with a proxy. It stays open when this one is
         closed. Its own timeouts do not apply.
     """
@@ -48,9 +51,10 @@ class Rcrt:
         *,
         token: str | None = None,
         timeout: float = ANSWER_TIME,
+        retry_time: float = RETRY_TIME,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._transport = Transport(url, checked(credentials, token), timeout, http)
+        self._transport = Transport(url, checked(credentials, token), timeout, http, retry_time)
 
     async def __aenter__(self) -> Rcrt:
         return self
@@ -206,6 +210,7 @@ class Rcrt:
         all: bool | None = None,
         silence: float = 45.0,
         on_reconnect: Callable[[Exception], None] | None = None,
+        retry_time: float | None = None,
     ) -> AsyncGenerator[EventItem, None]:
         """Each event once, in order, across lost connections and restarts of the server. Leave the
         loop to close it.
@@ -219,13 +224,16 @@ class Rcrt:
             lost.
         :param on_reconnect: called for each lost connection, with the reason, before the next one
             is made.
+        :param retry_time: how many seconds a lost connection is tried again, at least six times,
+            before the stream fails. By default without limit once the stream was connected, and else
+            for the client's ``retry_time``.
         """
         query: dict[str, QueryValue] = {
             "filters": None if filters is None else as_json("filters", filters).decode(),
             "agent_id": agent_id,
             "all": all,
         }
-        return follow(self._transport, after, query, silence, on_reconnect)
+        return follow(self._transport, after, query, silence, on_reconnect, retry_time)
 
     async def latest_event(self) -> int:
         """The number of the newest event, 0 without events."""
@@ -270,7 +278,8 @@ class Rcrt:
 
     async def tools_for(self, format: models.ModelFormat, *, profile: types.Profile | None = None) -> Any:
         """The same in the format of a model's API: for ``openai`` a list of
-        :class:`rcrt.models.OpenAiTool`, for ``anthropic`` a list of
+        :class:`rcrt.models.OpenAiTool`, for ``openai-responses`` a list of
+        :class:`rcrt.models.OpenAiResponsesTool`, for ``anthropic`` a list of
         :class:`rcrt.models.AnthropicTool`, for ``mcp`` the result of ``tools/list``. The type is
         open, so that the libraries of these APIs accept it."""
         query: dict[str, QueryValue] = {"format": format, "profile": profile}
@@ -359,7 +368,7 @@ class Rcrt:
 
     @overload
     async def call_for(
-        self, format: Literal["openai"], call: models.OpenAiItemCall, **options: Unpack[InvokeArguments]
+        self, format: Literal["openai", "openai-responses"], call: models.OpenAiItemCall, **options: Unpack[InvokeArguments]
     ) -> models.OpenAiItem: ...
 
     @overload
@@ -378,11 +387,11 @@ class Rcrt:
     ) -> Any: ...
 
     async def call_for(self, format: models.ModelFormat, call: Any, **options: Unpack[InvokeArguments]) -> Any:
-        """Calls a tool as a model asked for it: one of a message's ``tool_calls`` or a
-        ``function_call`` item (OpenAI), a ``tool_use`` block (Anthropic), or the params of
-        ``tools/call`` (MCP), as a dictionary or as the object of the API's own library. Returns
-        the message that the model expects, also if the tool failed or the model's arguments are
-        invalid. Takes the options of :meth:`invoke`."""
+        """Calls a tool as a model asked for it: one of a message's ``tool_calls`` (``openai``), a
+        ``function_call`` item (``openai-responses``, or ``openai``), a ``tool_use`` block
+        (``anthropic``), or the params of ``tools/call`` (``mcp``), as a dictionary or as the object
+        of the API's own library. Returns the message that the model expects, also if the tool
+        failed or the model's arguments are invalid. Takes the options of :meth:`invoke`."""
         return await invoke_for(self._transport, format, call, InvokeOptions(**options))
 
     async def parts(

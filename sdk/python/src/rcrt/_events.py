@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import json
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +15,23 @@ from typing import Any, Literal, Union, cast
 import httpx
 
 from ._sse import Message, Parser
-from ._transport import ATTEMPTS, CONNECT_TIME, LONGEST_WAIT, QueryValue, Transport, authorized, backoff, not_sent, unanswered
+from ._transport import (
+    CONNECT_TIME,
+    LONGEST_WAIT,
+    QueryValue,
+    Transport,
+    authorized,
+    backoff,
+    checked_retry,
+    not_sent,
+    unanswered,
+)
 from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 
 #: After a connection of at least this many seconds the next one is made at once.
 GOOD_TIME = 5.0
+#: How many seconds to look for a server that has never answered.
+QUICK_TIME = 3.0
 #: How often in a row the same event can be unreadable before the stream gives up.
 UNREADABLE = 5
 
@@ -66,6 +79,7 @@ async def follow(
     query: Mapping[str, QueryValue],
     silence: float,
     on_reconnect: Callable[[Exception], None] | None,
+    retry_time: float | None,
 ) -> AsyncGenerator[EventItem, None]:
     """Follows events until the loop is left or the server refuses permanently."""
     # The newest number seen. Always set after a connection was made: the first ping has the
@@ -73,15 +87,20 @@ async def follow(
     last = _number(after)
     if not isinstance(silence, (int, float)) or not silence > 0:
         raise invalid_argument(f"silence must be seconds, more than 0; it is {silence!r}")
+    if retry_time is not None:
+        retry_time = checked_retry(retry_time)
     connected = False
     failures = unreadable = 0
+    # Since when no connection has worked.
+    lost = time.monotonic()
     while True:
         began = time.monotonic()
+        heard = False
         why: Exception
         messages = _connection(transport, query, last, silence)
         try:
             async for message in messages:
-                connected = True
+                connected = heard = True
                 item = _read(message)
                 if item is None:
                     # Everything up to a ping's number has been seen.
@@ -106,10 +125,15 @@ async def follow(
             why = error
         finally:
             await messages.aclose()
-        if time.monotonic() - began > GOOD_TIME:
-            failures = 0
+        if heard:
+            lost = time.monotonic()
+            if lost - began > GOOD_TIME:
+                failures = 0
         failures += 1
-        if not connected and failures >= ATTEMPTS:
+        limit = retry_time if retry_time is not None else math.inf if connected else transport.retry_time
+        gone = time.monotonic() - lost
+        # An attempt can be long by itself: it can include those for a token.
+        if transport.gives_up(failures, gone, limit) or (not transport.worked and gone > QUICK_TIME):
             raise why
         if on_reconnect is not None:
             on_reconnect(why)
@@ -186,6 +210,7 @@ async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int
             if answer.is_success:
                 kind = answer.headers.get("content-type", "none")
                 if kind.startswith("text/event-stream"):
+                    transport.worked = True
                     return answer
                 await answer.aclose()
                 raise foreign(transport.base, f"its type is {kind}, not an event stream")

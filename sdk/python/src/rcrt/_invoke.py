@@ -125,7 +125,8 @@ class _Asked:
                 # In whole seconds. The last round can be 0, which checks once more whether the
                 # response exists.
                 seconds = math.floor(min(ROUND, max(0.0, ends - begun)))
-                answer = await self._send(f"wait={seconds}", seconds)
+                retry_time = min(self.transport.retry_time, max(0.0, ends - begun))
+                answer = await self._send(f"wait={seconds}", seconds, retry_time)
                 if answer.status_code != 202:
                     return answer
                 accepted = cast(types.Accepted, self.transport.read("POST", PATH, answer))
@@ -140,19 +141,27 @@ class _Asked:
                 await asyncio.shield(self._cancel())
             raise
 
-    async def _send(self, prefer: str, wait: float) -> httpx.Response:
+    async def _send(self, prefer: str, wait: float, retry_time: float) -> httpx.Response:
         headers = {"prefer": prefer, "idempotency-key": self.key, "traceparent": self.options.traceparent}
         at = {"name": self.tool}
         return await self.transport.exchange(
-            "POST", "/tools/{name}/invoke", at=at, query=self.query, headers=headers, body=self.body, again=True, wait=wait
+            "POST",
+            "/tools/{name}/invoke",
+            at=at,
+            query=self.query,
+            headers=headers,
+            body=self.body,
+            again=True,
+            wait=wait,
+            retry_time=retry_time,
         )
 
     async def _cancel(self) -> None:
         """The key identifies the request, also if its response was lost."""
         try:
-            answer = await self._send("respond-async", 0)
+            answer = await self._send("respond-async", 0, 0)
             if answer.status_code == 202:
                 request = self.transport.parse(answer)["request"]
-                await self.transport.json("POST", "/calls/{request_id}/cancel", at={"request_id": request}, again=True)
+                await self.transport.json("POST", "/calls/{request_id}/cancel", at={"request_id": request}, again=True, retry_time=0)
         except Exception:  # The caller gets the cancellation, also if it did not reach the server.
             return

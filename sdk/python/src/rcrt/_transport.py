@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Mapping
 from typing import Any, Union, cast
 from urllib.parse import quote
@@ -16,9 +17,11 @@ from ._credentials import Credentials, Tokens
 from .errors import ProblemError, RcrtError, Unreachable, foreign, invalid_argument, problem_of
 from .types import GivenToken, TokenRequest
 
-#: The most attempts of a request. With the pauses, that is about three seconds, enough for a
-#: server's restart.
+#: The attempts of a request to a server that has never answered this client. With the pauses, that
+#: is about three seconds.
 ATTEMPTS = 6
+#: How many seconds the client tries to reach a server again that has answered it before.
+RETRY_TIME = 30.0
 #: The default of the time limit for an answer, in seconds.
 ANSWER_TIME = 60.0
 CONNECT_TIME = 5.0
@@ -50,12 +53,22 @@ class MaybeDone:
 
 
 class Transport:
-    def __init__(self, url: str, credentials: Credentials, timeout: float, http: httpx.AsyncClient | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials,
+        timeout: float,
+        http: httpx.AsyncClient | None,
+        retry_time: float = RETRY_TIME,
+    ) -> None:
         base = _server_url(url)
         if not isinstance(timeout, (int, float)) or not timeout > 0:
             raise invalid_argument(f"timeout must be seconds, more than 0; it is {timeout!r}")
         #: The time limit of one attempt in seconds, for an answer without an explicit wait.
         self.answer_time = float(timeout)
+        self.retry_time = checked_retry(retry_time)
+        #: Whether an RCRT server has answered at this address.
+        self.worked = False
         self.base = f"{base.scheme}://{base.netloc.decode()}{base.raw_path.partition(b'?')[0].decode().rstrip('/')}"
         self._owns = http is None
         self.http = http or httpx.AsyncClient(trust_env=not _is_this_machine(base.host))
@@ -124,12 +137,16 @@ class Transport:
         anonymous: bool = False,
         wait: float = 0.0,
         maybe_done: MaybeDone | None = None,
+        retry_time: float | None = None,
     ) -> httpx.Response:
         """Sends until there is a final response, and returns it if it is a success.
 
         ``again``: doing it twice is doing it once. Else it is repeated only when the server
         certainly did not do it. ``wait``: seconds that the server waits before it answers.
+        ``retry_time``: instead of the client's own.
         """
+        limit = self.retry_time if retry_time is None else retry_time
+        begun = time.monotonic()
         request = self._request(method, path, at or {}, query or {}, headers or {}, body)
         attempt = 1
         while True:
@@ -137,16 +154,22 @@ class Transport:
             if answer is not None:
                 return answer
             asked = error.retry_after or 0.0 if isinstance(error, ProblemError) else 0.0
-            wait = max(backoff(attempt), asked)
-            if not error.retryable or attempt >= ATTEMPTS or wait > LONGEST_WAIT or (maybe and not again):
+            pause = max(backoff(attempt), asked)
+            over = self.gives_up(attempt, time.monotonic() - begun + pause, limit)
+            if not error.retryable or over or pause > LONGEST_WAIT or (maybe and not again):
                 raise error
             if maybe_done is not None:
                 maybe_done.is_so = maybe_done.is_so or maybe
-            await asyncio.sleep(wait)
+            await asyncio.sleep(pause)
             attempt += 1
 
+    def gives_up(self, failures: int, seconds: float, retry_time: float) -> bool:
+        """Whether to end the attempts after so many failures in this time. A server that never
+        answered has probably another address."""
+        return failures >= ATTEMPTS and (not self.worked or seconds > retry_time)
+
     async def _send(
-        self, request: dict[str, Any], anonymous: bool, time: float
+        self, request: dict[str, Any], anonymous: bool, limit: float
     ) -> tuple[httpx.Response, RcrtError, bool] | tuple[None, RcrtError, bool]:
         renewed = False
         while True:
@@ -155,27 +178,30 @@ class Transport:
                 token = None if anonymous else await self.tokens.token()
                 # No other server can get the token, so redirects are not followed.
                 sending = self.http.request(
-                    **authorized(request, token), timeout=httpx.Timeout(time, connect=min(time, CONNECT_TIME)), follow_redirects=False
+                    **authorized(request, token), timeout=httpx.Timeout(limit, connect=min(limit, CONNECT_TIME)), follow_redirects=False
                 )
-                answer = await asyncio.wait_for(sending, time)
+                answer = await asyncio.wait_for(sending, limit)
             except RcrtError:
                 raise
             except (httpx.TransportError, httpx.DecodingError, asyncio.TimeoutError, TimeoutError) as error:
                 if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
                     raise not_sent(error) from error
-                unreachable = unanswered(self.base, error, time)
+                unreachable = unanswered(self.base, error, limit)
                 return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
             except Exception as error:
                 # Values that are no header or URL, a closed client, or what the caller's own HTTP
                 # client raises.
                 raise not_sent(error) from error
             if answer.is_success:
+                self.worked = True
                 return answer, RcrtError("", "", False), False
             # A token can expire early, or the server's key can change, so try one new token.
             if answer.status_code == 401 and not renewed and token is not None and self.tokens.refused(token):
                 renewed = True
                 continue
-            return None, problem_of(self.base, answer), answer.status_code >= 500
+            problem = problem_of(self.base, answer)
+            self.worked = self.worked or problem.code != "foreign"
+            return None, problem, answer.status_code >= 500
 
     def _request(
         self,
@@ -235,6 +261,13 @@ def authorized(request: dict[str, Any], token: str | None) -> dict[str, Any]:
     if token is None:
         return request
     return {**request, "headers": {**request["headers"], "authorization": f"Bearer {token}"}}
+
+
+def checked_retry(seconds: float) -> float:
+    """Time for attempts, which can also be endless."""
+    if not isinstance(seconds, (int, float)) or not seconds >= 0:
+        raise invalid_argument(f"retry_time must be seconds, 0 or more; it is {seconds!r}")
+    return float(seconds)
 
 
 def _server_url(url: str) -> httpx.URL:

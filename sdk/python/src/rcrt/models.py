@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol, TypedDict
 
-ModelFormat = Literal["openai", "anthropic", "mcp"]
+#: ``openai`` is the Chat Completions API, ``openai-responses`` the Responses API.
+ModelFormat = Literal["openai", "openai-responses", "anthropic", "mcp"]
 
 
 class ModelObject(Protocol):
@@ -109,6 +110,16 @@ class OpenAiTool(TypedDict):
 
     type: Literal["function"]
     function: OpenAiToolFunction
+
+
+class OpenAiResponsesTool(TypedDict):
+    """An element of ``tools`` in a request to the Responses API."""
+
+    type: Literal["function"]
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    strict: bool
 
 
 class AnthropicTool(TypedDict):

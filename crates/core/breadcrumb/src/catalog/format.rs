@@ -12,7 +12,10 @@ use crate::hex;
 ///
 /// - `rcrt`: `{"tools": [registration…], "waiting": [{name, source, tool_id,
 ///   missing_requirements}…]}`.
-/// - `openai`: `[{"type": "function", "function": {name, description, parameters}}…]`.
+/// - `openai`, for the Chat Completions API: `[{"type": "function", "function": {name, description,
+///   parameters}}…]`.
+/// - `openai-responses`, for the Responses API: `[{"type": "function", name, description,
+///   parameters, "strict": false}…]`.
 /// - `anthropic`: `[{name, description, input_schema}…]`.
 /// - `mcp`: the result of `tools/list`, `{"tools": [{name, title?, description, inputSchema,
 ///   annotations}…]}`.
@@ -25,13 +28,16 @@ use crate::hex;
 /// - OpenAI and Anthropic refuse `oneOf`, `anyOf`, `allOf`, `not`, `enum` and `const` at the top of
 ///   a schema, so these are left out there; the runner still checks the input against the whole
 ///   schema;
-/// - for OpenAI, a description is cut after 1024 characters.
+/// - for OpenAI, a description is cut after 1024 characters. `strict` is false, because OpenAI's
+///   strict mode accepts only a part of JSON Schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolFormat {
     #[default]
     Rcrt,
     OpenAi,
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
     Anthropic,
     Mcp,
 }
@@ -42,12 +48,16 @@ const MAX_NAME: usize = 64;
 const MAX_OPENAI_DESCRIPTION: usize = 1024;
 
 impl ToolFormat {
-    pub const ALL: [Self; 4] = [Self::Rcrt, Self::OpenAi, Self::Anthropic, Self::Mcp];
+    pub const ALL: [Self; 5] = [Self::Rcrt, Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Mcp];
+
+    /// The names of all formats, as the end of a sentence.
+    pub const NAMES: &str = "rcrt, openai, openai-responses, anthropic or mcp";
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rcrt => "rcrt",
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
             Self::Mcp => "mcp",
         }
@@ -61,7 +71,9 @@ impl ToolFormat {
     pub fn name(self, tool: &str) -> String {
         let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         match self {
-            Self::OpenAi | Self::Anthropic if tool.len() > MAX_NAME || !tool.chars().all(is_taken) => {
+            Self::OpenAi | Self::OpenAiResponses | Self::Anthropic
+                if tool.len() > MAX_NAME || !tool.chars().all(is_taken) =>
+            {
                 let start: String = tool.chars().take(55).map(|c| if is_taken(c) { c } else { '_' }).collect();
                 let mut digits = hex(&Sha256::digest(tool.as_bytes()));
                 digits.truncate(8);
@@ -85,7 +97,7 @@ impl std::str::FromStr for ToolFormat {
         Self::ALL
             .into_iter()
             .find(|format| format.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid format; expected one of rcrt, openai, anthropic, mcp"))
+            .ok_or_else(|| format!("{text:?} is not a valid format; expected {}", Self::NAMES))
     }
 }
 
@@ -102,6 +114,13 @@ impl Registration {
                     "description": shortened(&self.described()),
                     "parameters": flat(object_schema(&self.parameters)?),
                 },
+            }),
+            ToolFormat::OpenAiResponses => json!({
+                "type": "function",
+                "name": name,
+                "description": shortened(&self.described()),
+                "parameters": flat(object_schema(&self.parameters)?),
+                "strict": false,
             }),
             ToolFormat::Anthropic => json!({
                 "name": name,
@@ -125,7 +144,7 @@ impl Registration {
     /// The description for a model, which chooses tools by it.
     fn described(&self) -> String {
         match &self.deprecated {
-            Some(deprecation) => format!("Deprecated{}. {}", deprecation.advice(), self.description),
+            Some(deprecation) => deprecation.described(&self.description),
             None => self.description.clone(),
         }
     }
@@ -145,7 +164,7 @@ pub(super) fn catalog(catalog: &Catalog, format: ToolFormat) -> Value {
     let tools = || catalog.tools.iter().filter_map(|tool| tool.in_format(format)).collect::<Vec<Value>>();
     match format {
         ToolFormat::Rcrt => json!(catalog),
-        ToolFormat::OpenAi | ToolFormat::Anthropic => Value::Array(tools()),
+        ToolFormat::OpenAi | ToolFormat::OpenAiResponses | ToolFormat::Anthropic => Value::Array(tools()),
         ToolFormat::Mcp => json!({"tools": tools()}),
     }
 }

@@ -5,6 +5,7 @@ mod format;
 mod model_call;
 mod parts;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -38,6 +39,13 @@ pub struct Registration {
     pub tool_id: Uuid,
     /// The version of that record that runs.
     pub tool_version: i64,
+}
+
+impl Registration {
+    /// Why calls of this tool are refused at this time, if its author's last day for it is over.
+    pub fn removal(&self, now: DateTime<Utc>) -> Option<String> {
+        self.deprecated.as_ref().and_then(|deprecation| deprecation.removal(&self.name, now))
+    }
 }
 
 /// A tool that cannot be called yet.
@@ -146,6 +154,14 @@ impl Catalog {
     pub fn for_allowed(mut self, allowed: &AllowedTools) -> Self {
         self.tools.retain(|tool| allowed.allows(&tool.name, &tool.source, &tool.tags));
         self.waiting.retain(|tool| allowed.allows(&tool.name, &tool.source, &tool.tags));
+        self
+    }
+
+    /// The catalog without the tools that can no longer be called at this time. Runners keep them,
+    /// because a call of one is answered with its replacement.
+    #[must_use]
+    pub fn without_removed(mut self, now: DateTime<Utc>) -> Self {
+        self.tools.retain(|tool| tool.removal(now).is_none());
         self
     }
 

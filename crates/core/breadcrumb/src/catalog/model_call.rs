@@ -11,7 +11,9 @@ use crate::{ErrorCode, LargeResult, ResponseStatus, ToolFailure, ToolResponse, V
 /// A call as a model writes it.
 ///
 /// - `openai`: one of a message's `tool_calls` (`{id, type: "function", function: {name,
-///   arguments}}`), or a `function_call` item of the Responses API (`{call_id, name, arguments}`).
+///   arguments}}`), or an item as in `openai-responses`.
+/// - `openai-responses`: a `function_call` item of the Responses API (`{call_id, name,
+///   arguments}`).
 /// - `anthropic`: a content block `{type: "tool_use", id, name, input}`.
 /// - `mcp`: the params of `tools/call`, `{name, arguments}`.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +46,16 @@ impl ModelCall {
         let mut fields = CallFields { found: Violations::default() };
         let read = match format {
             ToolFormat::Rcrt => return Err(Violations::one("format", "rcrt is not the format of a model")),
-            ToolFormat::OpenAi if call.contains_key("call_id") => {
+            ToolFormat::OpenAi | ToolFormat::OpenAiResponses
+                if format == ToolFormat::OpenAiResponses || call.contains_key("call_id") =>
+            {
                 fields.kind(call, "function_call");
                 let call_id = fields.text(call, "", "call_id");
                 let name = fields.text(call, "", "name");
                 let input = fields.arguments("arguments", call.get("arguments"));
                 Self { reply: Reply::OpenAiItem { call_id }, name, name_field: "name", input }
             }
-            ToolFormat::OpenAi => {
+            ToolFormat::OpenAi | ToolFormat::OpenAiResponses => {
                 fields.kind(call, "function");
                 let tool_call_id = fields.text(call, "", "id");
                 let none = Map::new();
@@ -128,15 +132,19 @@ impl ModelCall {
     }
 }
 
-/// An error with what a model needs to correct its call. The message has the first violation.
+/// An error with what a model needs to correct its call: also the violations that the message does
+/// not name.
 fn error_text(code: &str, error: &str, details: Option<&Value>) -> String {
     let mut text = format!("{code}: {error}");
     let violations = details.and_then(|details| details.get("violations")?.as_array());
-    for violation in violations.into_iter().flatten().skip(1).take(MAX_QUOTED) {
+    for violation in violations.into_iter().flatten().take(MAX_QUOTED) {
         let part = |key: &str| violation.get(key).and_then(Value::as_str).unwrap_or_default();
         let location = if part("path").is_empty() { part("field") } else { part("path") };
         let separator = if location.is_empty() { "" } else { ": " };
-        let _ = write!(text, "\n{location}{separator}{}", part("message"));
+        let line = format!("{location}{separator}{}", part("message"));
+        if !error.contains(&line) {
+            let _ = write!(text, "\n{line}");
+        }
     }
     if let Some(cause) = details.and_then(|details| details.get("cause")?.as_str()) {
         let _ = write!(text, "\ncaused by {cause}");

@@ -82,6 +82,11 @@ fn each_format_has_its_shape() {
             {"name": "weather", "description": "What weather does.", "parameters": parameters}}])
     );
     assert_eq!(
+        catalog.in_format(ToolFormat::OpenAiResponses),
+        json!([{"type": "function", "name": "weather", "description": "What weather does.", "parameters": parameters,
+            "strict": false}])
+    );
+    assert_eq!(
         catalog.in_format(ToolFormat::Anthropic),
         json!([{"name": "weather", "description": "What weather does.", "input_schema": parameters}])
     );
@@ -100,7 +105,7 @@ fn formats_are_parsed_by_name() {
         assert_eq!(serde_json::to_value(format).unwrap(), format.as_str());
     }
     let refused = "xml".parse::<ToolFormat>().unwrap_err();
-    assert!(refused.contains("\"xml\"") && refused.contains("rcrt, openai, anthropic, mcp"), "{refused}");
+    assert!(refused.contains("\"xml\"") && refused.contains(ToolFormat::NAMES), "{refused}");
 }
 
 #[test]
@@ -112,6 +117,7 @@ fn refused_names_are_replaced() {
         list.iter().map(|tool| tool.pointer(pointer).unwrap().as_str().unwrap().to_owned()).collect()
     };
     let openai = names(ToolFormat::OpenAi, "/function/name");
+    assert_eq!(openai, names(ToolFormat::OpenAiResponses, "/name"));
     assert_eq!(openai, names(ToolFormat::Anthropic, "/name"));
     assert!(openai[0].starts_with("weather_now_") && openai[0].len() == "weather_now_".len() + 8, "{openai:?}");
     assert_eq!(openai[1], "weather_now");
@@ -134,7 +140,7 @@ fn schemas_are_narrowed_to_objects() {
     );
     // A tool whose input is never an object is left out.
     for schema in [json!({"type": "string"}), json!(false), json!({"type": ["array", "null"]}), json!(7)] {
-        for format in [ToolFormat::OpenAi, ToolFormat::Anthropic] {
+        for format in [ToolFormat::OpenAi, ToolFormat::OpenAiResponses, ToolFormat::Anthropic] {
             assert_eq!(only("t", schema.clone(), format), json!([]), "{schema}");
         }
         assert_eq!(only("t", schema.clone(), ToolFormat::Mcp), json!({"tools": []}));
@@ -229,7 +235,7 @@ fn oversized_tool_names_its_record() {
 proptest! {
     #[test]
     fn converted_names_are_valid_in_their_format(name in "[a-zA-Z_][a-zA-Z0-9_.-]{0,99}") {
-        for format in [ToolFormat::OpenAi, ToolFormat::Anthropic] {
+        for format in [ToolFormat::OpenAi, ToolFormat::OpenAiResponses, ToolFormat::Anthropic] {
             let given = format.name(&name);
             prop_assert!((1..=64).contains(&given.len()));
             prop_assert!(given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')));

@@ -51,6 +51,9 @@ proptest! {
         let found = Deprecation { since: last, replacement: Some("y".into()), remove_after: Some(last) };
         let time = NaiveTime::from_num_seconds_from_midnight_opt(seconds, 0).unwrap();
         prop_assert!(!found.is_over(last.and_time(time).and_utc()));
+        prop_assert_eq!(found.removal("x", last.and_time(time).and_utc()), None);
+        let refusal = format!("the tool \"x\" was removed after {last}; use y instead");
+        prop_assert_eq!(found.removal("x", (last + Days::new(1)).and_time(time).and_utc()), Some(refusal));
         prop_assert!(found.is_over((last + Days::new(1)).and_time(time).and_utc()));
         let endless = Deprecation { remove_after: None, ..found };
         prop_assert!(!endless.is_over(last.and_time(time).and_utc()));

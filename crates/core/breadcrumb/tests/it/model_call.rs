@@ -1,4 +1,4 @@
-use rcrt_breadcrumb::{ErrorCode, ModelCall, ToolFailure, ToolFormat, ToolResponse, model_text};
+use rcrt_breadcrumb::{ErrorCode, ModelCall, ToolFailure, ToolFormat, ToolResponse, Violation, Violations, model_text};
 use serde_json::{Map, Value, json};
 
 use crate::object;
@@ -33,6 +33,12 @@ fn each_format_gets_its_own_message() {
         ),
         (
             ToolFormat::OpenAi,
+            item.clone(),
+            json!({"type": "function_call_output", "call_id": "call_1", "output": "{\"sum\":3}"}),
+            json!({"type": "function_call_output", "call_id": "call_1", "output": error}),
+        ),
+        (
+            ToolFormat::OpenAiResponses,
             item,
             json!({"type": "function_call_output", "call_id": "call_1", "output": "{\"sum\":3}"}),
             json!({"type": "function_call_output", "call_id": "call_1", "output": error}),
@@ -54,6 +60,22 @@ fn each_format_gets_its_own_message() {
         assert_eq!((call.name.as_str(), &call.input), ("add", &Ok(json!({"a": 1}))), "{format}");
         assert_eq!(call.message(&response(Ok(json!({"sum": 3})))), good, "{format}");
         assert_eq!(call.message(&response(Err(failure.clone()))), bad, "{format}");
+    }
+}
+
+#[test]
+fn a_message_names_each_violation_once_up_to_a_bound() {
+    let violations =
+        |count: usize| (0..count).map(|n| Violation::new(format!("f{n}"), "is required")).collect::<Vec<_>>();
+    assert_eq!(Violations::listed(&violations(2)), "f0: is required; f1: is required");
+    let listed = Violations::listed(&violations(13));
+    assert!(listed.ends_with("f9: is required; and 3 more"), "{listed}");
+    let failure =
+        ToolFailure::new(ErrorCode::InvalidArguments, listed).with_details(json!({"violations": violations(13)}));
+    let message = read(ToolFormat::Anthropic, json!({"type": "tool_use", "id": "t", "name": "a"})).failure(&failure);
+    let text = message["content"].as_str().unwrap();
+    for n in 0..13 {
+        assert_eq!(text.matches(&format!("f{n}: is required")).count(), 1, "{text}");
     }
 }
 
@@ -99,6 +121,8 @@ fn other_shapes_are_refused_with_the_field() {
         (ToolFormat::OpenAi, json!({"id": "c"}), "function"),
         (ToolFormat::OpenAi, json!({"id": "c", "function": {"arguments": "{}"}}), "function.name"),
         (ToolFormat::OpenAi, json!({"id": "c", "function": {"name": "a", "arguments": 7}}), "function.arguments"),
+        (ToolFormat::OpenAiResponses, json!({"id": "c", "function": {"name": "a"}}), "call_id"),
+        (ToolFormat::OpenAiResponses, json!({"type": "message", "call_id": "c", "name": "a"}), "type"),
         (ToolFormat::Anthropic, json!({"type": "text", "text": "hello"}), "type"),
         (ToolFormat::Anthropic, json!({"type": "tool_use", "name": "a"}), "id"),
         (

@@ -24,7 +24,9 @@ fn secret_names_are_identifiers() {
 #[test]
 fn stored_secret_names_allow_more_characters() {
     for good in ["A", "_9", "9A", "API-KEY", "openrouter.ai key", "OpenRouter (work)", &"x".repeat(200)] {
-        assert!(NewSecret::new(good, "a long value").check().is_ok(), "{good}");
+        let secret = NewSecret::new(good, "a long value");
+        assert!(secret.check().is_ok(), "{good}");
+        assert_eq!(secret.check_for_tools().is_ok(), is_secret_name(good), "{good}");
     }
     for bad in ["", " ", " A", "-A", "ÄPI", "A\0", "A\n", "A\"", "A\\", "A{", "A'", &"x".repeat(201)] {
         assert_eq!(fields(NewSecret::new(bad, "a long value").check()), ["name"], "{bad:?}");

@@ -59,6 +59,26 @@ fn all_findings_are_reported_at_once() {
 }
 
 #[test]
+fn all_missing_fields_are_reported_at_once() {
+    let errors = |spec: Value| rcrt_validate::context("tool.code.v1", spec.as_object().unwrap()).0.errors;
+    assert_eq!(
+        short(&errors(json!({"name": "x"}))),
+        [
+            ("field", "code"),
+            ("description", "description"),
+            ("input-schema", "input_schema"),
+            ("example-required", "examples")
+        ]
+    );
+    // What cannot be read has no errors of its default.
+    let partly = json!({"code": {"language": "cobol", "source": ""}, "examples": 5, "description": "d"});
+    assert_eq!(
+        short(&errors(partly)),
+        [("field", "name"), ("field", "code.language"), ("field", "examples"), ("input-schema", "input_schema")]
+    );
+}
+
+#[test]
 fn ignored_fields_are_warnings() {
     let report = tool(&definition(json!({
         "category": "math", "ui_schema": {}, "colour": "red",

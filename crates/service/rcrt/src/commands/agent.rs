@@ -1,10 +1,11 @@
 //! `rcrt agent`: the agents of the tenant, their keys and their roles, and which tools they can
 //! call.
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AllowedTools, AllowedToolsChange, MAX_TOKENS, NewAgent, NewAgentKey, Profile, Role,
-    TokenInfo, TokenQuery,
+    TokenInfo, TokenQuery, nearest_names,
 };
 use rcrt_client::{Client, Revoke};
 use serde_json::json;
@@ -137,6 +138,16 @@ async fn find(client: &Client, named: &str) -> anyhow::Result<AgentInfo> {
     Ok(agents.swap_remove(at.ok_or_else(missing)?))
 }
 
+/// The id of an agent that an option names by its name or its id. Only curators can look up names.
+pub(super) async fn id_of(client: &Client, named: Option<&str>) -> anyhow::Result<Option<Uuid>> {
+    let Some(named) = named else { return Ok(None) };
+    if let Ok(id) = named.parse() {
+        return Ok(Some(id));
+    }
+    let found = find(client, named).await;
+    found.map(|agent| Some(agent.id)).with_context(|| format!("the agent {named:?} cannot be found by its name"))
+}
+
 fn roles(agent: &AgentInfo) -> String {
     agent.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(",")
 }
@@ -215,10 +226,26 @@ pub(super) fn print_key(output: Output, made: &NewAgentKey) -> anyhow::Result<()
     output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key))
 }
 
+/// Warns of names on an allow list that no tool has: a mistake, or a tool that comes later.
+async fn warn_of_unknown(client: &Client, names: &[String], output: Output) -> anyhow::Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let catalog = client.tools().await?;
+    for name in names.iter().filter(|name| catalog.entry(name).is_none()) {
+        let nearest = nearest_names(name, catalog.names());
+        let hint = if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
+        output.note(&format!("warning: there is no tool named {name} now{hint}"));
+    }
+    Ok(())
+}
+
 impl New {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let agent = NewAgent { name: self.name, roles: self.roles, profile: self.profile, tools: self.list.allowed() };
-        print_key(output, &client.create_agent(agent).await?)
+        let names = agent.tools.as_ref().map(|tools| tools.names.clone()).unwrap_or_default();
+        print_key(output, &client.create_agent(agent).await?)?;
+        warn_of_unknown(client, &names, output).await
     }
 }
 
@@ -229,6 +256,7 @@ impl Set {
             let what = "name what to change: --name, --role, --tool, --source, --tag or --all-tools";
             return Err(Failure::Usage(what.into()).into());
         }
+        let names = listed.as_ref().map(|tools| tools.names.clone()).unwrap_or_default();
         let agent = find(client, &self.agent).await?;
         let roles = if self.roles.is_empty() { agent.roles } else { self.roles };
         let tools = if self.all_tools {
@@ -239,6 +267,7 @@ impl Set {
         let change = AgentRegistration { roles, name: self.name, profile: None, tools };
         client.put_agent(agent.id, &change).await?;
         let changed = client.agent(agent.id).await?;
+        warn_of_unknown(client, &names, output).await?;
         if output.is_json() {
             return output.json(&changed);
         }

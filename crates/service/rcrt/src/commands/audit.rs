@@ -7,6 +7,7 @@ use rcrt_breadcrumb::{AuditLog, AuditQuery, EgressLog, EgressOutcome, EgressQuer
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::agent;
 use crate::config::{Config, id};
 use crate::connection;
 use crate::output::{Output, one_line};
@@ -39,13 +40,13 @@ enum Which {
 
 #[derive(Debug, Args)]
 struct Log {
-    /// Only this action, such as secret.decrypted, or this group of actions: agent, token, tokens,
-    /// acl, secret, tool, webhook
+    /// Only this action, such as secret.decrypted, or this group of actions: agent, token, acl,
+    /// secret, tool, webhook
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only what this agent did
-    #[arg(long, value_name = "ID", value_parser = id)]
-    agent: Option<Uuid>,
+    /// Only what this agent did, by its name or id
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
     /// Only changes and uses of what has this id: an agent, a token, a secret, a record
     #[arg(long, value_name = "ID", value_parser = id)]
     subject: Option<Uuid>,
@@ -75,9 +76,9 @@ pub struct Egress {
     /// Only to this host
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Only of calls of this agent
-    #[arg(long, value_name = "ID", value_parser = id)]
-    agent: Option<Uuid>,
+    /// Only of calls of this agent, by its name or id
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
     /// Only of the call with this request record
     #[arg(long, value_name = "ID", value_parser = id)]
     call: Option<Uuid>,
@@ -119,9 +120,10 @@ impl Audit {
 
 impl Log {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let Self { action, agent: agent_id, subject, tool_id, since, until, before, limit } = self;
-        let query = AuditQuery { action, agent_id, subject, tool_id, since, until, before, limit };
+        let Self { action, agent, subject, tool_id, since, until, before, limit } = self;
         let client = connection::client(config)?;
+        let agent_id = agent::id_of(&client, agent.as_deref()).await?;
+        let query = AuditQuery { action, agent_id, subject, tool_id, since, until, before, limit };
         let entries = client.audit_log(&query).await?;
         if output.is_json() {
             return output.json(&entries);
@@ -151,9 +153,11 @@ impl Log {
 
 impl Egress {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let Self { tool, host, agent: agent_id, call, outcome, since, until, before, limit } = self;
+        let Self { tool, host, agent, call, outcome, since, until, before, limit } = self;
+        let client = connection::client(config)?;
+        let agent_id = agent::id_of(&client, agent.as_deref()).await?;
         let query = EgressQuery { tool, host, agent_id, call, outcome, since, until, before, limit };
-        let entries = connection::client(config)?.egress_log(&query).await?;
+        let entries = client.egress_log(&query).await?;
         if output.is_json() {
             return output.json(&entries);
         }

@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::assembly::{DirectDatabase, check_url};
 use crate::config::Config;
-use crate::exit::Failure;
 use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
@@ -69,12 +68,11 @@ impl Backup {
     ) -> anyhow::Result<(Manifest, u64)> {
         let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
         if !ring.present().exists() {
-            let what = format!(
+            bail!(
                 "a backup is authenticated with the key of the secrets, but {} does not exist; name the server's data \
                  folder with --data",
                 ring.present().display()
             );
-            return Err(Failure::Refused(what).into());
         }
         let Some((id, key)) = ring.load()?.into_iter().next() else { bail!("the folder of keys is empty") };
         let key = ::rcrt_backup::BackupKey::derive(id, &key)?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use chrono::Utc;
 use clap::Args;
 use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
 use rcrt_client::Client;
@@ -37,7 +38,7 @@ hosts inside the operator's network need the same --allow-private-host here as f
 A record belongs to the source that wrote it: the folder's full path, or the name in --source. The folder \
 ./bootstrap-breadcrumbs and the set in this program are one source, bootstrap-breadcrumbs. A record of another \
 source needs --adopt. A record that somebody changed after the last bootstrap, for example by a rollback, is kept and \
-the exit status is 1; --overwrite writes the file over it. If a runner is connected, the command waits for it to load \
+the exit status is 1; --overwrite writes the file over it. The same holds for a retired tool. If a runner is connected, the command waits for it to load \
 the tools, and exits with 1 if it refuses one or has not reported on it in the time of --wait.
 
 Examples:
@@ -62,7 +63,8 @@ pub struct Bootstrap {
     /// Take over records that another source or an agent wrote
     #[arg(long)]
     adopt: bool,
-    /// Update, or with --prune remove, records that somebody changed after the last bootstrap
+    /// Update, or with --prune remove, records that somebody changed after the last bootstrap, and
+    /// bring back retired tools
     #[arg(long)]
     overwrite: bool,
     /// How long to wait for a runner to load the tools; 0 does not wait
@@ -152,6 +154,7 @@ pub(super) async fn write(
     let options = seed::Options { as_curator, ..options };
     let rows = seed::apply(client, set, options, check).await?;
     let mut warnings = set.warnings.clone();
+    warnings.extend(set.seeds.iter().filter_map(about_removal));
     warnings.extend(about_secrets(client, set, &rows).await?);
     let verdicts =
         if options.dry_run { Verdicts::default() } else { Verdicts::wait(client, set, &rows, patience).await? };
@@ -181,6 +184,13 @@ pub(super) fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[Pri
     }
     let author = if is_default { Author::System } else { Author::User };
     SeedSet::read(&folder, source.or(is_default.then_some(embedded::NAME)), author, allowed)
+}
+
+/// Warns of a tool that no call reaches, because the last day in its file is over.
+fn about_removal(seed: &Seed) -> Option<String> {
+    let tool = definition(seed)?;
+    let why = tool.deprecated?.removal(seed.name(), Utc::now())?;
+    Some(format!("{}: {why}; change deprecated.remove_after, or delete the file", seed.path))
 }
 
 /// Warns of secrets that the set's tools need and lack, and of secrets that their code can read.
@@ -218,13 +228,18 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
     Ok(warnings)
 }
 
-/// The definition of a tool that needs secrets.
-fn with_secrets(seed: &Seed) -> Option<ToolDefinition> {
+/// The definition of a tool; `None` for another record.
+fn definition(seed: &Seed) -> Option<ToolDefinition> {
     let record = &seed.record;
     let schema = record.schema_name.as_deref().unwrap_or_default();
     ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
-        // The needs of native tools depend on the settings; `rcrt doctor` shows them.
         .ok()
+}
+
+/// The definition of a tool that needs secrets.
+fn with_secrets(seed: &Seed) -> Option<ToolDefinition> {
+    // The needs of native tools depend on the settings; `rcrt doctor` shows them.
+    definition(seed)
         .filter(|tool| tool.implementation.source() != ToolSource::Native)
         .filter(|tool| !tool.required_secrets.is_empty())
 }

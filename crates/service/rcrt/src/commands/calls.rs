@@ -12,6 +12,7 @@ use rcrt_client::Client;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::agent;
 use super::audit::moment;
 use super::failure_lines::failure_lines;
 use crate::config::{Config, id};
@@ -77,9 +78,9 @@ struct List {
     /// Only with this error code, such as Timeout
     #[arg(long, value_name = "CODE")]
     code: Option<ErrorCode>,
-    /// Only of this agent
-    #[arg(long, value_name = "ID", value_parser = id)]
-    agent: Option<Uuid>,
+    /// Only of this agent, by its name or id
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
     /// Only of this session
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -117,23 +118,23 @@ impl Calls {
                 stats(&client, output, &CallStatsQuery { tool, window_seconds: window }).await
             }
             None if self.list.follow => {
-                let query = self.list.query();
+                let query = self.list.query(&client).await?;
                 tokio::select! {
                     ended = follow(&client, output, &query) => ended,
                     signal = tokio::signal::ctrl_c() => signal.context("Ctrl-C cannot be watched"),
                 }
             }
-            None => list(&client, output, self.list.query()).await,
+            None => list(&client, output, self.list.query(&client).await?).await,
         }
     }
 }
 
 impl List {
-    fn query(&self) -> CallQuery {
-        CallQuery {
+    async fn query(&self, client: &Client) -> anyhow::Result<CallQuery> {
+        Ok(CallQuery {
             state: self.state,
             tool: self.tool.clone(),
-            agent_id: self.agent,
+            agent_id: agent::id_of(client, self.agent.as_deref()).await?,
             session: self.session.clone(),
             status: self.failed.then_some(ResponseStatus::Error),
             error_code: self.code,
@@ -144,7 +145,7 @@ impl List {
             until: self.until,
             before: self.before,
             limit: self.limit,
-        }
+        })
     }
 }
 

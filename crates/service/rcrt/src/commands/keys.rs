@@ -38,7 +38,7 @@ pub struct Rotate {
     #[arg(long, conflicts_with = "drop_old")]
     prepare: bool,
     /// Then delete the older keys, which invalidates their tokens. A key that a secret still needs
-    /// stays
+    /// stays. Older backups can only be restored with the keys of their time
     #[arg(long)]
     drop_old: bool,
     #[command(flatten)]
@@ -129,14 +129,26 @@ impl Rotate {
             .into_iter()
             .map(|one| one.id)
             .collect();
+        let warning = (self.kind == KeyKind::Secrets && !dropped.is_empty()).then(|| about_backups(&dropped));
         if output.is_json() {
-            return output.json_line(&json!({"in_use": id, "dropped": dropped}));
+            return output.json_line(&json!({"in_use": id, "dropped": dropped, "warning": warning}));
         }
         for id in &dropped {
             output.line(&format!("the key {id} is deleted"))?;
         }
+        if let Some(warning) = warning {
+            output.note(&format!("warning: {warning}"));
+        }
         Ok(())
     }
+}
+
+fn about_backups(dropped: &[String]) -> String {
+    format!(
+        "backups from before this rotation need the deleted key {} to be restored; keep its copy (a file of `rcrt backup \
+         --include-key`, or a copy of the folder `keys`) as long as you keep them, or make a new backup now",
+        dropped.join(" or ")
+    )
 }
 
 impl DatabaseArgs {

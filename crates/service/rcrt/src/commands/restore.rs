@@ -12,7 +12,6 @@ use url::Url;
 
 use crate::assembly::{DataFolder, DirectDatabase, check_url};
 use crate::config::Config;
-use crate::exit::Failure;
 use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
@@ -134,15 +133,16 @@ impl Restore {
         }
         let help = match error {
             BackupError::KeyMissing { .. } => format!(
-                "; copy the folder `keys` of the backed up system to {}, or name the file of --include-key with --key-file; \
-                 if the key is lost",
+                "Copy the folder `keys` of the backed up system to {}, or name the file of --include-key with --key-file. \
+                 If the key is lost, ",
                 config.data.join("keys").display()
             ),
             _ => String::new(),
         };
-        let risk = "--accept-unverified restores it anyway, but anybody who could write to the file then controls the \
-                    agents, roles, grants and tools";
-        Err(Failure::Refused(format!("{error}{help}; {risk}")).into())
+        bail!(
+            "{error}. {help}--accept-unverified restores the backup without this check, but anybody who could write to \
+             the file then controls the agents, roles, grants and tools"
+        )
     }
 
     /// Returns the ids of the available keys. Refuses a backup with secrets that they cannot
@@ -152,13 +152,12 @@ impl Restore {
         let missing: Vec<&str> =
             manifest.secrets_keys.iter().filter(|id| !present.contains(id)).map(String::as_str).collect();
         if !missing.is_empty() && !self.lose_secrets {
-            let what = format!(
+            bail!(
                 "secrets of this backup are encrypted under the key {}, which is neither in {} nor in a --key-file; copy \
                  the folder `keys` of the backed up system there, or use --lose-secrets; nothing was written",
                 missing.join(" and the key "),
                 config.data.join("keys").display()
             );
-            return Err(Failure::Refused(what).into());
         }
         Ok(present)
     }
@@ -167,8 +166,7 @@ impl Restore {
     async fn check_empty(&self, direct: &DirectDatabase, is_unfinished: bool) -> anyhow::Result<()> {
         let is_empty = rcrt_store::is_empty(&direct.admin_url).await.context("the database cannot be reached")?;
         if !is_empty && !self.replace && !is_unfinished {
-            let what = "the database is not empty; --replace deletes its content (make a backup of it first)";
-            return Err(Failure::Refused(what.into()).into());
+            bail!("the database is not empty; --replace deletes its content (make a backup of it first)");
         }
         Ok(())
     }

@@ -89,6 +89,10 @@ impl Set {
         self.check()?;
         let store = connection::store(config)?;
         let known = find(&*store, &self.name).await?;
+        // An existing secret can have a name from RCRT's clients.
+        if known.is_none() && !self.keep_value {
+            self.example().check_for_tools().map_err(|violations| Failure::Usage(violations.to_string()))?;
+        }
         let value = match (&known, self.keep_value) {
             (None, true) => return Err(missing(&self.name).into()),
             (Some(_), true) => None,
@@ -108,8 +112,12 @@ impl Set {
             let what = "--keep-value changes nothing by itself: name --host, --no-host, --readable or --not-readable";
             return Err(Failure::Usage(what.into()));
         }
-        let example = self.new_secret("x".repeat(MIN_OPAQUE_BYTES));
-        example.check().map_err(|violations| Failure::Usage(violations.to_string()))
+        self.example().check().map_err(|violations| Failure::Usage(violations.to_string()))
+    }
+
+    /// The secret with another value, to check its other fields.
+    fn example(&self) -> NewSecret {
+        self.new_secret("x".repeat(MIN_OPAQUE_BYTES))
     }
 
     async fn value(&self) -> anyhow::Result<String> {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use rcrt_breadcrumb::{MAX_TOKENS, NewAgent, Profile, Role, TokenQuery};
+use rcrt_breadcrumb::{MAX_TOKENS, NewAgent, Profile, Role, StoreError, TokenQuery};
 use rcrt_client::{Client, Credentials, Revoke, TokenRequest};
 use rcrt_server::{TokenKey, VerifiedToken};
 use serde_json::json;
@@ -70,9 +70,9 @@ enum Action {
 /// agent's own
 #[derive(Debug, Args)]
 struct ListTokens {
-    /// Only tokens of this agent
-    #[arg(long, value_name = "ID", value_parser = id)]
-    agent: Option<Uuid>,
+    /// Only tokens of this agent, by its name or id
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
     /// Only tokens with a lower number, for the next page
     #[arg(long, value_name = "NUMBER")]
     before: Option<i64>,
@@ -83,8 +83,10 @@ struct ListTokens {
 
 impl ListTokens {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let query = TokenQuery { id: None, agent_id: self.agent, before: self.before, limit: self.limit };
-        let tokens = connection::client(config)?.tokens(&query).await?;
+        let client = connection::client(config)?;
+        let agent_id = agent::id_of(&client, self.agent.as_deref()).await?;
+        let query = TokenQuery { id: None, agent_id, before: self.before, limit: self.limit };
+        let tokens = client.tokens(&query).await?;
         if output.is_json() { output.json(&tokens) } else { agent::token_table(output, &tokens) }
     }
 }
@@ -101,10 +103,10 @@ struct RevokeToken {
     /// Every token of the agent that was issued so far
     #[arg(long)]
     all: bool,
-    /// The agent, with --jti or --all [default: the agent of the listed token, or else of the token
-    /// that the command uses]
-    #[arg(long, value_name = "ID", conflicts_with = "stdin", value_parser = id)]
-    agent: Option<Uuid>,
+    /// The agent's name or id, with --jti or --all [default with --jti: the agent of the listed
+    /// token]. A token that is not listed is only revoked by --jti if its agent is named
+    #[arg(long, value_name = "AGENT", conflicts_with = "stdin")]
+    agent: Option<String>,
 }
 
 impl RevokeToken {
@@ -123,12 +125,24 @@ impl RevokeToken {
         } else {
             None
         };
-        let revoke = Revoke { token, jti: self.jti, agent_id: self.agent, all: self.all };
-        let done = connection::client(config)?.revoke_tokens(&revoke).await?;
+        let client = connection::client(config)?;
+        let agent_id = agent::id_of(&client, self.agent.as_deref()).await?;
+        let revoke = Revoke { token, jti: self.jti, agent_id, all: self.all };
+        let done = client.revoke_tokens(&revoke).await.map_err(|error| match (error, self.jti) {
+            (StoreError::NotFound { what: "token", .. }, Some(jti)) => anyhow::Error::from(Failure::NotFound(format!(
+                "no unexpired token with id {jti} is listed (`rcrt token list`); to revoke one that is not listed yet, \
+                 use --stdin, or also name its agent with --agent"
+            ))),
+            (error, _) => error.into(),
+        })?;
         if output.is_json() {
             return output.json(&done);
         }
         match (done.jti, done.issued_before) {
+            (Some(jti), _) if done.unlisted => output.line(&format!(
+                "no token with id {jti} is listed; it will be refused if it is used as one of the agent {}",
+                done.agent_id
+            )),
             (Some(jti), _) => output.line(&format!("revoked the token {jti} of the agent {}", done.agent_id)),
             (None, before) => {
                 let before = before.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chrono::Utc;
 use clap::{Args, Subcommand};
 use rcrt_breadcrumb::{
     Breadcrumb, Catalog, CatalogEntry, Deprecation, Profile, ToolDefinition, ToolFormat, ToolSource, is_draft,
@@ -18,7 +19,7 @@ use super::{
     tool_dev::Dev,
     tool_diff::Diff,
     tool_history::History,
-    tool_lookup::{ToolsOfName, no_tool, read, tools},
+    tool_lookup::{ToolsOfName, no_tool, read, tools, whole_catalog},
     tool_new::New,
     tool_pin::Pin,
     tool_publish::Publish,
@@ -100,15 +101,15 @@ impl Tool {
 /// List the tools, and what the unavailable ones wait for
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --format it prints the tools that can be called in the format of a model API: openai, anthropic, or mcp (the result \
-of tools/list). The format rcrt is the catalog itself, including the tools that wait for something.
+With --format it prints the tools that can be called in the format of a model API: openai (Chat Completions), \
+openai-responses, anthropic, or mcp (the result of tools/list). The format rcrt is the catalog itself, including the tools that wait for something.
 
 Examples:
   rcrt tool list
   rcrt tool list --profile subagent
   rcrt tool list --format openai")]
 pub struct List {
-    /// Print the catalog in this format: rcrt, openai, anthropic or mcp
+    /// Print the catalog in this format: rcrt, openai, openai-responses, anthropic or mcp
     #[arg(long, value_name = "FORMAT")]
     format: Option<ToolFormat>,
     /// Only tools that this profile allows: main, subagent, scheduled or a2asynthesis
@@ -208,7 +209,7 @@ impl Row {
             }
             (None, _) => match (&self.runs_instead, &self.deprecated) {
                 (Some(other), _) => other.runs_instead(),
-                (None, Some(deprecated)) => format!("{}{}", deprecated_text(deprecated), deprecated.advice()),
+                (None, Some(deprecated)) => deprecated_text(deprecated),
                 (None, None) => self.description.clone(),
             },
             (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
@@ -253,7 +254,7 @@ impl List {
 }
 
 async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Result<()> {
-    let reading = (tools(client, None), client.tools(), Reports::read(client), KnownSecrets::read(client));
+    let reading = (tools(client, None), whole_catalog(client), Reports::read(client), KnownSecrets::read(client));
     let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
     if tools.is_empty() {
         return list_offered(&catalog.for_profile(profile), output);
@@ -293,8 +294,10 @@ fn list_offered(catalog: &Catalog, output: Output) -> anyhow::Result<()> {
             catalog.tools.iter().cloned().map(CatalogEntry::Offered).chain(waiting).collect();
         return output.json(&entries);
     }
-    let offered =
-        catalog.tools.iter().map(|tool| (&tool.name, tool.source.to_string(), one_line(&tool.description, 70)));
+    let offered = catalog.tools.iter().map(|tool| {
+        let about = tool.deprecated.as_ref().map_or_else(|| tool.description.clone(), deprecated_text);
+        (&tool.name, tool.source.to_string(), one_line(&about, 70))
+    });
     let waiting = catalog.waiting.iter().map(|tool| {
         (&tool.name, tool.source.to_string(), one_line(&format!("WAITS: {}", tool.missing_requirements.join(" ")), 70))
     });
@@ -356,7 +359,7 @@ fn warnings(record: &Breadcrumb, tool: Option<&ToolDefinition>, catalog: &Catalo
         ));
     }
     if let Some(deprecated) = tool.and_then(|tool| tool.deprecated.as_ref()) {
-        warnings.push(format!("{}{}", deprecated_text(deprecated), deprecated.advice()));
+        warnings.push(deprecated_text(deprecated));
     }
     let waiting = catalog.waiting.iter().filter(|waiting| waiting.tool_id == record.id);
     let missing = waiting.flat_map(|waiting| &waiting.missing_requirements);
@@ -370,9 +373,11 @@ fn published_version(record: &Breadcrumb, catalog: &Catalog) -> Option<i64> {
 }
 
 fn deprecated_text(deprecated: &Deprecation) -> String {
+    let advice = deprecated.advice();
     match deprecated.remove_after {
-        Some(last) => format!("Deprecated since {}, and not called after {last}", deprecated.since),
-        None => format!("Deprecated since {}", deprecated.since),
+        Some(last) if deprecated.is_over(Utc::now()) => format!("REMOVED after {last}{advice}"),
+        Some(last) => format!("Deprecated since {}, and not called after {last}{advice}", deprecated.since),
+        None => format!("Deprecated since {}{advice}", deprecated.since),
     }
 }
 

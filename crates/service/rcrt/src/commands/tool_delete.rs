@@ -15,7 +15,7 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Calls of a retired tool are answered with ToolNotFound, and its name is free. `rcrt tool rollback NAME` brings it back. \
-A later bootstrap does not.
+A later bootstrap of a file with its name reports it and exits with 1, until --overwrite is given.
 
 Examples:
   rcrt tool retire weather

@@ -10,6 +10,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::audit::moment;
+use super::tool_lookup::whole_catalog;
 use crate::config::Config;
 use crate::connection;
 use crate::output::{Output, one_line};
@@ -48,7 +49,7 @@ impl Deprecations {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let client = connection::client(config)?;
         let mut found = Vec::new();
-        for tool in client.tools().await?.tools {
+        for tool in whole_catalog(&client).await?.tools {
             let Some(deprecated) = tool.deprecated else { continue };
             let callers = callers(&client, &tool.name, self.since).await?;
             found.push(DeprecatedTool { name: tool.name, deprecated, callers });

@@ -23,7 +23,7 @@ pub(super) struct ToolsOfName {
 
 impl ToolsOfName {
     pub async fn read(client: &Client, name: &str) -> anyhow::Result<Self> {
-        let reading = (tools(client, Some(name)), client.tools(), Reports::read(client));
+        let reading = (tools(client, Some(name)), whole_catalog(client), Reports::read(client));
         let (mut others, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
         let holder = catalog.find(name).map(|tool| tool.tool_id);
         let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
@@ -35,6 +35,15 @@ impl ToolsOfName {
         others.sort_by_key(rank);
         let record = if others.is_empty() { None } else { Some(others.remove(0)) };
         Ok(Self { record, others, holder, catalog, reports })
+    }
+}
+
+/// The tools as the runners have them, also those whose last day is over, which `GET /tools` leaves
+/// out. A caller cannot read the catalog's records and gets that list.
+pub(super) async fn whole_catalog(client: &Client) -> Result<Catalog, StoreError> {
+    match Catalog::read(client).await? {
+        Some(catalog) => Ok(catalog),
+        None => client.tools().await,
     }
 }
 

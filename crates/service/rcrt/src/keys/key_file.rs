@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{self, KEY_BYTES};
 use super::{KeyKind, Keyring, Keys};
-use crate::exit::Failure;
 
 #[derive(Serialize, Deserialize)]
 pub struct KeyFile {
@@ -25,7 +24,7 @@ impl KeyFile {
     /// Writes a new file that only its owner can read.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.exists() {
-            return Err(Failure::Refused(format!("{} already exists", path.display())).into());
+            bail!("{} already exists", path.display());
         }
         files::put(path, format!("{}\n", serde_json::to_string(self)?).as_bytes())
             .with_context(|| format!("the keys cannot be written to {}", path.display()))

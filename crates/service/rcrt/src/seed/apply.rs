@@ -146,6 +146,12 @@ async fn apply_seed(
             };
         };
         let at = Some((record.id, record.version));
+        let is_retired = record.schema_name.as_deref() == Some(schema_names::TOOL_RETIRED);
+        if is_retired && !options.overwrite {
+            let finding = retired(set, seed, &record, options);
+            let findings = if options.only_own.is_none() { vec![finding] } else { Vec::new() };
+            return Ok(SeedResult { findings, ..row(SeedOutcome::Kept, at) });
+        }
         if options.only_own.is_none()
             && !options.adopt
             && let Some(origin) = origin::other(&record, set)
@@ -194,6 +200,17 @@ async fn apply_seed(
             Err(error) => return refused_by_store(seed, error),
         }
     }
+}
+
+fn retired(set: &SeedSet, seed: &Seed, record: &Breadcrumb, options: Options) -> String {
+    let (path, name) = (&seed.path, seed.name());
+    let needs_adopt = !options.adopt && origin::other(record, set).is_some();
+    let flags = if needs_adopt { "--overwrite --adopt" } else { "--overwrite" };
+    format!(
+        "{path}: the tool {name} was retired (record {}); bring it back with `rcrt tool rollback {name}`, or write the \
+         file over it with {flags}",
+        record.id
+    )
 }
 
 /// Returns whether a curator has to write this code record again to get the tag of curators,

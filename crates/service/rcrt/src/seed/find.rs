@@ -10,21 +10,26 @@ use serde_json::Value;
 pub const SEED_TAG: &str = "seed:";
 
 /// Finds a tool by its name, and another record by its schema and title, or else by the tag of its
-/// file. Of several, prefers a seeded record, then the one changed last.
+/// file. A retired tool with the name comes last, so that it is not made again unnoticed. Of
+/// several, prefers a seeded record, then the one changed last.
 pub async fn existing(
     store: &dyn Records,
     file: &NewBreadcrumb,
     seed_tag: &str,
 ) -> Result<Option<Breadcrumb>, StoreError> {
-    let mut candidates = match (file.schema_name.as_deref(), file.context.get("name").and_then(Value::as_str)) {
-        (Some(schema @ (schema_names::TOOL_CODE | schema_names::TOOL_V1)), Some(name)) => {
-            tools_named(store, schema, name).await?
-        }
-        (Some(schema), _) => titled(store, schema, &file.title).await?,
-        (None, _) => Vec::new(),
+    let is_tool = |schema: &&str| matches!(*schema, schema_names::TOOL_CODE | schema_names::TOOL_V1);
+    let schema = file.schema_name.as_deref();
+    let tool = schema.filter(is_tool).zip(file.context.get("name").and_then(Value::as_str));
+    let mut candidates = match (tool, schema) {
+        (Some((schema, name)), _) => tools_named(store, schema, name).await?,
+        (None, Some(schema)) => titled(store, schema, &file.title).await?,
+        (None, None) => Vec::new(),
     };
     if candidates.is_empty() {
         candidates = store.list(&BreadcrumbQuery::tagged(seed_tag)).await?;
+    }
+    if let (true, Some((_, name))) = (candidates.is_empty(), tool) {
+        candidates = tools_named(store, schema_names::TOOL_RETIRED, name).await?;
     }
     let seeded = |item: &&BreadcrumbListItem| item.tags.iter().any(|tag| tag.starts_with(SEED_TAG));
     let Some(chosen) = candidates.iter().find(seeded).or(candidates.first()) else { return Ok(None) };

@@ -158,6 +158,15 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
     assert!(shown.contains("roles    caller") && shown.contains("LAST USED"), "{shown}");
     assert!(up.json(&["agent", "show", "bot"])["tokens"][0]["last_used_at"].is_string());
 
+    let new = ["agent", "new", "typo", "--role", "caller", "--tool", "calculater", "--tool", "echo"];
+    let ran = up.run(&new).ends_with(0);
+    Key::of(&ran);
+    assert!(ran.stderr.contains("there is no tool named calculater"), "{}", ran.stderr);
+    let ran = up.run(&["agent", "set", "typo", "--tool", "calculater", "--tool", "echo"]).ends_with(0);
+    let warning = "warning: there is no tool named calculater now; did you mean calculator?\n";
+    assert_eq!(ran.stderr, warning);
+    up.run(&["agent", "delete", "typo"]).ends_with(0);
+
     let ran = up.run(&["agent", "set", "bot", "--source", "sandbox"]).ends_with(0);
     assert_eq!(ran.stdout, "changed the agent bot: roles caller; tools: sources sandbox\n");
     bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(0);
@@ -194,8 +203,24 @@ fn tokens_are_listed_and_revoked(up: &Running, bot: &Key) {
     assert!(ids(&listed).iter().all(|id| ids(&tokens).contains(id)), "{listed}\n{tokens}");
     let newest = ids(&up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"]))[0].clone();
     up.run(&["token", "revoke", "--jti", &newest]).ends_with(0);
+    let wrong = "5f2d1c3e-0000-4000-8000-000000000001";
+    let refused = up.run(&["token", "revoke", "--jti", wrong]).ends_with(3);
+    assert!(refused.stderr.contains(&format!("no unexpired token with id {wrong} is listed")), "{}", refused.stderr);
+    let advance = up.run(&["token", "revoke", "--jti", wrong, "--agent", bot.id()]).ends_with(0);
+    assert!(advance.stdout.contains("will be refused"), "{}", advance.stdout);
     let row = up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"])[0].clone();
     assert_eq!((&row["id"], &row["revoked"], &row["agent_name"]), (&json!(newest), &json!(true), &json!("bot")));
+    // Options name an agent by its name too.
+    let of = |command: &[&str], agent: &str| up.json(&[command, &["--agent", agent][..]].concat());
+    for command in [&["calls"][..], &["token", "list"]] {
+        let by_name = of(command, "bot");
+        assert_eq!(by_name, of(command, bot.id()), "{command:?}");
+        assert!(!by_name.as_array().unwrap().is_empty(), "{command:?}");
+    }
+    for command in [&["calls"][..], &["token", "list"], &["audit"], &["audit", "egress"]] {
+        let ran = up.run(&[command, &["--agent", "nobody"][..]].concat()).ends_with(3);
+        assert!(ran.stderr.contains("no agent has the name or id \"nobody\""), "{command:?}: {}", ran.stderr);
+    }
     let table = up.run(&["token", "list"]).ends_with(0).stdout;
     assert!(table.contains(&newest) && table.contains("revoked") && table.contains("first"), "{table}");
 }

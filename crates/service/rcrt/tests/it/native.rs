@@ -80,6 +80,7 @@ fn catalog(up: &Running) {
         assert!(offered.iter().any(|offered| offered == name), "{name} is not among {offered:?}");
     }
     assert_eq!(names("openai", "", "/function/name").len(), offered.len());
+    assert_eq!(names("openai-responses", "", "/name").len(), offered.len());
     assert_eq!(names("anthropic", "", "/name").len(), offered.len());
     assert_eq!(names("mcp", "/tools", "/name"), offered);
     let shown = up.run(&["tool", "show", "write_file"]).ends_with(0).stdout;

@@ -34,6 +34,10 @@ pub fn are_created_and_changed(up: &Running) {
         let ran = set(&more, "").ends_with(2);
         assert!(ran.stderr.contains(word), "{more:?}: {}", ran.stderr);
     }
+    for bad in ["API-KEY", "9A", "API KEY"] {
+        let ran = up.run_with_stdin(&["secret", "set", bad], "a long value").ends_with(2);
+        assert!(ran.stderr.contains("name: must be a letter or _, then letters, digits and _"), "{}", ran.stderr);
+    }
     let ran = set(&[], "short").ends_with(1);
     assert!(ran.stderr.contains("at least 8"), "{}", ran.stderr);
     set(&[], "").ends_with(2);

@@ -40,9 +40,15 @@ fn a_curator_sets_the_rule_and_publishes_drafts_and_an_operator_sets_quotas() {
     assert_ne!(refused.status, 0, "{}", refused.stdout);
     let row = |list: &Value| list.as_array().unwrap().iter().find(|row| row["name"] == "twice").unwrap().clone();
     assert_eq!(row(&up.json(&["tool", "list"]))["draft"], true);
-    assert_ne!(up.run_as(&writer, &["tool", "publish", "twice"]).status, 0);
+    up.run_as(&writer, &["tool", "publish", "twice"]).ends_with(6);
+    let ran = up.run(&["tool", "publish", "twcie"]).ends_with(3);
+    assert!(ran.stderr.contains("there is no tool named twcie"), "{}", ran.stderr);
+    up.run(&["tool", "publish", "twice", "--record-version", "7"]).ends_with(1);
     let published = up.json(&["tool", "publish", "twice", "--record-version", "1"]);
     assert_eq!((&published["name"], &published["record_version"]), (&json!("twice"), &json!(2)));
+    assert_eq!((&published["problem"], &published["runner"]["state"]), (&Value::Null, &json!("offered")));
+    let ran = up.run(&["tool", "publish", "twice"]).ends_with(1);
+    assert!(ran.stderr.contains("twice has no draft, so nothing was published"), "{}", ran.stderr);
     up.run(&["call", "twice", r#"{"n": 4}"#]).ends_with(0);
     assert_eq!(row(&up.json(&["tool", "list"])).get("draft"), None);
 

@@ -23,6 +23,7 @@ fn versions_of_a_tool_are_listed_compared_and_restored() {
     an_invalid_version_is_not_restored(&up, folder.path());
     a_rollback_does_not_rename(&up, folder.path());
     callers_of_deprecated_tools_are_listed(&up, folder.path());
+    a_removed_tool_is_not_offered(&up, folder.path());
     a_retired_tool_comes_back(&up, folder.path());
     a_deleted_tool_does_not_come_back(&up, folder.path());
     let (status, stderr) = up.stop();
@@ -217,6 +218,31 @@ fn callers_of_deprecated_tools_are_listed(up: &Running, folder: &Path) {
     assert!(text.contains("Deprecated since 2020-01-31; use greet instead"), "{text}");
 }
 
+fn a_removed_tool_is_not_offered(up: &Running, folder: &Path) {
+    publish(up, folder, "removed", "1.0.0", "still here");
+    let deprecated = json!({"since": "2020-01-31", "use": "greet", "remove_after": "2020-12-31"});
+    let folder = folder.join("removed");
+    constant_tool::write(&folder, "removed", "gone", &json!({"version": "2.0.0", "deprecated": deprecated}));
+    let ran = up.run(&["bootstrap", folder.to_str().unwrap()]).ends_with(0);
+    let warning = "removed.json: the tool \"removed\" was removed after 2020-12-31; use greet instead";
+    assert!(ran.stdout.contains(warning) || ran.stderr.contains(warning), "{}{}", ran.stdout, ran.stderr);
+
+    let response = up.run(&["call", "removed", "{}", "--output", "json"]).ends_with(4).json();
+    assert_eq!(response["error_details"]["use"], "greet", "{response}");
+    // The catalog follows the runner.
+    let begun = Instant::now();
+    while up.json(&["tool", "list", "--format", "rcrt"]).to_string().contains("\"removed\"") {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    let rows = up.json(&["tool", "list"]);
+    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == "removed").unwrap();
+    assert_eq!(row["deprecated"], deprecated);
+    let text = up.run(&["tool", "list"]).ends_with(0).stdout;
+    assert!(text.contains("REMOVED after 2020-12-31; use greet instead"), "{text}");
+    let found = up.json(&["tool", "deprecations"]);
+    assert!(found.as_array().unwrap().iter().any(|tool| tool["name"] == "removed"), "{found}");
+}
+
 fn a_retired_tool_comes_back(up: &Running, folder: &Path) {
     publish(up, folder, "seasonal", "1.0.0", "summer");
     up.run(&["tool", "retire", "seasonal"]).ends_with(0);
@@ -226,16 +252,26 @@ fn a_retired_tool_comes_back(up: &Running, folder: &Path) {
     let text = up.run(&["tool", "retire", "seasonal"]).ends_with(2).stderr;
     assert!(text.contains("seasonal is already retired"), "{text}");
 
-    // Its file does not bring it back.
+    // Its file does not bring it back, nor does one of another folder.
     let tools = folder.join("seasonal");
-    up.run(&["bootstrap", tools.to_str().unwrap()]).ends_with(1);
-    assert_eq!(states(up, "seasonal"), listed(&[(2, "retired"), (1, "old")]));
+    let other = folder.join("elsewhere");
+    constant_tool::write(&other, "seasonal", "winter", &json!({}));
+    for (folder, flags) in [(&tools, "with --overwrite\n"), (&other, "with --overwrite --adopt\n")] {
+        let text = up.run(&["bootstrap", folder.to_str().unwrap()]).ends_with(1).stderr;
+        assert!(text.contains("the tool seasonal was retired") && text.contains(flags), "{text}");
+        assert_eq!(states(up, "seasonal"), listed(&[(2, "retired"), (1, "old")]));
+    }
 
     up.run(&["tool", "rollback", "seasonal"]).ends_with(0);
     assert_eq!(answer(up, "seasonal"), "summer");
     assert_eq!(states(up, "seasonal"), listed(&[(3, "current"), (2, "retired"), (1, "old")]));
     let text = up.run(&["tool", "rollback", "seasonal", "2"]).ends_with(2).stderr;
     assert!(text.contains("version 2 of seasonal is not a tool: its schema name is tool.retired.v1"), "{text}");
+
+    up.run(&["tool", "retire", "seasonal"]).ends_with(0);
+    up.run(&["bootstrap", other.to_str().unwrap(), "--overwrite"]).ends_with(1);
+    up.run(&["bootstrap", other.to_str().unwrap(), "--overwrite", "--adopt"]).ends_with(0);
+    assert_eq!(answer(up, "seasonal"), "winter");
 }
 
 fn a_deleted_tool_does_not_come_back(up: &Running, folder: &Path) {

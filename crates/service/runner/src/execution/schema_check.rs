@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached, ToolFailure, Violation, check_javascript_numbers};
+use rcrt_breadcrumb::{
+    ErrorCode, LimitName, LimitReached, ToolFailure, Violation, Violations, check_javascript_numbers,
+};
 use rcrt_validate::Schema;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -31,10 +33,12 @@ pub(crate) async fn checked_output(tool: &Arc<Tool>, output: Value, deadline: In
 
 async fn checked(tool: &Arc<Tool>, side: Side, value: Value, deadline: Instant) -> Result<Value, ToolFailure> {
     let (value, violations) = check(tool, side, value, deadline).await?;
-    let Some(first) = violations.first() else { return Ok(value) };
+    if violations.is_empty() {
+        return Ok(value);
+    }
     let name = side.name();
     let code = if side == Side::Input { ErrorCode::InvalidArguments } else { ErrorCode::InvalidOutput };
-    let message = format!("the {name} does not match the tool's {name}_schema: {first}");
+    let message = format!("the {name} does not match the tool's {name}_schema: {}", Violations::listed(&violations));
     Err(ToolFailure::new(code, message).with_details(json!({"violations": violations})))
 }
 

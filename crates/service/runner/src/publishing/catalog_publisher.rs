@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{Days, NaiveTime, Utc};
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, NewBreadcrumb, Records, Selector, StoreError,
     schema_names::TOOL_CATALOG,
@@ -34,6 +35,13 @@ const LONGEST: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(10);
 /// The maximum number of attempts while other runners change the catalog.
 const MAX_TRIES: usize = 10;
+
+/// Ends with the present day of UTC.
+async fn next_day() {
+    let now = Utc::now();
+    let midnight = (now.date_naive() + Days::new(1)).and_time(NaiveTime::MIN).and_utc();
+    sleep((midnight - now).to_std().unwrap_or_default()).await;
+}
 
 pub(crate) struct CatalogPublisher {
     store: Arc<dyn Records>,
@@ -106,6 +114,8 @@ impl CatalogPublisher {
                     return;
                 },
                 () = self.lost.notified() => written = None,
+                // RCRT's clients read the record itself, so it changes when a tool's last day ends.
+                () = next_day(), if self.rcrt_compat => {}
             }
             let latest = Instant::now() + LONGEST;
             while timeout_at(latest.min(Instant::now() + QUIET), changes.changed()).await.is_ok() {}

@@ -77,7 +77,7 @@ pub(crate) async fn synchronize(store: &dyn Records, offered: &[Arc<Candidate>])
 
 fn record(offered: &[Arc<Candidate>]) -> Option<NewBreadcrumb> {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
-    let mut tools: Vec<Value> = offered.iter().map(|tool| entry(tool, &now)).collect();
+    let mut tools: Vec<Value> = offered.iter().filter(|tool| !is_removed(tool)).map(|tool| entry(tool, &now)).collect();
     let bytes = |tools: &[Value]| tools.iter().map(|tool| tool.to_string().len() + 1).sum::<usize>();
     if bytes(&tools) > MAX_TOOLS_BYTES {
         // Clients can read these fields from `GET /tools` or from the tool's record.
@@ -104,6 +104,11 @@ fn record(offered: &[Arc<Candidate>]) -> Option<NewBreadcrumb> {
     })
 }
 
+/// Whether its author's last day for it is over.
+fn is_removed(tool: &Candidate) -> bool {
+    tool.definition.deprecated.as_ref().is_some_and(|deprecation| deprecation.is_over(Utc::now()))
+}
+
 fn entry(tool: &Candidate, now: &str) -> Value {
     let definition = &tool.definition;
     let version = if definition.version.is_empty() { "1.0.0" } else { definition.version.as_str() };
@@ -111,7 +116,10 @@ fn entry(tool: &Candidate, now: &str) -> Value {
     let schema = |schema: &Value| if schema.is_object() { schema.clone() } else { json!({}) };
     json!({
         "name": tool.name(),
-        "description": definition.description,
+        "description": match &definition.deprecated {
+            Some(deprecation) => deprecation.described(&definition.description),
+            None => definition.description.clone(),
+        },
         "category": definition.category.as_deref().unwrap_or("general"),
         "version": version,
         "inputSchema": schema(&definition.input_schema),

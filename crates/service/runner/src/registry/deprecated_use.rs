@@ -23,8 +23,7 @@ impl DeprecatedUse {
             let last = deprecation.remove_after.map(tracing::field::display);
             tracing::warn!(tool = name, tool_id = %tool.id, since = %deprecation.since, remove_after = last, "a deprecated tool is called{advice}");
         }
-        let last = deprecation.remove_after.filter(|_| deprecation.is_over(now))?;
-        let message = format!("the tool {:?} was removed after {last}{}", tool.name(), deprecation.advice());
+        let message = deprecation.removal(tool.name(), now)?;
         let details = json!({"deprecated": deprecation, "use": deprecation.replacement});
         Some(ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(details))
     }

@@ -85,6 +85,8 @@ async fn invalid_input_and_output_are_refused_with_all_violations() {
     let mut fields: Vec<&str> = violations.iter().map(|one| one["field"].as_str().unwrap()).collect();
     fields.sort_unstable();
     assert_eq!(fields, ["n", "s"]);
+    let error = response.error.unwrap();
+    assert!(violations.iter().all(|one| error.contains(one["message"].as_str().unwrap())), "{error}");
     assert!(fake.begun.lock().unwrap().is_empty(), "nothing ran");
 
     let response = fixture.call("strict", json!({"n": 1})).await;

@@ -212,6 +212,8 @@ async fn in_compat_the_catalog_is_also_written_in_rcrts_format() {
     });
     let add = fixture.create(code("add", more.clone())).await;
     fixture.create(native("zip", json!({}))).await;
+    let removed = json!({"since": "2020-01-31", "use": "zip", "remove_after": "2020-12-31"});
+    fixture.create(native("ended", json!({"deprecated": removed}))).await;
     let runners = [fixture.start_with(&fake, compat()), fixture.start_with(&fake, compat())];
     let is_theirs = |event: &rcrt_breadcrumb::Event, total: u64| {
         event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
@@ -250,7 +252,7 @@ async fn in_compat_the_catalog_is_also_written_in_rcrts_format() {
     fixture.event(|event| is_theirs(event, 1)).await;
     // Our own catalog exists too, and neither is mistaken for the other.
     let catalog = fixture.catalog(|catalog| catalog.find("add").is_none() && catalog.find("zip").is_some()).await;
-    assert_eq!(catalog.names().collect::<Vec<_>>(), ["zip"]);
+    assert_eq!(catalog.names().collect::<Vec<_>>(), ["ended", "zip"]);
     for runner in runners {
         runner.stop().await;
     }

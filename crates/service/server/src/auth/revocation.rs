@@ -31,10 +31,10 @@ pub struct RevokeTokens {
     /// The token itself.
     token: Option<String>,
     /// The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim
-    /// `jti`.
+    /// `jti`. A token that is not listed is only revoked if `agent_id` names its agent.
     jti: Option<Uuid>,
-    /// The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller.
-    /// Only curators can revoke tokens of other agents.
+    /// The agent of `jti` or `all`. When absent, the agent of the listed token, or for `all` the
+    /// caller. Only curators can revoke tokens of other agents.
     agent_id: Option<Uuid>,
     /// `true`: all tokens of the agent that were issued before now.
     #[serde(default)]
@@ -49,6 +49,9 @@ pub struct RevokedTokens {
     /// The one token.
     #[serde(skip_serializing_if = "Option::is_none")]
     jti: Option<Uuid>,
+    /// `true`: no token with the id `jti` is listed. It is refused should it appear.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlisted: bool,
     /// All tokens that were issued before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     issued_before: Option<DateTime<Utc>>,
@@ -66,7 +69,7 @@ pub async fn revoke(
     caller: Caller,
     JsonBody(request): JsonBody<RevokeTokens>,
 ) -> Result<NoStore<RevokedTokens>, Problem> {
-    let revocation = revocation(&state, &caller, request).await?;
+    let (revocation, unlisted) = revocation(&state, &caller, request).await?;
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     // In open mode the agent need not exist.
     if state.auth == AuthMode::Keys && state.tenancy.agent(owner_id, revocation.agent_id).await?.is_none() {
@@ -81,10 +84,15 @@ pub async fn revoke(
         WhichTokens::One { jti, .. } => (Some(jti), None),
         WhichTokens::IssuedBefore(before) => (None, Some(before)),
     };
-    Ok(NoStore(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
+    Ok(NoStore(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, unlisted, issued_before }))
 }
 
-async fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
+/// What to revoke, and whether it is an id that is not listed.
+async fn revocation(
+    state: &ServerState,
+    caller: &Caller,
+    request: RevokeTokens,
+) -> Result<(TokenRevocation, bool), Problem> {
     let RevokeTokens { token, jti, agent_id, all } = request;
     let named = usize::from(token.is_some()) + usize::from(jti.is_some()) + usize::from(all);
     let mut found = Violations::default();
@@ -95,24 +103,19 @@ async fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens)
         found.add("agent_id", "can only be combined with jti or all; a token names its own agent");
     }
     found.into_result()?;
-    if let (Some(jti), None) = (jti, agent_id)
-        && let Some(listed) = find_listed(state, caller, jti).await?
-    {
-        let which = WhichTokens::One { jti, until: listed.expires_at };
-        return Ok(TokenRevocation { agent_id: listed.agent_id, which });
-    }
-    let agent = agent_id.unwrap_or(caller.identity.agent_id);
-    if all {
-        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::IssuedBefore(Utc::now()) });
-    }
     if let Some(jti) = jti {
-        // The token's expiry is not known, but no token is valid for longer.
-        let until = Utc::now() + Duration::from_secs(MAX_TTL_SEC);
-        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::One { jti, until } });
+        return by_id(state, caller, jti, agent_id).await;
     }
+    if all {
+        let agent_id = agent_id.unwrap_or(caller.identity.agent_id);
+        return Ok((TokenRevocation { agent_id, which: WhichTokens::IssuedBefore(Utc::now()) }, false));
+    }
+    let one = |agent_id, jti, expires_at| TokenRevocation {
+        agent_id,
+        which: WhichTokens::One { jti, until: moment(expires_at) },
+    };
     let Some(token) = token else {
-        let which = WhichTokens::One { jti: caller.token.jti, until: moment(caller.expires_at) };
-        return Ok(TokenRevocation { agent_id: agent, which });
+        return Ok((one(caller.identity.agent_id, caller.token.jti, caller.expires_at), false));
     };
     let verified = state.token_key.verify(&token).map_err(|error| match error {
         TokenError::Expired => Problem::invalid("token", "has already expired"),
@@ -121,8 +124,30 @@ async fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens)
     if verified.identity.owner_id != caller.identity.owner_id {
         return Err(Problem::invalid("token", "is not a token of this tenant"));
     }
-    let which = WhichTokens::One { jti: verified.id.jti, until: moment(verified.expires_at) };
-    Ok(TokenRevocation { agent_id: verified.identity.agent_id, which })
+    Ok((one(verified.identity.agent_id, verified.id.jti, verified.expires_at), false))
+}
+
+/// A token that is not listed may exist: it was issued on another server seconds ago, or outside of
+/// a server and was not used yet. Its agent must then be named, so that a wrong id is noticed.
+async fn by_id(
+    state: &ServerState,
+    caller: &Caller,
+    jti: Uuid,
+    agent_id: Option<Uuid>,
+) -> Result<(TokenRevocation, bool), Problem> {
+    let listed = find_listed(state, caller, jti).await?;
+    let unlisted = listed.is_none();
+    let (agent_id, until) = match (listed, agent_id) {
+        (Some(listed), Some(agent)) if agent != listed.agent_id => {
+            let why = format!("is not the agent of this token, which is {}", listed.agent_id);
+            return Err(Problem::invalid("agent_id", why));
+        }
+        (Some(listed), _) => (listed.agent_id, listed.expires_at),
+        // The token's expiry is not known, but no token is valid for longer.
+        (None, Some(agent)) => (agent, Utc::now() + Duration::from_secs(MAX_TTL_SEC)),
+        (None, None) => return Err(Problem::token_not_listed(jti)),
+    };
+    Ok((TokenRevocation { agent_id, which: WhichTokens::One { jti, until } }, unlisted))
 }
 
 /// The token as the list has it. Other agents' tokens do not exist for an agent that is not a

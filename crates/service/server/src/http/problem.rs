@@ -233,6 +233,17 @@ impl Problem {
         Self::with("tool_not_found", detail, |document| document.nearest = nearest)
     }
 
+    pub fn token_not_listed(jti: Uuid) -> Self {
+        let detail = format!(
+            "no unexpired token with id {jti} is listed; to revoke one that is not listed yet, send the token itself, or \
+             also name its agent in agent_id"
+        );
+        Self::with("not_found", detail, |document| {
+            document.what = Some("token");
+            document.id = Some(jti);
+        })
+    }
+
     pub fn too_many_streams(whose: &str, most: usize) -> Self {
         Self::new("too_many_streams", format!("the {whose} has {most} event streams open, which is the maximum"))
             .with_header(header::RETRY_AFTER, "5")

@@ -36,11 +36,12 @@ pub struct AuditPage {
 /// Read the audit log
 ///
 /// Changes of agents, tokens, grants, secrets and tools, and uses of secrets. An entry is written
-/// in the transaction of the change. The actions are `agent.created`, `agent.changed`,
-/// `agent.key_rotated`, `agent.deleted`; `token.revoked`, `tokens.revoked`; `acl.granted`,
-/// `acl.revoked`; `secret.created`, `secret.decrypted` and so on; `tool.created`, `tool.changed`,
-/// `tool.deleted`, `tool.expired`, `tool.imported`; `webhook.created`, `webhook.deleted`,
-/// `webhook_secret.set`.
+/// in the transaction of the change. The word before the dot is the group of an action: `agent`
+/// (`agent.created`, `agent.changed`, `agent.key_rotated`, `agent.deleted`), `token`
+/// (`token.revoked`, and `token.all_revoked` for all tokens of an agent), `acl` (`acl.granted`,
+/// `acl.revoked`), `secret` (`secret.created`, `secret.decrypted` and so on), `tool`
+/// (`tool.created`, `tool.changed`, `tool.deleted`, `tool.expired`, `tool.imported`) and `webhook`
+/// (`webhook.created`, `webhook.deleted`, `webhook.secret_set`, `webhook.secret_rewrapped`).
 #[utoipa::path(get, path = "/audit", tag = "audit", operation_id = "audit_log",
     params(
         ("action" = Option<String>, Query, description = "An action, such as `secret.decrypted`, or a group, such as `secret`"),

@@ -80,13 +80,13 @@ pub struct Accepted {
 /// then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
 /// `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
 ///
-/// With `?format=openai`, `anthropic` or `mcp` the body is a model's call of the tool (one of the
-/// `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
-/// `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
-/// (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
-/// `tools/call`). Arguments that are not valid JSON, or have an integer beyond 64 bits, are such a
-/// failure: no request is written. The other fields of the usual body are then parameters of the
-/// query.
+/// With `?format=openai`, `openai-responses`, `anthropic` or `mcp` the body is a model's call of
+/// the tool (one of the `tool_calls` of a message; a `function_call` item; a `tool_use` block; the
+/// params of `tools/call`), and the body of a 200 is the message that the model expects, also for a
+/// failure (a `tool` message; a `function_call_output` item; a `tool_result` block; the result of
+/// `tools/call`). `openai` also takes a `function_call` item. Arguments that are not valid JSON, or
+/// have an integer beyond 64 bits, are such a failure: no request is written. The other fields of
+/// the usual body are then parameters of the query.
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(
@@ -125,7 +125,7 @@ pub async fn invoke(
     mut query: Query,
     body: RawBody,
 ) -> Result<Response, Problem> {
-    let format = query.take_as("format", "rcrt, openai, anthropic or mcp", ToolFormat::Rcrt);
+    let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     let (mut invocation, model_call) = if format == ToolFormat::Rcrt {
         query.finish(&["format"])?;
         (body.parse_strictly::<Invocation>()?, None)

@@ -61,7 +61,7 @@ impl ToSchema for ResponseInFormat {
 /// The clients take the first for the body without `?format=`.
 fn one_of(usual: &str, others: &[(&'static str, RefOr<Schema>)]) -> RefOr<Schema> {
     let usual = AnyOfBuilder::new()
-        .description(Some("In the format rcrt; openai, one of two; anthropic; or mcp."))
+        .description(Some("In the format rcrt; openai; openai-responses; anthropic; or mcp."))
         .item(Ref::from_schema_name(usual));
     others.iter().fold(usual, |schema, (name, _)| schema.item(Ref::from_schema_name(*name))).into()
 }

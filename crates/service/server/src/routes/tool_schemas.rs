@@ -24,9 +24,10 @@ impl PartialSchema for ToolList {
     fn schema() -> RefOr<Schema> {
         let list = |tool: RefOr<Schema>| ArrayBuilder::new().items(tool);
         AnyOfBuilder::new()
-            .description(Some("In the format rcrt, openai, anthropic or mcp."))
+            .description(Some("In the format rcrt, openai, openai-responses, anthropic or mcp."))
             .item(Ref::from_schema_name(Catalog::name()))
             .item(list(openai()))
+            .item(list(openai_responses()))
             .item(list(anthropic()))
             .item(ObjectBuilder::new().property("tools", list(mcp())).required("tools"))
             .into()
@@ -47,9 +48,10 @@ impl ToSchema for ToolList {
 impl PartialSchema for ToolInFormat {
     fn schema() -> RefOr<Schema> {
         AnyOfBuilder::new()
-            .description(Some("In the format rcrt, openai, anthropic or mcp."))
+            .description(Some("In the format rcrt, openai, openai-responses, anthropic or mcp."))
             .item(Ref::from_schema_name(CatalogEntry::name()))
             .item(openai())
+            .item(openai_responses())
             .item(anthropic())
             .item(mcp())
             .into()
@@ -67,11 +69,28 @@ impl ToSchema for ToolInFormat {
     }
 }
 
+/// `type` is always `function`.
+fn function_type() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["function"]))
+}
+
+fn openai_responses() -> RefOr<Schema> {
+    let members = [("name", Type::String), ("description", Type::String), ("parameters", Type::Object)];
+    let function = ObjectBuilder::new().property("type", function_type()).required("type");
+    members
+        .into_iter()
+        .fold(function, |object, (name, kind)| {
+            object.property(name, ObjectBuilder::new().schema_type(SchemaType::Type(kind))).required(name)
+        })
+        .property("strict", ObjectBuilder::new().schema_type(Type::Boolean))
+        .required("strict")
+        .into()
+}
+
 fn openai() -> RefOr<Schema> {
-    let kind = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["function"]));
     let function = object(&[("name", Type::String), ("description", Type::String), ("parameters", Type::Object)]);
     ObjectBuilder::new()
-        .property("type", kind)
+        .property("type", function_type())
         .property("function", function)
         .required("type")
         .required("function")

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
+use chrono::Utc;
 use rcrt_breadcrumb::{
     Breadcrumbs, Catalog, CatalogEntry, Identity, Profile, Role, StoreError, ToolFormat, nearest_names,
 };
@@ -18,11 +19,13 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
 
 /// List the offered tools
 ///
-/// All tools of the caller's profile and allow list, by name. The format `rcrt` also has the tools
-/// with missing requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are
-/// lists for a model (or the result of `tools/list`). A name that the format does not allow is
-/// replaced by another one, which can be invoked too. A tool whose input is never an object is left
-/// out. The lists are empty until the first runner of a tenant has loaded its tools.
+/// All tools of the caller's profile and allow list, by name, without those whose last day
+/// (`deprecated.remove_after`) is over. The format `rcrt` also has the tools with missing
+/// requirements, each with what to do. The formats `openai` (Chat Completions API),
+/// `openai-responses` (Responses API), `anthropic` and `mcp` are lists for a model (or the result
+/// of `tools/list`). A name that the format does not allow is replaced by another one, which can be
+/// invoked too. A tool whose input is never an object is left out. The lists are empty until the
+/// first runner of a tenant has loaded its tools.
 #[utoipa::path(get, path = "/tools", tag = "tools", operation_id = "list_tools",
     params(
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
@@ -30,18 +33,19 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
     ),
     responses((status = 200, body = ToolList)))]
 pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
-    let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
+    let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     let own = caller.identity.profile;
     let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
     query.finish(&["format", "profile"])?;
     let catalog = state.allowed_catalog(&caller).await?;
-    Ok(Json(catalog.for_profile(own).for_profile(profile).in_format(format)))
+    Ok(Json(catalog.for_profile(own).for_profile(profile).without_removed(Utc::now()).in_format(format)))
 }
 
 /// Read the catalog entry of a tool
 ///
 /// In the format `rcrt`, a tool that cannot be called yet has `missing_requirements` and no
-/// `parameters`. The name is the tool's own or its name in a format.
+/// `parameters`. The name is the tool's own or its name in a format. A deprecated tool whose last
+/// day is over is not found; the detail names its replacement.
 #[utoipa::path(get, path = "/tools/{name}", tag = "tools", operation_id = "get_tool",
     params(
         ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S"),
@@ -54,7 +58,7 @@ pub async fn get(
     PathTool(name): PathTool,
     mut query: Query,
 ) -> Result<Json<Value>, Problem> {
-    let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
+    let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     query.finish(&["format"])?;
     let catalog = state.allowed_catalog(&caller).await?;
     let profile = caller.identity.profile;
@@ -66,10 +70,17 @@ pub async fn get(
             let why = waiting.missing_requirements.join(" ");
             Err(Problem::tool_not_found(format!("{name} cannot be called yet. {why}"), Vec::new()))
         }
-        (_, Some(CatalogEntry::Offered(tool))) => tool.in_format(format).map(Json).ok_or_else(|| {
-            let why = format!("{name} cannot be shown in the format {format}, because its input is never an object");
-            Problem::invalid("format", why)
-        }),
+        (_, Some(CatalogEntry::Offered(tool))) => {
+            if let Some(why) = tool.removal(Utc::now()) {
+                let replacement = tool.deprecated.and_then(|deprecation| deprecation.replacement);
+                return Err(Problem::tool_not_found(why, replacement.into_iter().collect()));
+            }
+            tool.in_format(format).map(Json).ok_or_else(|| {
+                let why =
+                    format!("{name} cannot be shown in the format {format}, because its input is never an object");
+                Problem::invalid("format", why)
+            })
+        }
         (Some(_), None) => {
             let why =
                 format!("the profile {profile} does not allow the tool {name}; GET /tools lists those that it allows");
@@ -104,5 +115,3 @@ impl ServerState {
         })
     }
 }
-
-const FORMATS: &str = "rcrt, openai, anthropic or mcp";

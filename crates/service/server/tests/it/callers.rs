@@ -38,7 +38,7 @@ async fn a_caller_sees_the_tools_on_its_list() {
     let (id, token) = caller(&world, &curator, tenant, json!({"names": ["echo"], "sources": [], "tags": []})).await;
     let seen = world.get("/tools", &token).await.ok().json();
     assert_eq!((names(&seen["tools"]), names(&seen["waiting"])), (vec!["echo"], vec![]));
-    for format in ["openai", "anthropic", "mcp"] {
+    for format in ["openai", "openai-responses", "anthropic", "mcp"] {
         let text = world.get(&format!("/tools?format={format}"), &token).await.ok().text;
         assert!(text.contains("echo") && !text.contains("weather"), "{text}");
     }

@@ -19,6 +19,12 @@ async fn a_models_call_gets_the_message_of_its_format() {
             json!({"role": "tool", "tool_call_id": "c1", "content": "ExecutionFailed: no luck"}),
         ),
         (
+            "openai-responses",
+            json!({"type": "function_call", "id": "f1", "call_id": "c1", "name": name, "arguments": arguments.to_string()}),
+            json!({"type": "function_call_output", "call_id": "c1", "output": "{\"sky\":\"blue\"}"}),
+            json!({"type": "function_call_output", "call_id": "c1", "output": "ExecutionFailed: no luck"}),
+        ),
+        (
             "anthropic",
             json!({"type": "tool_use", "id": "t1", "name": name, "input": arguments}),
             json!({"type": "tool_result", "tool_use_id": "t1", "content": "{\"sky\":\"blue\"}", "is_error": false}),

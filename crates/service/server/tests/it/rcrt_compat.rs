@@ -172,8 +172,10 @@ async fn a_short_secret_is_readable_and_any_name_is_accepted() {
     let made = world.post("/secrets", &token, short("my pin")).await.ok().json();
     assert_eq!((&made["name"], &made["readable"]), (&json!("my pin"), &json!(true)));
     let long = json!({"name": "openrouter-api.key", "value": "a long value", "scope_type": "workspace"});
+    assert_eq!(world.post("/secrets", &token, long.clone()).await.ok().json()["readable"], false);
+    let rule = strict.post("/secrets", &strictly, long).await.violation("name");
+    assert!(rule.starts_with("must be a letter or _, then letters, digits and _"), "{rule}");
     for (world, token) in [(&strict, &strictly), (&world, &token)] {
-        assert_eq!(world.post("/secrets", token, long.clone()).await.ok().json()["readable"], false);
         world.post("/secrets", token, json!({"name": "a\"b", "value": "a long value"})).await.violation("name");
     }
     let kept = world.post("/secrets", &token, json!({"name": "K", "value": "a long value"})).await.ok().json();

@@ -86,7 +86,7 @@ async fn a_curator_revokes_by_token_by_id_or_all_of_an_agent() {
     world.get("/breadcrumbs", &token_of(tenant, agent.id, &roles)).await.ok();
     world.get("/breadcrumbs", &curator).await.ok();
     let log = world.store.audit_log(tenant, 3).await.unwrap();
-    assert_eq!(log[0].action, "tokens.revoked");
+    assert_eq!(log[0].action, "token.all_revoked");
     assert_eq!((log[0].agent_id, log[0].subject), (Some(curator_agent.id), agent.id));
     assert_eq!((&*log[1].action, log[1].subject), ("token.revoked", jti(&held)));
     world.close().await;
@@ -122,6 +122,35 @@ async fn an_agent_cannot_revoke_tokens_of_others_and_bad_input_is_named() {
 }
 
 #[tokio::test]
+async fn an_unlisted_id_is_only_revoked_with_its_agent() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (agent, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let (other, _) = world.agent(tenant, &[Role::Emitter]).await;
+    let revoke = |body: Value| world.post("/auth/revoke", &curator, body);
+    let wrong = Uuid::new_v4();
+    let problem = revoke(json!({"jti": wrong})).await.problem(404, "not_found");
+    assert_eq!((&problem["what"], &problem["id"]), (&json!("token"), &json!(wrong)));
+    assert!(problem["detail"].as_str().unwrap().contains("agent_id"), "{problem}");
+    // Nothing was written.
+    assert!(world.store.audit_log(tenant, 10).await.unwrap().iter().all(|line| line.action != "token.revoked"));
+
+    // It was not used yet, so it is not listed.
+    let done = revoke(json!({"jti": jti(&token), "agent_id": agent.id})).await.ok().json();
+    assert_eq!(done["unlisted"], json!(true), "{done}");
+    is_revoked(&world.get("/breadcrumbs", &token).await);
+
+    let used = token_of(tenant, agent.id, &[Role::Emitter]);
+    world.get("/breadcrumbs", &used).await.ok();
+    let body = json!({"jti": jti(&used), "agent_id": other.id});
+    assert!(revoke(body).await.violation("agent_id").contains(&agent.id.to_string()));
+    let done = revoke(json!({"jti": jti(&used), "agent_id": agent.id})).await.ok().json();
+    assert!(done.get("unlisted").is_none(), "{done}");
+    world.close().await;
+}
+
+#[tokio::test]
 async fn another_server_applies_a_revocation_and_closes_its_streams() {
     let world = World::start().await;
     // A ping would also find the revocation.
@@ -150,11 +179,13 @@ async fn in_open_mode_a_token_can_be_revoked_too() {
 #[tokio::test]
 async fn single_revocations_are_bounded() {
     let world = World::start().await;
-    let token = world.token(&[Role::Emitter]).await;
+    let tenant = world.tenant().await;
+    let (agent, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let any = || json!({"jti": Uuid::new_v4(), "agent_id": agent.id});
     for _ in 0..1000 {
-        world.post("/auth/revoke", &token, json!({"jti": Uuid::new_v4()})).await.ok();
+        world.post("/auth/revoke", &token, any()).await.ok();
     }
-    let refused = world.post("/auth/revoke", &token, json!({"jti": Uuid::new_v4()})).await.violation("jti");
+    let refused = world.post("/auth/revoke", &token, any()).await.violation("jti");
     assert!(refused.contains("revoke all"), "{refused}");
     answer(world.request("POST", "/auth/revoke", &token).json(&json!({"all": true}))).await.ok();
     world.close().await;

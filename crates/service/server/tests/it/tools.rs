@@ -38,10 +38,14 @@ pub fn catalog() -> Catalog {
 
 /// The catalog, written as a runner of the tenant writes it.
 pub async fn offer(world: &World, tenant: Uuid) {
+    publish(world, tenant, &catalog()).await;
+}
+
+async fn publish(world: &World, tenant: Uuid, catalog: &Catalog) {
     let runner =
         Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles: vec![Role::Runner], profile: Profile::Main };
     let runner = world.store.acting_as(runner);
-    for record in catalog().records() {
+    for record in catalog.records() {
         runner.create(record, None).await.unwrap();
     }
 }
@@ -80,6 +84,33 @@ async fn the_catalog_has_every_format_filtered_by_profile() {
     // Another tenant has its own catalog.
     let stranger = world.token(&[Role::Emitter]).await;
     assert_eq!(world.get("/tools", &stranger).await.ok().json(), json!({"tools": [], "waiting": []}));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_is_not_offered_after_its_last_day() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let deprecated = |name: &str, last: &str| Registration {
+        deprecated: Some(
+            serde_json::from_value(json!({"since": "2020-01-31", "use": "echo", "remove_after": last})).unwrap(),
+        ),
+        ..tool(name)
+    };
+    let tools = vec![tool("echo"), deprecated("ending", "2999-12-31"), deprecated("ended", "2020-12-31")];
+    publish(&world, tenant, &Catalog::new(tools, Vec::new())).await;
+    let listed = world.get("/tools", &token).await.ok().json();
+    assert_eq!(names(&listed["tools"]), ["echo", "ending"]);
+    assert_eq!(listed["tools"][1]["deprecated"]["remove_after"], "2999-12-31");
+    assert_eq!(names(&world.get("/tools?format=anthropic", &token).await.ok().json()), ["echo", "ending"]);
+    world.get("/tools/ending?format=openai", &token).await.ok();
+    for format in ToolFormat::ALL {
+        let problem = world.get(&format!("/tools/ended?format={format}"), &token).await.problem(404, "tool_not_found");
+        let why = problem["detail"].as_str().unwrap();
+        assert!(why.ends_with("was removed after 2020-12-31; use echo instead"), "{why}");
+        assert_eq!(problem["nearest"], json!(["echo"]));
+    }
     world.close().await;
 }
 

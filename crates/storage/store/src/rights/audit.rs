@@ -1,7 +1,7 @@
 //! The audit log.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES, StoreError, Violations};
+use rcrt_breadcrumb::{AuditEntry, AuditQuery, MAX_AUDIT_ENTRIES, StoreError, Violations, check_audit_action};
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
@@ -86,6 +86,9 @@ pub(crate) async fn write(tx: &mut TenantTransaction, line: AuditLine<'_>) -> Re
 }
 
 pub(crate) fn check_query(query: &AuditQuery) -> std::result::Result<(), StoreError> {
+    if let Some(action) = &query.action {
+        check_audit_action(action)?;
+    }
     if (1..=MAX_AUDIT_ENTRIES).contains(&query.limit) {
         return Ok(());
     }

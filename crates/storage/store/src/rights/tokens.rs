@@ -81,7 +81,7 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
             .await?;
             // Individual revocations stay until they expire: a server whose clock is ahead dates
             // its tokens after `before`.
-            ("tokens.revoked", agent_id)
+            ("token.all_revoked", agent_id)
         }
     };
     audit::write(&mut tx, AuditLine::by(by, action).on(subject, &agent_id.to_string())).await?;

@@ -28,7 +28,7 @@ const ENCRYPTED_TABLES: [EncryptedTable; 2] = [
         wrap:
             "WITH wrapped AS (
                 UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE owner_id = $4 AND agent_id = $1)
-            INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'webhook_secret.rewrapped', $1, $5)",
+            INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'webhook.secret_rewrapped', $1, $5)",
     },
 ];
 

@@ -50,7 +50,7 @@ pub(super) async fn set(
     .bind(sealed.value)
     .execute(tx.connection())
     .await?;
-    audit::write(&mut tx, AuditLine::by(by, "webhook_secret.set").on(agent, "")).await?;
+    audit::write(&mut tx, AuditLine::by(by, "webhook.secret_set").on(agent, "")).await?;
     tx.commit().await
 }
 

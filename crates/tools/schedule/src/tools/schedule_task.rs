@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{
     Catalog, ErrorCode, NewBreadcrumb, Profile, Records, Registration, StoreError, ToolFailure, ToolSource, TtlType,
     Violations, nearest_names, schema_names,
@@ -56,7 +57,7 @@ impl NativeTool for ScheduleTask {
         let store = &*call.breadcrumbs;
         let (schedule, recurrence) = self.wanted(read_input(call)?, call)?;
         if let Some(tool) = &schedule.tool {
-            refuse_invalid_input(store, call.owner_id, tool, schedule.input.as_ref()).await?;
+            refuse_invalid_input(store, call.owner_id, tool, schedule.input.as_ref(), self.clock.now()).await?;
         }
         let (id, schedule) = self.enter(store, call, schedule).await?;
         let now = self.clock.now();
@@ -221,9 +222,13 @@ async fn refuse_invalid_input(
     owner_id: Uuid,
     tool: &str,
     input: Option<&Value>,
+    now: DateTime<Utc>,
 ) -> Result<(), ToolFailure> {
     let Some(catalog) = Catalog::read(store).await.map_err(|error| failed(&error))? else { return Ok(()) };
     if let Some(registration) = catalog.find(tool) {
+        if let Some(why) = registration.removal(now) {
+            return Err(invalid("tool", why));
+        }
         // Compiling takes some milliseconds, and a check can take longer, so both run outside of
         // the async runtime.
         let (registration, input) = (registration.clone(), input.cloned().unwrap_or_else(|| json!({})));

@@ -116,7 +116,12 @@ async fn tool_missing_from_the_catalog_is_refused() {
         tool_id: Uuid::new_v4(),
         tool_version: 1,
     };
-    fixture.offer(vec![tool]).await;
+    let last = json!({"since": "2026-01-01", "use": "web_fetch", "remove_after": "2026-03-27"});
+    let removed =
+        Registration { name: "fetch".into(), deprecated: serde_json::from_value(last).unwrap(), ..tool.clone() };
+    fixture.offer(vec![tool, removed]).await;
+    let failure = fixture.ask("schedule_task", input("late", "fetch")).await.unwrap_err();
+    assert_eq!(failure.message, "tool: the tool \"fetch\" was removed after 2026-03-27; use web_fetch instead");
     let failure = fixture.ask("schedule_task", input("typo", "web_fetsh")).await.unwrap_err();
     assert_eq!(failure.message, "tool: there is no tool \"web_fetsh\"; did you mean web_fetch?");
     assert_eq!(failure.details.as_ref().unwrap()["nearest"], json!(["web_fetch"]));

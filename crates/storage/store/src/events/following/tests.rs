@@ -65,7 +65,7 @@ impl Follower for RecordingFollower {
         // A serial number shows the order in which they were taken.
         sqlx::query(
             "INSERT INTO audit (owner_id, action, subject, subject_name)
-             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, ordinal) ORDER BY ordinal",
+             SELECT $1, 'tool.noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, ordinal) ORDER BY ordinal",
         )
         .bind(owner_id)
         .bind(&numbers)
@@ -114,12 +114,13 @@ impl World {
     /// The events taken in this tenant, in the order in which they were taken.
     async fn noted(&self, tenant: Uuid) -> Vec<i64> {
         let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
-        let noted: Vec<String> =
-            sqlx::query_scalar("SELECT subject_name FROM audit WHERE owner_id = $1 AND action = 'noted' ORDER BY id")
-                .bind(tenant)
-                .fetch_all(&mut admin)
-                .await
-                .unwrap();
+        let noted: Vec<String> = sqlx::query_scalar(
+            "SELECT subject_name FROM audit WHERE owner_id = $1 AND action = 'tool.noted' ORDER BY id",
+        )
+        .bind(tenant)
+        .fetch_all(&mut admin)
+        .await
+        .unwrap();
         noted.iter().map(|number| number.parse().unwrap()).collect()
     }
 
