@@ -47,14 +47,14 @@ AS $$
     SELECT DISTINCT owner_id FROM idempotency_keys WHERE created_at < before
 $$;
 
--- Tenants with responses, or with requests of finished calls, from before this time.
+-- Tenants with responses, logs, or requests of finished calls, from before this time.
 CREATE FUNCTION tenants_with_old_calls(before timestamptz) RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND EXISTS (
         SELECT FROM breadcrumbs b WHERE b.owner_id = t.id
             AND b.schema_name IN ('tool.request.v1', 'tool.response.v1', 'tool.create.request.v1',
-                'tool.create.response.v1') AND b.updated_at < before)
+                'tool.create.response.v1', 'tool.log.v1') AND b.updated_at < before)
 $$;
 
 CREATE FUNCTION tenants_with_old_versions(before timestamptz) RETURNS SETOF uuid

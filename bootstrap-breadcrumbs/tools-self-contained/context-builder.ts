@@ -13,6 +13,7 @@ const NEVER_FOUND = [
   "tool.config.v1",
   "tool.create.request.v1",
   "tool.create.response.v1",
+  "tool.log.v1",
   "tool.progress.v1",
   "tool.request.v1",
   "tool.runner.v1",

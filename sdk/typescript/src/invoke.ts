@@ -23,6 +23,8 @@ export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
   maxResultChars?: number;
   /** Milliseconds from now until the response must exist. After that it is a `Timeout`. */
   deadlineMs?: number;
+  /** Streams console lines as `tool.log.v1`, and adds a timeline to `metadata.debug`. */
+  debug?: boolean;
   /** The caller's own id for the request. */
   requestId?: string;
   /** The caller's position in a trace (W3C Trace Context). */
@@ -38,7 +40,7 @@ const ROUND_MS = 60_000;
 /** The body of a call, and the query beside it. */
 interface Asked {
   body: unknown;
-  query?: Record<string, string | number | undefined>;
+  query?: Record<string, string | number | boolean | undefined>;
 }
 
 /** The response, which can be a failure. {@link StillRunning} when the time is over. */
@@ -125,6 +127,7 @@ function fields(options: InvokeOptions) {
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.maxResultChars === undefined ? {} : { max_result_chars: options.maxResultChars }),
     ...(options.deadlineMs === undefined ? {} : { deadline_ms: options.deadlineMs }),
+    ...(options.debug === undefined ? {} : { debug: options.debug }),
     ...(options.requestId === undefined ? {} : { requestId: options.requestId }),
   };
 }

@@ -70,6 +70,7 @@ mod token;
 mod tool_creation;
 mod tool_definition;
 mod tool_filter;
+mod tool_log;
 mod tool_request;
 mod tool_response;
 mod tool_source;
@@ -139,6 +140,7 @@ pub use tool_definition::{
     ToolDefinition, is_tool_name,
 };
 pub use tool_filter::ToolFilter;
+pub use tool_log::{LogLine, ToolLog};
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
@@ -177,6 +179,8 @@ pub mod schema_names {
     pub const TOOL_RUNNER: &str = "tool.runner.v1";
     /// The progress of a running call.
     pub const TOOL_PROGRESS: &str = "tool.progress.v1";
+    /// Console lines of a call with `debug`.
+    pub const TOOL_LOG: &str = "tool.log.v1";
     /// A guide to a family of tools, for agents.
     pub const TOOL_GUIDE: &str = "tool.guide.v1";
     /// One entry in working memory.

@@ -40,6 +40,8 @@ pub struct ToolRequest {
     pub traceparent: Option<String>,
     /// The version that must run (`version` or `definition_hash`).
     pub pin: Option<VersionPin>,
+    /// Whether the call streams its console lines and adds a timeline to its response (`debug`).
+    pub debug: bool,
 }
 
 /// The longest `deadline_ms`: one day.
@@ -50,7 +52,7 @@ const MAX_SESSION: usize = 150;
 pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
 /// The fields of a request that its author writes.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "tool",
     "input",
     "requestId",
@@ -61,6 +63,7 @@ const FIELDS: [&str; 10] = [
     "traceparent",
     "version",
     "definition_hash",
+    "debug",
 ];
 /// The fields that the runtime writes into requests of its own.
 const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
@@ -112,8 +115,16 @@ impl ToolRequest {
                 }
             }
         }
+        if !matches!(context.get("debug"), None | Some(Value::Null | Value::Bool(_))) {
+            found.add("context.debug", "must be true or false");
+        }
         VersionPin::check(context, &mut found);
         found.into_result()
+    }
+
+    /// Whether a request's context asks for the debug mode.
+    pub fn is_debugged(context: &Map<String, Value>) -> bool {
+        context.get("debug").and_then(Value::as_bool).unwrap_or_default()
     }
 
     /// Refuses a new request with a field that is probably a misspelled one: the tool would run
@@ -232,6 +243,7 @@ impl ToolRequest {
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
             traceparent: text("traceparent"),
             pin: VersionPin::of(kind, &record.context),
+            debug: kind == RequestKind::Call && Self::is_debugged(&record.context),
         })
     }
 

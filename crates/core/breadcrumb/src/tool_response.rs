@@ -144,7 +144,8 @@ pub struct ToolResponse {
     pub execution_time_ms: u64,
     /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
     /// `tool_version`, `definition_hash`, and `deprecated` if its author announced its end),
-    /// `notice` (a sentence for whoever reads the output), and what executors add.
+    /// `notice` (a sentence for whoever reads the output), `debug` of a call with `debug`, and what
+    /// executors add.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,

@@ -163,13 +163,7 @@ impl Egress {
     }
 
     fn log_entry(&self, context: EgressContext<'_>, method: &Method, url: &Url) -> Result<EgressLogEntry, OpError> {
-        let log_entry = EgressLogEntry::begin(
-            self.options.log.as_ref(),
-            context.tool,
-            context.origin.as_ref(),
-            context.vault,
-            (method, url),
-        );
+        let log_entry = EgressLogEntry::begin(self.options.log.as_ref(), context, (method, url));
         log_entry.ok_or_else(|| type_error("the URL has no host and port to connect to"))
     }
 

@@ -19,7 +19,7 @@
 //! let rules = NetRules::read(&NetPermission::Listed(vec!["api.example.com".into()]))?;
 //! let (vault, connections) = (Vault::default(), Connections::default());
 //! let context =
-//!     EgressContext { tool: "weather", rules: &rules, vault: &vault, connections: &connections, origin: None };
+//!     EgressContext { tool: "weather", rules: &rules, vault: &vault, connections: &connections, origin: None, observer: None };
 //! let request = FetchRequest {
 //!     method: "GET".into(),
 //!     url: "https://api.example.com/today".into(),
@@ -60,7 +60,7 @@ use rustls::pki_types::CertificateDer;
 pub use connections::Connections;
 pub use denied_host::{DeniedHost, DeniedHostError};
 pub use interfaces::{Interfaces, SystemInterfaces};
-pub use log::{EgressRecorder, Logged, Origin};
+pub use log::{EgressRecorder, Logged, Origin, RequestObserver};
 pub use private_host::{PrivateHost, PrivateHostError};
 pub use resolver::{Resolver, SystemResolver};
 pub use rules::NetRules;
@@ -142,6 +142,8 @@ pub struct EgressContext<'a> {
     pub connections: &'a Connections,
     /// `None`: the request is not in any tenant's egress log.
     pub origin: Option<Origin>,
+    /// Who else is told of each request.
+    pub observer: Option<&'a Arc<dyn RequestObserver>>,
 }
 
 /// The gate could not be built.

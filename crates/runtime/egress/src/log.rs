@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::span;
-use crate::Vault;
+use crate::EgressContext;
 use crate::vault::Redaction;
 
 /// The maximum number of records that wait to be written.
@@ -64,6 +64,11 @@ impl EgressRecorder {
     }
 }
 
+/// Is told of a call's requests when they end, each redirect separately. Must not block.
+pub trait RequestObserver: Send + Sync {
+    fn ended(&self, request: &EgressRecord);
+}
+
 /// One request in progress. It is logged on drop: then the response was read or abandoned.
 pub(super) struct EgressLogEntry {
     log: Option<(EgressRecorder, Uuid)>,
@@ -72,18 +77,19 @@ pub(super) struct EgressLogEntry {
     bytes_out: Arc<AtomicU64>,
     bytes_in: Arc<AtomicU64>,
     redaction: Arc<Redaction>,
+    observer: Option<Arc<dyn RequestObserver>>,
 }
 
 impl EgressLogEntry {
     /// `None` for a URL without a host and port: no request is sent.
     pub fn begin(
         log: Option<&EgressRecorder>,
-        tool: &str,
-        origin: Option<&Origin>,
-        vault: &Vault,
+        context: EgressContext<'_>,
         (method, url): (&Method, &Url),
     ) -> Option<Self> {
+        let EgressContext { tool, vault, origin, observer, .. } = context;
         let (host, port) = (rcrt_breadcrumb::Host::of(url)?, url.port_or_known_default()?);
+        let (redaction, observer) = (vault.outward().clone(), observer.cloned());
         let record = EgressRecord {
             at: Utc::now(),
             agent_id: origin.and_then(|origin| origin.agent_id),
@@ -91,7 +97,7 @@ impl EgressLogEntry {
             tool_id: origin.and_then(|origin| origin.tool_id),
             call: origin.and_then(|origin| origin.call),
             // A tool that can read a secret can put it into a host name.
-            host: vault.outward().text(&host.to_string()).chars().take(MAX_HOST).collect(),
+            host: redaction.text(&host.to_string()).chars().take(MAX_HOST).collect(),
             port,
             method: span::known(method.as_str()).into(),
             outcome: EgressOutcome::Failed,
@@ -103,7 +109,7 @@ impl EgressLogEntry {
         };
         let log = log.cloned().zip(origin.map(|origin| origin.owner_id));
         let (bytes_out, bytes_in) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
-        Some(Self { log, record, begun: Instant::now(), bytes_out, bytes_in, redaction: vault.outward().clone() })
+        Some(Self { log, record, begun: Instant::now(), bytes_out, bytes_in, redaction, observer })
     }
 
     /// Logs a refusal of the egress gate with its reason. Other errors can quote the path, so they
@@ -161,6 +167,9 @@ impl Drop for EgressLogEntry {
             target: "egress", tool, call, host, port, method, outcome, status, reason, bytes_out, bytes_in, duration_ms,
             "request"
         );
+        if let Some(observer) = &self.observer {
+            observer.ended(record);
+        }
         if let Some((log, owner_id)) = self.log.take() {
             log.tell((owner_id, record.clone()));
         }

@@ -246,6 +246,7 @@ impl<'t> Tested<'t> {
             progress,
             deadline: None,
             effect_gate: EffectGate::opened(),
+            debug: None,
         }
     }
 
@@ -416,5 +417,6 @@ fn request() -> ToolRequest {
         kind: RequestKind::Call,
         traceparent: None,
         pin: None,
+        debug: false,
     }
 }

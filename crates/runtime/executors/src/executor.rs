@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, ErrorCode, Limits, Profiles, ToolDefinition, ToolFailure, ToolRequest};
-use rcrt_egress::{Origin, Vault};
+use rcrt_egress::{Origin, RequestObserver, Vault};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{EffectGate, TriggerChain};
+use crate::{CallDebug, EffectGate, TriggerChain};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -40,6 +40,15 @@ pub struct ToolCall {
     /// If it is still closed, only an executor that [waits for it](Executor::supports_speculation)
     /// gets the call.
     pub effect_gate: EffectGate,
+    /// For a request with `debug`: records what the attempt does.
+    pub debug: Option<Arc<CallDebug>>,
+}
+
+impl ToolCall {
+    /// Who is told of its requests to the network.
+    pub fn request_observer(&self) -> Option<Arc<dyn RequestObserver>> {
+        self.debug.clone().map(|debug| -> Arc<dyn RequestObserver> { debug })
+    }
 }
 
 impl From<&ToolCall> for Origin {

@@ -10,8 +10,8 @@ use rcrt_breadcrumb::{
     FetchResponse, NewBreadcrumb, OpError, RequestKind, Search, SearchMode, Selector, StoreError, ToolRequest,
     schema_names,
 };
-use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, Vault, trace};
-use rcrt_sandbox::ApiCall;
+use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, RequestObserver, Vault, trace};
+use rcrt_sandbox::{ApiCall, CallObserver};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::call_quota::CallQuota;
 use crate::provenance::Provenance;
-use crate::{EffectGate, NeverOpened, ProgressSink, ToolCall};
+use crate::{CallDebug, EffectGate, NeverOpened, ProgressSink, ToolCall};
 
 /// The host ops of one call, under its tool's permissions. They wait until the call's effect gate
 /// is open. They read what the agent that asked for the call can read. Writes are attributed to the
@@ -37,6 +37,7 @@ pub struct CallHostOps {
     required_secrets: Vec<String>,
     provenance: Provenance,
     progress: Arc<dyn ProgressSink>,
+    debug: Option<Arc<CallDebug>>,
     quota: CallQuota,
     effect_gate: EffectGate,
     rcrt_compat: bool,
@@ -58,6 +59,7 @@ impl CallHostOps {
             required_secrets: call.definition.required_secrets.clone(),
             provenance: Provenance::of(call),
             progress: call.progress.clone(),
+            debug: call.debug.clone(),
             quota: CallQuota::default(),
             effect_gate: call.effect_gate.clone(),
             rcrt_compat: false,
@@ -209,13 +211,25 @@ impl rcrt_sandbox::HostOps for CallHostOps {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         self.wait_for_effect_gate().await?;
         let (rules, vault, connections) = (&self.rules, &self.vault, &self.connections);
-        let ask = EgressContext { tool: &self.tool, rules, vault, connections, origin: Some(self.origin) };
+        let observer = self.debug.clone().map(|debug| -> Arc<dyn RequestObserver> { debug });
+        let (origin, observer) = (Some(self.origin), observer.as_ref());
+        let ask = EgressContext { tool: &self.tool, rules, vault, connections, origin, observer };
         self.egress.fetch(ask, request, body).await
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
         self.wait_for_effect_gate().await?;
-        trace::op(method(&call), SpanKind::Internal, Vec::new(), self.perform(call)).await
+        let name = method(&call);
+        let step = self.debug.as_ref().map(|debug| debug.begin_api(name.trim_start_matches("api ")));
+        let result = trace::op(name, SpanKind::Internal, Vec::new(), self.perform(call)).await;
+        if let Some(step) = step {
+            step.end(result.as_ref().err());
+        }
+        result
+    }
+
+    fn observer(&self) -> Option<&dyn CallObserver> {
+        self.debug.as_deref().map(|debug| -> &dyn CallObserver { debug })
     }
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
@@ -327,6 +341,9 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
         }
         Some(schema_names::TOOL_PROGRESS) => {
             "a tool cannot write, change or delete a tool.progress.v1; call context.progress(fraction, message)"
+        }
+        Some(schema_names::TOOL_LOG) => {
+            "a tool cannot write, change or delete a tool.log.v1; call console.log in a call with debug"
         }
         Some(schema_names::TOOL_CATALOG) => {
             "a tool cannot write, change or delete a tool.catalog.v1; the runner updates it when tools change"

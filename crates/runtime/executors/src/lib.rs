@@ -34,6 +34,7 @@
 //! ```
 
 pub mod builtin;
+mod call_debug;
 mod call_quota;
 mod effect_gate;
 mod executor;
@@ -47,6 +48,7 @@ mod source_position;
 mod trigger_chain;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
+pub use call_debug::{CallDebug, LogBatch};
 pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};
 pub use executor::{DiscardProgress, Executor, Hold, ProgressSink, ToolCall, ToolOutput};
 pub use host_ops::CallHostOps;

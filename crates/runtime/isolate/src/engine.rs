@@ -135,6 +135,11 @@ impl Isolate {
         !self.runtime.op_state().borrow().borrow::<Timers>().is_empty()
     }
 
+    /// How many console lines of the last call were beyond the limits.
+    pub fn omitted_lines(&self) -> u64 {
+        self.runtime.op_state().borrow().borrow::<Console>().omitted()
+    }
+
     /// Prepares for a call with this much memory. `hrtime` gives it clocks finer than a
     /// millisecond.
     pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {

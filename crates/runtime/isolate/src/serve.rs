@@ -291,7 +291,8 @@ impl Host {
         let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();
         let is_cache_refused = isolate.main.was_cache_refused();
-        self.done(call, &CallDone { kept, spent, is_cache_refused, result })?;
+        let omitted_lines = isolate.omitted_lines();
+        self.done(call, &CallDone { kept, spent, is_cache_refused, omitted_lines, result })?;
         Ok((isolate, kept))
     }
 

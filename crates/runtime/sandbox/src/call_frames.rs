@@ -113,6 +113,9 @@ impl<'a> CallFrames<'a> {
             Kind::Console => {
                 let line: ConsoleLine = decode(&frame.payload).map_err(|_| "a console line that cannot be read")?;
                 self.console.add(line, self.watch.script)?;
+                if let (Some(observer), Some(line)) = (self.watch.host.observer(), self.console.lines.last()) {
+                    observer.console(line);
+                }
             }
             Kind::Started if !self.is_started => {
                 self.is_started = true;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rcrt_breadcrumb::Limits;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::ProcessUsage;
 use crate::limits::{Meter, MeterCheck, ProcessLimits};
 
 /// How long the worker may take to create an isolate, before the tool's own time begins.
@@ -24,6 +25,8 @@ pub struct CallLimits<'a> {
     limits: &'a Limits,
     deadline: Pin<Box<Sleep>>,
     meter: Option<Meter<'a>>,
+    /// Processor time at the start, on the clock of the process.
+    cpu_at_start: Option<Duration>,
     /// When the meter is checked next.
     check: Pin<Box<Sleep>>,
 }
@@ -33,7 +36,7 @@ impl<'a> CallLimits<'a> {
     pub fn new(bounds: &'a ProcessLimits, limits: &'a Limits) -> Self {
         let now = Instant::now();
         let (deadline, check) = (Box::pin(sleep_until(now + START)), Box::pin(sleep_until(now)));
-        Self { bounds, limits, deadline, meter: None, check }
+        Self { bounds, limits, deadline, meter: None, cpu_at_start: None, check }
     }
 
     /// The tool's own time begins.
@@ -42,6 +45,7 @@ impl<'a> CallLimits<'a> {
         self.deadline.as_mut().reset(now + self.limits.timeout());
         self.meter = self.bounds.begin(self.limits);
         if let Some(meter) = &self.meter {
+            self.cpu_at_start = Some(meter.from());
             self.check.as_mut().reset(now + meter.first_look());
         }
     }
@@ -59,6 +63,12 @@ impl<'a> CallLimits<'a> {
     pub fn lift_cpu_limit(&mut self) {
         self.meter = None;
         self.bounds.lift_cpu_limit();
+    }
+
+    /// What the call used so far.
+    pub fn usage(&self) -> ProcessUsage {
+        let cpu = self.cpu_at_start.and_then(|from| Some(self.bounds.cpu_time()?.saturating_sub(from)));
+        ProcessUsage { cpu, peak_memory: self.bounds.peak_memory(), omitted_lines: 0 }
     }
 
     pub fn kill(&self) {

@@ -60,7 +60,7 @@ mod zygote;
 
 pub use code_cache::CodeCache;
 pub use error::SandboxError;
-pub use host_ops::{ApiCall, HostOps};
+pub use host_ops::{ApiCall, CallObserver, HostOps, ProcessUsage};
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, RequestContext, RunOutcome, Script, Seed, Task};
 pub use level::Level;
 pub use options::{CgroupUse, SandboxOptions, WorkerCommand};

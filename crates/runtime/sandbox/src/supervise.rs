@@ -18,7 +18,7 @@ use crate::call_limits::{CallLimits, Exceeded};
 use crate::console::Console;
 use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES};
 use crate::worker::Worker;
-use crate::{HostOps, Script};
+use crate::{HostOps, ProcessUsage, Script};
 
 /// The capacity of the queue of frames to the worker.
 const MAX_QUEUED_FRAMES: usize = 16;
@@ -110,9 +110,15 @@ pub async fn supervise(
         }
     };
 
+    let usage = watch.host.observer().map(|_| limits.usage());
     drop(limits);
     // Without ops there are no more writes; a partial write must be finished before the next call.
     drop(frames);
+    if let (Some(observer), Some(usage)) = (watch.host.observer(), usage) {
+        // A worker that died did not count them.
+        let omitted = done.as_ref().map_or(0, |done| done.omitted_lines).max(u64::from(console.truncated));
+        observer.ended(ProcessUsage { omitted_lines: omitted, ..usage });
+    }
     if let Ok(CallDone { is_cache_refused: true, .. }) = &done {
         tracing::debug!(file = watch.script.file_name, "the engine refuses a script's code cache");
         watch.script.cache.refuse();

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, restore,
-    runner, secret, server, tenant, token, tool, up,
+    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
+    restore, runner, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -36,6 +36,7 @@ pub enum Command {
     Bootstrap(bootstrap::Bootstrap),
     Call(call::Call),
     Calls(calls::Calls),
+    Logs(logs::Logs),
     #[command(subcommand)]
     Tool(tool::Tool),
     #[command(subcommand)]

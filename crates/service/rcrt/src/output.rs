@@ -104,6 +104,11 @@ pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// Returns the lines of a text, without control characters.
+pub fn printable_lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().map(|line| line.chars().filter(|c| *c == '\t' || !c.is_control()).collect())
+}
+
 /// Returns the first line of a text, cut to `most` characters.
 pub fn one_line(text: &str, most: usize) -> String {
     // Anybody can write records, so remove control characters before they reach the terminal.

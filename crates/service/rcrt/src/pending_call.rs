@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    CallQueue, EventKind, EventNumber, Events, NewBreadcrumb, Records, StoreError, ToolResponse, schema_names,
+    CallQueue, EventKind, EventNumber, Events, NewBreadcrumb, Records, StoreError, ToolLog, ToolResponse, schema_names,
 };
 use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -50,6 +50,9 @@ pub trait CallObserver: Sync {
 
     /// Progress of the call: a fraction from 0 to 1 if the tool reports one, and a line for people.
     fn progress(&self, _fraction: Option<f64>, _message: &str) {}
+
+    /// Console lines of a call with `debug`.
+    fn log(&self, _log: &ToolLog) {}
 }
 
 /// Ignores all notifications.
@@ -118,6 +121,11 @@ async fn follow(
                     Some(schema_names::TOOL_PROGRESS) if of("request") => {
                         let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
                         watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
+                    }
+                    Some(schema_names::TOOL_LOG) if of("request") => {
+                        if let Ok(log) = ToolLog::from_context(&event.context) {
+                            watching.log(&log);
+                        }
                     }
                     _ => {}
                 }

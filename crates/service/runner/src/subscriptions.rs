@@ -146,9 +146,10 @@ fn is_subscribed(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<boo
 fn may_want(tool: &Candidate, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
-    let of_a_call = [schema_names::TOOL_REQUEST, schema_names::TOOL_RESPONSE, schema_names::TOOL_PROGRESS]
-        .map(Some)
-        .contains(&schema);
+    let of_a_call =
+        [schema_names::TOOL_REQUEST, schema_names::TOOL_RESPONSE, schema_names::TOOL_PROGRESS, schema_names::TOOL_LOG]
+            .map(Some)
+            .contains(&schema);
     let is_own_call = of_a_call && about == Some(tool.name());
     !is_own_call
         // Records that another tenant shares trigger nothing here.

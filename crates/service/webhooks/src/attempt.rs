@@ -66,7 +66,8 @@ async fn post(
     let body = Bytes::from(delivery.payload.clone());
     let body = stream::once(async move { Ok(body) }).boxed();
     let origin = Origin { owner_id: delivery.owner_id, agent_id: None, tool_id: None, call: Some(delivery.id) };
-    let ask = EgressContext { tool: NAME, rules: &rules, vault: &vault, connections, origin: Some(origin) };
+    let ask =
+        EgressContext { tool: NAME, rules: &rules, vault: &vault, connections, origin: Some(origin), observer: None };
     gate.fetch(ask, request, Some(body)).await
 }
 

@@ -101,7 +101,14 @@ impl TestEgress {
         let vault = Vault::default();
         self.0
             .fetch(
-                EgressContext { tool, rules, vault: &vault, connections: &Connections::default(), origin: None },
+                EgressContext {
+                    tool,
+                    rules,
+                    vault: &vault,
+                    connections: &Connections::default(),
+                    origin: None,
+                    observer: None,
+                },
                 request,
                 body,
             )

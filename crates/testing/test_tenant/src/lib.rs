@@ -75,6 +75,7 @@ impl Tenant {
             deadline: None,
             effect_gate: rcrt_executors::EffectGate::opened(),
             chain: TriggerChain::default(),
+            debug: None,
         }
     }
 

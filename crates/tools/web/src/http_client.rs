@@ -69,12 +69,14 @@ impl HttpClient<'_> {
     }
 
     async fn send(&self, url: &Url, headers: &[(&str, &str)]) -> Result<HttpResponse, ToolFailure> {
+        let observer = self.call.request_observer();
         let ask = EgressContext {
             tool: &self.call.definition.name,
             rules: self.rules,
             vault: &self.call.secrets,
             connections: self.connections,
             origin: Some(Origin::from(self.call)),
+            observer: observer.as_ref(),
         };
         let request = FetchRequest {
             method: "GET".into(),

@@ -316,6 +316,7 @@ class Rcrt:
         request_id: str | None = None,
         traceparent: str | None = None,
         cancel: bool = False,
+        debug: bool = False,
     ) -> types.ToolResponse:
         """Calls a tool and returns its whole response, which can be a failure. Broken connections
         do not cause a second call.
@@ -326,9 +327,21 @@ class Rcrt:
         :param deadline_ms: milliseconds from now until the response must exist. After that it is a
             ``Timeout``.
         :param cancel: cancels the call when this task is cancelled.
+        :param debug: streams console lines as ``tool.log.v1``, and adds a timeline to
+            ``metadata["debug"]``.
         """
         options = InvokeOptions(
-            wait, idempotency_key, workspace, session, model, max_result_chars, deadline_ms, request_id, traceparent, cancel
+            wait,
+            idempotency_key,
+            workspace,
+            session,
+            model,
+            max_result_chars,
+            deadline_ms,
+            request_id,
+            traceparent,
+            cancel,
+            debug,
         )
         return await invoke(self._transport, tool, {} if input is None else input, options)
 

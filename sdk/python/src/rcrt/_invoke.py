@@ -36,6 +36,7 @@ class InvokeArguments(TypedDict, total=False):
     request_id: str | None
     traceparent: str | None
     cancel: bool
+    debug: bool
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,13 @@ class InvokeOptions:
     request_id: str | None = None
     traceparent: str | None = None
     cancel: bool = False
+    debug: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.wait, (int, float)) or not self.wait >= 0:
             raise invalid_argument(f"wait must be seconds, 0 or more; it is {self.wait!r}")
 
-    def fields(self) -> dict[str, str | int]:
+    def fields(self) -> dict[str, str | int | bool]:
         """The fields of a call beside its input."""
         fields = {
             "workspace": self.workspace,
@@ -65,6 +67,7 @@ class InvokeOptions:
             "max_result_chars": self.max_result_chars,
             "deadline_ms": self.deadline_ms,
             "requestId": self.request_id,
+            "debug": self.debug or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

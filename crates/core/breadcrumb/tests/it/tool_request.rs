@@ -54,6 +54,19 @@ fn request_id_invalid_as_a_tag_is_refused() {
 }
 
 #[test]
+fn debug_is_true_or_false() {
+    for (debug, is_debugged) in [(json!(true), true), (json!(false), false), (json!(null), false)] {
+        let context = object(json!({"tool": "echo", "debug": debug}));
+        ToolRequest::check(&context).unwrap();
+        assert_eq!(ToolRequest::is_debugged(&context), is_debugged);
+    }
+    for debug in [json!("true"), json!(1), json!({})] {
+        let found = ToolRequest::check(&object(json!({"tool": "echo", "debug": debug}))).unwrap_err();
+        assert_eq!((&*found.0[0].field, &*found.0[0].message), ("context.debug", "must be true or false"), "{debug}");
+    }
+}
+
+#[test]
 fn misspelled_fields_are_refused_with_the_intended_one() {
     for (key, meant) in [
         ("args", "input"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcrt_breadcrumb::{ErrorCode, RequestKind, ToolFailure, ToolRequest, ToolResponse, ToolSource};
+use rcrt_breadcrumb::{ErrorCode, LogLine, RequestKind, ToolFailure, ToolLog, ToolRequest, ToolResponse, ToolSource};
 use rcrt_validate::guide::Guide;
 use rcrt_validate::seed::{self, Seed};
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
@@ -111,6 +111,7 @@ fn all_required_seeds_exist() {
             "tool.create.response.v1",
             "tool.error.v1",
             "tool.guide.v1",
+            "tool.log.v1",
             "tool.progress.v1",
             "tool.request.v1",
             "tool.response.v1",
@@ -322,6 +323,8 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
             check("tool.create.response.v1", record.context);
         }
     }
+    let line = LogLine { level: "info".into(), message: "here".into(), at_ms: 7 };
+    check("tool.log.v1", ToolLog { attempt: 1, lines: vec![line], ..ToolLog::default() }.into_context());
     assert!(
         !schemas["tool.response.v1"]
             .check(&json!({ "request_id": "r", "tool": "t", "status": "error",

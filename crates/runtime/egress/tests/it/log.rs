@@ -42,8 +42,14 @@ impl Telling {
         body: Option<BodyStream>,
     ) -> Result<FetchResponse, OpError> {
         let (vault, connections) = (Vault::default(), Connections::default());
-        let ask =
-            EgressContext { tool: "tester", rules, vault: &vault, connections: &connections, origin: Some(ORIGIN) };
+        let ask = EgressContext {
+            tool: "tester",
+            rules,
+            vault: &vault,
+            connections: &connections,
+            origin: Some(ORIGIN),
+            observer: None,
+        };
         self.gate.0.fetch(ask, request, body).await
     }
 

@@ -127,8 +127,14 @@ async fn http2_connections_are_not_shared_between_hosts_or_calls() {
         let own = Connections::default();
         for _ in 0..3 {
             for host in &hosts {
-                let ask =
-                    EgressContext { tool: "tester", rules: &rules, vault: &vault, connections: &own, origin: None };
+                let ask = EgressContext {
+                    tool: "tester",
+                    rules: &rules,
+                    vault: &vault,
+                    connections: &own,
+                    origin: None,
+                    observer: None,
+                };
                 let answer = gate.0.fetch(ask, get(format!("https://{host}/")), None).await.unwrap();
                 assert_eq!(text(answer).await.unwrap(), *host);
             }

@@ -50,7 +50,8 @@ pub(super) async fn perform(
     let (host, port) = settings.url.host();
     let rules = NetRules::only(host.clone(), port);
     let (tool, connections, origin) = (&call.definition.name, &Connections::default(), Some(Origin::from(call)));
-    let ask = EgressContext { tool, rules: &rules, vault: &call.secrets, connections, origin };
+    let (vault, observer) = (&call.secrets, call.request_observer());
+    let ask = EgressContext { tool, rules: &rules, vault, connections, origin, observer: observer.as_ref() };
     let request =
         FetchRequest { method: settings.method.as_str().into(), url: url.into(), headers, redirect: Redirect::Follow };
     let body = body.map(|bytes| -> BodyStream { stream::iter([Ok(bytes)]).boxed() });

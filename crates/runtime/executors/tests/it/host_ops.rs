@@ -6,7 +6,7 @@ use axum::routing::get as on_get;
 use opentelemetry::trace::FutureExt;
 use rcrt_breadcrumb::{BreadcrumbQuery, FetchRequest, NewBreadcrumb, NewSecret, OpError, Profile, Redirect};
 use rcrt_egress::{HeldSecret, Vault, trace};
-use rcrt_executors::{CallHostOps, EffectGate, ProgressSink, ToolCall, TriggerChain};
+use rcrt_executors::{CallDebug, CallHostOps, EffectGate, ProgressSink, ToolCall, TriggerChain};
 use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -324,6 +324,7 @@ async fn tools_cannot_write_records_of_the_runner() {
     for (schema, says) in [
         ("schedule.v1", "schedule_task"),
         ("tool.progress.v1", "context.progress"),
+        ("tool.log.v1", "console.log"),
         ("tool.catalog.v1", "updates it when tools change"),
         ("tool.runner.v1", "each runner publishes its own"),
     ] {
@@ -402,4 +403,47 @@ async fn no_effect_before_the_gate_opens() {
     assert_eq!(refused(&world, note()).await.message, "the request was not written");
     assert_eq!(world.fetch(fetch(), None).await.err().unwrap().message, "the request was not written");
     assert_eq!(tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema("note.v1")).await.unwrap().len(), 1);
+}
+
+/// The timeline has hosts, sizes and outcomes, and no text that the tool sent or got.
+#[tokio::test]
+async fn a_timeline_has_each_request_and_each_operation() {
+    let tenant = Tenant::new().await;
+    let port = serve(Router::new().route("/secret-path", on_get(|| async { "twelve bytes" }))).await;
+    let network = Network::new().inside(&format!("api.test:{port}"));
+    let debug = CallDebug::begin();
+    let permissions = json!({"net": [format!("api.test:{port}")]});
+    let call = ToolCall { debug: Some(debug.clone()), ..tenant.call(code(permissions, &[]), json!({})) };
+    let world = CallHostOps::new(Arc::new(network.egress()), &call).unwrap();
+    let answer = world.fetch(get(format!("http://api.test:{port}/secret-path?key=hidden")), None).await.unwrap();
+    assert_eq!(text(answer).await.unwrap(), "twelve bytes");
+    assert!(world.fetch(get("http://elsewhere.test/secret-path"), None).await.is_err());
+    world.api(create(json!({"title": "hidden"}))).await.unwrap();
+    refused(&world, ApiCall::GetBreadcrumb { id: "hidden".into() }).await;
+    for _ in 0..300 {
+        refused(&world, ApiCall::DeleteBreadcrumb { id: "hidden".into() }).await;
+    }
+    let summary = Value::Object(debug.summary());
+    let steps = summary["timeline"].as_array().unwrap();
+    assert_eq!((steps.len(), &summary["timeline_omitted"]), (200, &json!(104)));
+    let mut first = steps[..4].to_vec();
+    let mut last = 0.0;
+    for step in &mut first {
+        let (at, took) = (step["at_ms"].take().as_f64().unwrap(), step["ms"].take().as_f64().unwrap());
+        assert!(at >= last && took >= 0.0, "{steps:?}");
+        last = at;
+    }
+    let fetch = |host: &str, port: u16, outcome: &str, status: Option<u16>, read: u64| {
+        json!({"kind": "fetch", "at_ms": null, "ms": null, "method": "GET", "host": host, "port": port,
+            "outcome": outcome, "status": status, "bytes_out": 0, "bytes_in": read})
+    };
+    let api = |operation: &str, outcome: &str| json!({"kind": "api", "at_ms": null, "ms": null, "operation": operation, "outcome": outcome});
+    let expected = [
+        fetch("api.test", port, "answered", Some(200), 12),
+        fetch("elsewhere.test", 80, "refused", None, 0),
+        api("createBreadcrumb", "ok"),
+        api("getBreadcrumb", "InvalidArguments"),
+    ];
+    assert_eq!(first, expected);
+    assert!(!summary.to_string().contains("hidden") && !summary.to_string().contains("secret-path"));
 }

@@ -13,17 +13,22 @@ use crate::link::Link;
 pub struct Console {
     lines: Cell<usize>,
     bytes: Cell<usize>,
-    is_full: Cell<bool>,
+    /// Lines that did not fit.
+    omitted: Cell<u64>,
 }
 
 impl Console {
     pub fn new() -> Self {
-        Self { lines: Cell::new(MAX_CONSOLE_LINES), bytes: Cell::new(MAX_CONSOLE_BYTES), is_full: Cell::new(false) }
+        Self { lines: Cell::new(MAX_CONSOLE_LINES), bytes: Cell::new(MAX_CONSOLE_BYTES), omitted: Cell::new(0) }
+    }
+
+    pub fn omitted(&self) -> u64 {
+        self.omitted.get()
     }
 
     /// Whether the line fits.
     fn admit(&self, bytes: usize) -> bool {
-        if self.is_full.get() {
+        if self.omitted.get() > 0 {
             return false;
         }
         match (self.lines.get().checked_sub(1), self.bytes.get().checked_sub(bytes)) {
@@ -46,7 +51,7 @@ pub fn op_sandbox_console(state: &mut OpState, level: u32, #[string] message: &s
     let link = state.borrow::<Link>();
     let console = state.borrow::<Console>();
     if !console.admit(message.len()) {
-        if !console.is_full.replace(true) {
+        if console.omitted.replace(console.omitted.get() + 1) == 0 {
             let _ = link.send(Kind::ConsoleFull, 0, Vec::new());
         }
         return;

@@ -5,6 +5,7 @@
 mod api;
 mod caches;
 mod clocks;
+mod debug;
 mod escape;
 mod examples;
 mod failures;

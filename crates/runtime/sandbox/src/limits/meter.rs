@@ -58,6 +58,11 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// The processor time of the process at the start.
+    pub fn from(&self) -> Duration {
+        self.from
+    }
+
     /// How long no limit can be reached, so that no check is needed.
     pub fn first_look(&self) -> Duration {
         let share = self.share.as_ref().map_or(Duration::MAX, Share::first_wait);

@@ -150,6 +150,11 @@ impl ProcessLimits {
         self.process.as_ref().ok()?.cpu_time()
     }
 
+    /// The most resident memory of the process since it was forked, in bytes; `None` if unknown.
+    pub fn peak_memory(&self) -> Option<u64> {
+        self.process.as_ref().ok()?.peak_memory()
+    }
+
     /// Whether the process holds so much memory that calls could lack it.
     pub fn uses_excess_memory(&self) -> bool {
         self.process.as_ref().is_ok_and(|process| process.has_grown_by(ROOM / 2))

@@ -107,6 +107,11 @@ impl Process {
         self.clock.now().ok().map(Duration::from)
     }
 
+    /// Its most resident memory so far, in bytes; `None` if it has exited.
+    pub fn peak_memory(&self) -> Option<u64> {
+        read_status(self.status.as_ref(), |kib| kib("VmHWM"))
+    }
+
     pub fn stop(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.descriptor, Signal::STOP)?)
     }
@@ -131,6 +136,11 @@ impl Process {
 
 /// Private memory, resident or swapped out, and its page tables.
 fn held_bytes(status: Option<&File>) -> Option<u64> {
+    read_status(status, |kib| Some(kib("RssAnon")? + kib("VmPTE")? + kib("VmSwap").unwrap_or(0)))
+}
+
+/// An amount of memory in bytes. `amount` gets the fields of the status, in KiB.
+fn read_status(status: Option<&File>, amount: impl FnOnce(&dyn Fn(&str) -> Option<u64>) -> Option<u64>) -> Option<u64> {
     let mut text = [0; 4096];
     let length = status?.read_at(&mut text, 0).ok()?;
     let text = String::from_utf8_lossy(text.get(..length)?);
@@ -138,7 +148,7 @@ fn held_bytes(status: Option<&File>) -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().next()?.parse().ok()
     };
-    Some((kib("RssAnon")? + kib("VmPTE")? + kib("VmSwap").unwrap_or(0)) * 1024)
+    Some(amount(&kib)? * 1024)
 }
 
 fn parent(process: u32) -> io::Result<u32> {

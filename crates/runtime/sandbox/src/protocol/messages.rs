@@ -121,13 +121,16 @@ pub struct CallDone {
     /// The engine did not take the code cache that came with the call.
     #[serde(default)]
     pub is_cache_refused: bool,
+    /// Console lines beyond the limits, which were not sent.
+    #[serde(default)]
+    pub omitted_lines: u64,
     pub result: CallResult,
 }
 
 impl CallDone {
     /// The call is over and its isolate is not kept.
     pub fn fresh(result: CallResult) -> Self {
-        Self { kept: false, spent: false, is_cache_refused: false, result }
+        Self { kept: false, spent: false, is_cache_refused: false, omitted_lines: 0, result }
     }
 }
 

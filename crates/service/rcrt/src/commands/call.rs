@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     CallQueue, CallState, ErrorCode, Events, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
-    ToolRequest, ToolResponse, Violations, model_text,
+    ToolLog, ToolRequest, ToolResponse, Violations, model_text,
 };
 use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
 
+use super::debug_lines::debug_lines;
 use super::failure_lines::failure_lines;
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, printable_lines};
 use crate::pending_call::{self, CallObserver, CallResponse, NoObserver};
 use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
@@ -40,6 +42,7 @@ Examples:
   echo '{\"text\": \"hello\"}' | rcrt call echo -
   rcrt call json-transform @input.json --output json
   rcrt call calculator '{\"expression\": \"6 * 7\"}' --version 1
+  rcrt call echo '{\"message\": \"hello\"}' --debug
   rcrt call web_fetch '{\"url\": \"https://example.com/\"}' --session tonight --deadline 20")]
 pub struct Call {
     /// The tool's name
@@ -75,6 +78,9 @@ pub struct Call {
     /// Makes a repeated command the same request, which returns the first response again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Print console lines while the tool runs, and then what the call did and used
+    #[arg(long)]
+    debug: bool,
 }
 
 /// Parses seconds and returns milliseconds.
@@ -108,12 +114,13 @@ impl Call {
         };
         let server = config.server_url()?;
         let is_reported = AtomicBool::new(false);
-        let watching = Watcher { is_reported: &is_reported, server: &server, bar: CallProgressBar::new(&self.tool) };
+        let bar = CallProgressBar::new(&self.tool);
+        let watching = Watcher { is_reported: &is_reported, server: &server, bar, printed: Mutex::default() };
         tokio::select! {
             never = hint(&*store, &asked) => match never {},
             answer = pending_call::response(&*store, &asked, &watching) => {
                 watching.bar.clear();
-                return show(&answer?, output);
+                return show(&answer?, output, &watching);
             }
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
@@ -121,7 +128,7 @@ impl Call {
                 let ended = match cancel(&*store, &asked).await {
                     Ok(Some(response)) if is_cancelled(&response) => "the call was cancelled".to_owned(),
                     // The response arrived before the cancellation.
-                    Ok(Some(response)) => return show(&response, output),
+                    Ok(Some(response)) => return show(&response, output, &watching),
                     Ok(None) => "the call is being cancelled, but has not stopped yet".to_owned(),
                     Err(error) => format!("the call could not be cancelled and may still run: {error}"),
                 };
@@ -143,7 +150,7 @@ impl Call {
                 anyhow::bail!("{late}, so the call was cancelled; {why} (request {request})")
             }
             // The response arrived before the cancellation.
-            Ok(Some(response)) => show(&response, output),
+            Ok(Some(response)) => show(&response, output, &watching),
             Ok(None) => {
                 anyhow::bail!("{late}; the call is being cancelled, but has not stopped yet (request {request})")
             }
@@ -169,6 +176,7 @@ impl Call {
             ("deadline_ms", self.deadline.map(Value::from)),
             ("version", self.tool_version.map(Value::from)),
             ("definition_hash", self.definition_hash.clone().map(Value::from)),
+            ("debug", self.debug.then(|| true.into())),
         ];
         context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     }
@@ -178,6 +186,14 @@ struct Watcher<'w> {
     is_reported: &'w AtomicBool,
     server: &'w Url,
     bar: CallProgressBar,
+    printed: Mutex<PrintedLines>,
+}
+
+/// The console lines that were printed while the tool ran.
+#[derive(Default)]
+struct PrintedLines {
+    attempt: u32,
+    count: u64,
 }
 
 impl CallObserver for Watcher<'_> {
@@ -188,6 +204,15 @@ impl CallObserver for Watcher<'_> {
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
         self.bar.show(fraction, message);
+    }
+
+    #[allow(clippy::print_stderr)]
+    fn log(&self, log: &ToolLog) {
+        self.bar.clear();
+        for line in &log.lines {
+            eprintln!("[{}] {}", line.level, printable_lines(&line.message).collect::<Vec<_>>().join("\n"));
+        }
+        *self.printed.lock() = PrintedLines { attempt: log.attempt, count: log.next_line() };
     }
 }
 
@@ -255,10 +280,15 @@ fn is_cancelled(response: &CallResponse) -> bool {
 
 /// Prints the response. An error of the tool exits with status 4.
 #[allow(clippy::print_stderr)]
-fn show(answer: &CallResponse, output: Output) -> anyhow::Result<()> {
+fn show(answer: &CallResponse, output: Output, watching: &Watcher<'_>) -> anyhow::Result<()> {
     let response = ToolResponse::from_context(&answer.context).context("the response record is not well-formed")?;
-    for line in console_lines(&response) {
+    let printed = watching.printed.lock();
+    let is_printed = response.metadata.get("attempt").and_then(Value::as_u64) == Some(printed.attempt.into());
+    for line in console_lines(&response).iter().skip(if is_printed { printed.count as usize } else { 0 }) {
         eprintln!("{line}");
+    }
+    for line in response.metadata.get("debug").map(debug_lines).unwrap_or_default() {
+        output.note(&line);
     }
     if let Some(notice) = response.notice() {
         eprintln!("rcrt: {notice}");
@@ -304,7 +334,7 @@ pub(super) fn readable(value: &Value) -> String {
     }
 }
 
-fn console_lines(response: &ToolResponse) -> Vec<String> {
+pub(super) fn console_lines(response: &ToolResponse) -> Vec<String> {
     let lines = response.metadata.get("console").and_then(Value::as_array);
     lines.into_iter().flatten().filter_map(console_line).collect()
 }

@@ -149,8 +149,17 @@ impl List {
     }
 }
 
+async fn list(client: &Client, output: Output, query: CallQuery) -> anyhow::Result<()> {
+    let calls = read_calls(client, query).await?;
+    if output.is_json() {
+        return output.json(&calls);
+    }
+    let rows: Vec<Vec<String>> = calls.iter().map(row).collect();
+    output.table(&["TIME (UTC)", "ID", "TOOL", "MS", "ENDED"], &rows)
+}
+
 /// Reads pages until there are enough calls: a page of a rare tool can be short.
-async fn list(client: &Client, output: Output, mut query: CallQuery) -> anyhow::Result<()> {
+pub(super) async fn read_calls(client: &Client, mut query: CallQuery) -> anyhow::Result<Vec<CallSummary>> {
     let wanted = query.limit as usize;
     let mut calls: Vec<CallSummary> = Vec::new();
     loop {
@@ -159,14 +168,9 @@ async fn list(client: &Client, output: Output, mut query: CallQuery) -> anyhow::
         query.limit = u32::try_from(wanted - calls.len().min(wanted)).unwrap_or(MAX_CALLS);
         query.before = page.next;
         if query.before.is_none() || query.limit == 0 {
-            break;
+            return Ok(calls);
         }
     }
-    if output.is_json() {
-        return output.json(&calls);
-    }
-    let rows: Vec<Vec<String>> = calls.iter().map(row).collect();
-    output.table(&["TIME (UTC)", "ID", "TOOL", "MS", "ENDED"], &rows)
 }
 
 fn row(call: &CallSummary) -> Vec<String> {
@@ -179,11 +183,11 @@ fn row(call: &CallSummary) -> Vec<String> {
     ]
 }
 
-fn time(at: DateTime<Utc>) -> String {
+pub(super) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S%.3f").to_string()
 }
 
-fn outcome(call: &CallSummary) -> String {
+pub(super) fn outcome(call: &CallSummary) -> String {
     match (call.error_code, call.status) {
         (Some(code), _) => code.to_string(),
         (None, Some(status)) => status.as_str().into(),
@@ -191,11 +195,24 @@ fn outcome(call: &CallSummary) -> String {
     }
 }
 
-/// Prints a call for each response, and reconnects when the server cannot be reached.
+/// Prints a call for each response.
 async fn follow(client: &Client, output: Output, query: &CallQuery) -> anyhow::Result<()> {
+    each_event(client, async |event| match finished_by(client, query, &event).await? {
+        Some(call) if output.is_json() => output.json_line(&call),
+        Some(call) => output.line(&row(&call).join("  ")),
+        None => Ok(()),
+    })
+    .await
+}
+
+/// Handles each event from now on, and reconnects when the server cannot be reached.
+pub(super) async fn each_event(
+    client: &Client,
+    mut handle: impl AsyncFnMut(Event) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let mut after = client.latest_event().await?;
     loop {
-        match follow_stream(client, output, query, &mut after).await {
+        match stream_events(client, &mut after, &mut handle).await {
             Ok(()) => {}
             Err(error) => match error.downcast_ref() {
                 Some(StoreError::Unavailable(reason)) => {
@@ -208,24 +225,18 @@ async fn follow(client: &Client, output: Output, query: &CallQuery) -> anyhow::R
     }
 }
 
-/// Moves `after` past each event whose call was printed.
-async fn follow_stream(
+/// Moves `after` past each event that was handled.
+async fn stream_events(
     client: &Client,
-    output: Output,
-    query: &CallQuery,
     after: &mut EventNumber,
+    handle: &mut impl AsyncFnMut(Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut events = client.events(Some(*after)).await?;
     while let Some(event) = events.next().await {
         let event = event?;
-        if let Some(call) = finished_by(client, query, &event).await? {
-            if output.is_json() {
-                output.json_line(&call)?;
-            } else {
-                output.line(&row(&call).join("  "))?;
-            }
-        }
-        *after = event.number;
+        let number = event.number;
+        handle(event).await?;
+        *after = number;
     }
     Ok(())
 }

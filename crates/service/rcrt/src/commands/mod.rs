@@ -14,6 +14,7 @@ pub mod calls;
 mod catalog_wait;
 pub mod completions;
 pub mod crumb;
+mod debug_lines;
 pub mod doctor;
 mod doctor_stored;
 mod doctor_tools;
@@ -28,6 +29,7 @@ mod junit;
 pub mod keys;
 mod local_sandbox;
 mod local_secrets;
+pub mod logs;
 mod required_secrets;
 pub mod restore;
 pub mod runner;
@@ -106,6 +108,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Bench(bench) => bench.run(config, output).await,
         Command::Call(call) => call.run(config, output).await,
         Command::Calls(calls) => calls.run(config, output).await,
+        Command::Logs(logs) => logs.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,

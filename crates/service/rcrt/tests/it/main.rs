@@ -15,6 +15,7 @@ mod egress;
 mod examples;
 mod included_examples;
 mod killed;
+mod logs;
 mod messages;
 mod migrated;
 mod model_server;

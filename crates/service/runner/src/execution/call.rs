@@ -21,7 +21,7 @@ use crate::execution::deadline::Deadline;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::schema_check::checked_output;
-use crate::execution::speculative_run::PreparedRun;
+use crate::execution::speculative_run::{OpenedRun, PreparedRun};
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::execution::tool_access::{Refusal, ToolAccess};
@@ -162,7 +162,8 @@ impl CallRunner {
         let deadline = pending.deadline;
         pending.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();
-        let (tool, limits, progress_writer, run) = prepared.open_effect_gate(deadline.as_ref());
+        let OpenedRun { tool, limits, run, progress_writer, log_writer } =
+            prepared.open_effect_gate(deadline.as_ref(), pending.attempt.number);
         let is_shortened = limits.timeout_ms < allowed_ms;
         let bounds = RunLimits {
             held: pending.held,
@@ -172,8 +173,8 @@ impl CallRunner {
             grace: self.options.grace,
         };
         let stage = pending.attempt.invocation.stage("run");
-        let RunResult { output, took: elapsed, stopped } =
-            running::run(run, limits.timeout(), progress_writer, bounds).with_context(stage).await;
+        let RunResult { output, took: elapsed, stopped, debug } =
+            running::run(run, limits.timeout(), (progress_writer, log_writer), bounds).with_context(stage).await;
         // The remaining steps need no worker: the next call can use it while this call's response
         // is written.
         drop(slot);
@@ -187,6 +188,9 @@ impl CallRunner {
         // The hold accounts for the result's memory. It is released with this function, when the
         // response is written.
         let ToolOutput { result, mut metadata, hold: _hold } = output;
+        if let Some(debug) = debug {
+            metadata.insert("debug".into(), debug.into());
+        }
         let result = match stopped {
             Some(Stopped::Lost) => {
                 tracing::warn!("the lease was lost while the tool ran; nothing is written");

@@ -221,6 +221,7 @@ impl CallRunner {
             progress,
             deadline: None,
             effect_gate: EffectGate::opened(),
+            debug: None,
         };
         Ok((call, progress_writer))
     }

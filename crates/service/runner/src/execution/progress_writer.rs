@@ -87,6 +87,11 @@ impl ProgressWriter {
         !self.words.has_changed().unwrap_or(false)
     }
 
+    /// The visibility and sensitivity of the request.
+    pub fn seen(&self) -> (Visibility, Sensitivity) {
+        self.seen
+    }
+
     /// Discards the reports so far.
     pub fn forget(&mut self) {
         self.words.mark_unchanged();

@@ -306,6 +306,7 @@ fn failed(attempt: &Attempt<'_>, failure: ToolFailure, before: &ToolResponse) ->
         "definition_hash",
         "tool_schema_name",
         "deprecated",
+        "debug",
         "since_queued_ms",
         "stages",
         "trace_id",

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coordination::leases::LeaseGuard;
 use crate::execution::deadline::Deadline;
+use crate::execution::log_writer::LogWriter;
 use crate::execution::progress_writer::ProgressWriter;
 use crate::registry::tool::Tool;
 
@@ -90,6 +91,8 @@ pub(crate) struct RunResult {
     pub output: Option<ToolOutput>,
     pub took: Duration,
     pub stopped: Option<Stopped>,
+    /// What the response says of a call with `debug`.
+    pub debug: Option<Map<String, Value>>,
 }
 
 /// What can stop a run, and how long it then has to stop.
@@ -102,23 +105,30 @@ pub(crate) struct RunLimits<'c> {
     pub grace: Duration,
 }
 
-/// Continues the run, and stops it at the first bound that it reaches. Writes its progress
-/// meanwhile. No such write is in progress when this returns.
+/// Continues the run, and stops it at the first bound that it reaches. Writes its progress and its
+/// log meanwhile. No such write is in progress when this returns.
 pub(crate) async fn run(
     run: Run,
     limit: Duration,
-    progress_writer: ProgressWriter,
+    (progress_writer, log_writer): (ProgressWriter, Option<Box<LogWriter>>),
     bounds: RunLimits<'_>,
 ) -> RunResult {
     let over = CancellationToken::new();
     let progress = progress_writer.run(&over);
+    let log = async {
+        match log_writer {
+            // Boxed, because few calls have one.
+            Some(writer) => Some(Box::pin(writer.run(&over, &bounds.held.lost)).await),
+            None => None,
+        }
+    };
     let ran = async {
         let ran = bounded(run, limit, &bounds).await;
         over.cancel();
         ran
     };
-    let (ran, ()) = tokio::join!(ran, progress);
-    ran
+    let (ran, (), debug) = tokio::join!(ran, progress, log);
+    RunResult { debug, ..ran }
 }
 
 async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> RunResult {
@@ -139,7 +149,7 @@ async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> RunRe
         }
     };
     let (output, took) = run.ended.map_or((None, run.began.elapsed()), |(output, took)| (Some(output), took));
-    RunResult { output, took, stopped }
+    RunResult { output, took, stopped, debug: None }
 }
 
 fn panicked() -> ToolOutput {

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolRequest};
-use rcrt_executors::{EffectGate, EffectGateOpener, ToolCall, ToolOutput};
+use rcrt_executors::{CallDebug, EffectGate, EffectGateOpener, ToolCall, ToolOutput};
 use serde_json::Value;
 
 use crate::execution::deadline::Deadline;
+use crate::execution::log_writer::LogWriter;
 use crate::execution::progress_writer::ProgressWriter;
 use crate::execution::running::Run;
 use crate::options::SMALL_RESULT;
@@ -33,6 +34,16 @@ struct StartedRun {
     effect_gate: EffectGateOpener,
 }
 
+/// A run that may have effects, and what is written while it runs.
+pub(crate) struct OpenedRun {
+    pub tool: Arc<Tool>,
+    pub limits: Limits,
+    pub run: Run,
+    pub progress_writer: ProgressWriter,
+    /// For a call with `debug`.
+    pub log_writer: Option<Box<LogWriter>>,
+}
+
 impl PreparedRun {
     /// `call` has a closed effect gate, whatever it says.
     pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter) -> Self {
@@ -41,7 +52,11 @@ impl PreparedRun {
 
     /// Begins it, if it supports speculation. `deadline`: the request's, or a little earlier.
     pub fn begin_speculatively(&mut self, deadline: Option<&Deadline>) {
-        if self.begun.is_none() && self.tool.may_speculate() && takes_at_most(MOST_INPUT, &self.call.input) {
+        if self.begun.is_none()
+            && !self.call.request.debug
+            && self.tool.may_speculate()
+            && takes_at_most(MOST_INPUT, &self.call.input)
+        {
             let mut call = self.call.clone();
             call.deadline = deadline.map(|deadline| deadline.at);
             self.begun = Some(begin(&self.tool, call));
@@ -107,16 +122,22 @@ impl PreparedRun {
     }
 
     /// From here on the call may do what its tool may do. `deadline`: the request's.
-    pub fn open_effect_gate(self, deadline: Option<&Deadline>) -> (Arc<Tool>, Limits, ProgressWriter, Run) {
+    pub fn open_effect_gate(self, deadline: Option<&Deadline>, attempt: u32) -> OpenedRun {
         let Self { tool, progress_writer, mut call, begun } = self;
         if let Some(deadline) = deadline {
             deadline.shorten(&mut call.limits);
             call.deadline = Some(deadline.at);
         }
         let limits = call.limits;
+        // Such a call has not begun: what it writes must not be lost.
+        let log_writer = call.request.debug.then(|| {
+            let debug = CallDebug::begin();
+            call.debug = Some(debug.clone());
+            Box::new(LogWriter::new(&call, debug, progress_writer.seen(), attempt))
+        });
         let StartedRun { run, effect_gate } = begun.unwrap_or_else(|| begin(&tool, call));
         effect_gate.open();
-        (tool, limits, progress_writer, run)
+        OpenedRun { tool, limits, run, progress_writer, log_writer }
     }
 }
 

@@ -10,6 +10,7 @@ mod calls;
 mod cancelling;
 mod catalog;
 mod deadlines;
+mod debug;
 mod deprecated;
 mod drafts;
 mod failures;

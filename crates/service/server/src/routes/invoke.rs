@@ -50,6 +50,9 @@ pub struct Invocation {
     version: Option<i64>,
     /// The definition that must run, as `metadata.definition_hash` of a response.
     definition_hash: Option<String>,
+    /// Streams the console lines as `tool.log.v1` records while the tool runs, and adds `debug` to
+    /// the response's metadata: a timeline, and what the call used.
+    debug: Option<bool>,
     /// The caller's own id for the request; the response has the tag `request:<requestId>`.
     #[serde(rename = "requestId")]
     request_id: Option<String>,
@@ -99,6 +102,7 @@ pub struct Accepted {
         ("deadline_ms" = Option<u64>, Query, description = "The same"),
         ("version" = Option<i64>, Query, description = "The same"),
         ("definition_hash" = Option<String>, Query, description = "The same"),
+        ("debug" = Option<bool>, Query, description = "The same"),
         ("requestId" = Option<String>, Query, description = "The same"),
         ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
@@ -248,6 +252,7 @@ impl Invocation {
             deadline_ms: query.take_optional("deadline_ms", NUMBER),
             version: query.take_optional("version", NUMBER),
             definition_hash: query.take_text("definition_hash"),
+            debug: query.take_optional("debug", "true or false"),
             request_id: query.take_text("requestId"),
         };
         let known = [
@@ -259,6 +264,7 @@ impl Invocation {
             "deadline_ms",
             "version",
             "definition_hash",
+            "debug",
             "requestId",
         ];
         query.finish(&known)?;
@@ -271,13 +277,14 @@ impl Invocation {
             None => format!("workspace:{name}"),
         });
         let mut record = ToolRequest::record(tool, self.input, self.request_id.as_deref(), workspace.as_deref());
-        let fields: [(&str, Option<Value>); 6] = [
+        let fields: [(&str, Option<Value>); 7] = [
             ("session", self.session.map(Value::from)),
             ("model", self.model.map(Value::from)),
             ("max_result_chars", self.max_result_chars.map(Value::from)),
             ("deadline_ms", self.deadline_ms.map(Value::from)),
             ("version", self.version.map(Value::from)),
             ("definition_hash", self.definition_hash.map(Value::from)),
+            ("debug", self.debug.map(Value::from)),
         ];
         for (field, value) in fields {
             if let Some(value) = value {

@@ -134,14 +134,14 @@ async fn the_request_has_the_fields_of_the_invocation() {
     let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let headers = [("Prefer", "respond-async"), ("traceparent", traceparent)];
     let body = json!({"input": [1], "workspace": "one", "session": "s1", "model": "small", "max_result_chars": 5000,
-        "deadline_ms": 600_000, "requestId": "mine"});
+        "deadline_ms": 600_000, "requestId": "mine", "debug": true});
     let accepted = scene.invoke("echo", &headers, body).await;
     assert_eq!((accepted.status.as_u16(), &accepted.json()["request_id"]), (202, &json!("mine")));
     let claim = scene.hand.claim().await;
     assert_eq!(
         Value::Object(claim.request.context.clone()),
         json!({"tool": "echo", "input": [1], "requestId": "mine", "session": "s1", "model": "small",
-            "max_result_chars": 5000, "deadline_ms": 600_000, "traceparent": traceparent})
+            "max_result_chars": 5000, "deadline_ms": 600_000, "debug": true, "traceparent": traceparent})
     );
     assert_eq!(claim.request.tags, ["tool:request", "workspace:one"]);
     assert!(claim.time_left_ms.is_some());
@@ -156,6 +156,7 @@ async fn the_request_has_the_fields_of_the_invocation() {
         (json!({"max_result_chars": 999}), "max_result_chars"),
         (json!({"deadline_ms": 0}), "deadline_ms"),
         (json!({"deadline_ms": "soon"}), "deadline_ms"),
+        (json!({"debug": "yes"}), "debug"),
         (json!({"requestId": "r".repeat(181)}), "requestId"),
         (json!({"workspace": "w".repeat(200)}), "workspace"),
         (json!({"inputs": {}}), "inputs"),

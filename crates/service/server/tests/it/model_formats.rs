@@ -78,6 +78,7 @@ async fn mistakes_of_the_program_are_refused_with_the_field() {
         ("?format=mcp", json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "echo"}}), "params"),
         ("?format=mcp&deadline_ms=soon", json!({"name": "echo"}), "deadline_ms"),
         ("?format=mcp&deadline_ms=0", json!({"name": "echo"}), "deadline_ms"),
+        ("?format=mcp&debug=yes", json!({"name": "echo"}), "debug"),
         ("?format=gemini", json!({"name": "echo"}), "format"),
         ("?session=s1", json!({}), "session"),
         ("", json!({"args": {}}), "args"),

@@ -69,7 +69,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     Ok(forgotten.len())
 }
 
-/// Deletes responses from before this time, and requests whose calls finished before it. The
+/// Deletes responses and logs from before this time, and requests whose calls finished before it. The
 /// requests of open calls stay. Of their events, only the contexts are deleted too. A record that
 /// another transaction has locked is left for the next batch. Returns how many: at most a batch.
 pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
@@ -98,7 +98,8 @@ pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> R
 /// end of its call.
 const OLD_CALLS: &str = "
     (SELECT id FROM breadcrumbs
-     WHERE owner_id = current_tenant() AND schema_name IN ('tool.response.v1', 'tool.create.response.v1') AND updated_at < $1
+     WHERE owner_id = current_tenant() AND updated_at < $1
+        AND schema_name IN ('tool.response.v1', 'tool.create.response.v1', 'tool.log.v1')
      ORDER BY updated_at LIMIT $2)
     UNION ALL
     (SELECT id FROM breadcrumbs b

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::role_cache::AgentRights;
 
-const MAINTAINED_BY_RUNNERS: [&str; 3] =
-    [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
+const MAINTAINED_BY_RUNNERS: [&str; 4] =
+    [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::TOOL_LOG, schema_names::SCHEDULE];
 const CANCEL: &str = "cancel_scheduled_task";
 
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,8 @@ impl Actor {
             return Ok(());
         }
         if self.is_acting_for_another() {
-            return refuse_definitions(schema_name);
+            // The runner's own: a tool cannot write one.
+            return if schema_name == Some(schema_names::TOOL_LOG) { Ok(()) } else { refuse_definitions(schema_name) };
         }
         self.refuse_other_writes_of_callers()
     }
@@ -255,8 +256,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Only runners and curators write the records that runners maintain: readers trust the
-    /// catalog, and runners act on schedules under the profiles that these name. Deleting a
+    /// Only runners and curators write the records that runners maintain: readers trust the catalog
+    /// and the logs, and runners act on schedules under the profiles that these name. Deleting a
     /// schedule is a cancellation, so the profile must allow it.
     pub(crate) fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {

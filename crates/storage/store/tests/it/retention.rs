@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{
     BreadcrumbChanges, CallQuery, CallState, EventKind, NewBreadcrumb, Release, Role, StoreError, ToolResponse,
-    Visibility,
+    Visibility, schema_names,
 };
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{answer_to, claim_of, next, note, request};
@@ -50,6 +50,8 @@ async fn old_calls_are_deleted_and_open_ones_stay() {
         agent.cancel(id).await.unwrap();
         finished.extend([id, agent.call(id).await.unwrap().response.unwrap()]);
     }
+    let log = NewBreadcrumb { schema_name: Some(schema_names::TOOL_LOG.into()), ..note("Log of echo") };
+    finished.push(agent.create(log, None).await.unwrap().id);
     let of_other = other.create(request(), None).await.unwrap().id;
     other.cancel(of_other).await.unwrap();
     let (queued, record) =

@@ -40,7 +40,13 @@ impl Call {
 
     pub async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let Self { gate, rules, vault, connections } = self;
-        gate.0.fetch(EgressContext { tool: "tester", rules, vault, connections, origin: None }, request, body).await
+        gate.0
+            .fetch(
+                EgressContext { tool: "tester", rules, vault, connections, origin: None, observer: None },
+                request,
+                body,
+            )
+            .await
     }
 
     pub async fn refused(&self, request: FetchRequest, body: Option<BodyStream>) -> OpError {

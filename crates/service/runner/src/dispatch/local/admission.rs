@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{NewBreadcrumb, VersionPin};
+use rcrt_breadcrumb::{NewBreadcrumb, ToolRequest, VersionPin};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
@@ -70,7 +70,8 @@ impl LocalAdmission {
     pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, rights: &ToolRights) -> Option<Admitted> {
         let name = request.context.get("tool")?.as_str()?;
         // Such a version may have to be read from the history.
-        if VersionPin::is_named_in(&request.context) {
+        // A call with `debug` has effects from its first console line on.
+        if VersionPin::is_named_in(&request.context) || ToolRequest::is_debugged(&request.context) {
             return None;
         }
         // Before the check of the stop.

@@ -67,6 +67,7 @@ impl LocalAdmission {
             progress: Arc::new(DiscardProgress),
             deadline: None,
             effect_gate: EffectGate::opened(),
+            debug: None,
         };
         let cancelled = CancellationToken::new();
         // A caller that goes away ends the test.
