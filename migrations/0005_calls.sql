@@ -17,6 +17,8 @@ CREATE TABLE calls (
     session text,
     -- The request whose call wrote this request.
     parent uuid,
+    -- Whether that call waits for the response. Then this call ends with it.
+    awaited boolean NOT NULL DEFAULT false,
     -- Of the writer and of the calls that led to the request, when it was written. `main` denies
     -- nothing and is left out.
     profiles text[] NOT NULL DEFAULT '{}',
@@ -49,13 +51,15 @@ CREATE TABLE calls (
     CHECK ((state = 'finished') = (response IS NOT NULL)),
     CHECK ((state = 'finished') = (finished_at IS NOT NULL)),
     CHECK (error_code IS NULL OR state = 'finished'),
+    CHECK (NOT awaited OR parent IS NOT NULL),
     CHECK (state <> 'running' OR attempt >= 1)
 -- A call's row is written up to four times within moments: its page has room for that, and
 -- autovacuum comes before a fifth of a large table is dead.
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 -- Their conditions name columns that a start and a heartbeat do not change, so that those update
--- no index. Only queued calls have neither a runner nor a response.
-CREATE INDEX calls_waiting ON calls (owner_id, queued_at, request)
+-- no index. Only queued calls have neither a runner nor a response. Calls that another call waits
+-- for come first: otherwise callers could hold all slots that their own calls need.
+CREATE INDEX calls_waiting ON calls (owner_id, awaited DESC, queued_at, request)
     WHERE runner_id IS NULL AND response IS NULL;
 CREATE INDEX calls_with_deadline ON calls (owner_id, deadline_at)
     WHERE runner_id IS NULL AND response IS NULL AND deadline_at IS NOT NULL;
@@ -64,6 +68,7 @@ CREATE UNIQUE INDEX calls_response ON calls (owner_id, response) WHERE response 
 -- For lists of calls. Lists of all calls use the primary key: the ids of requests grow with time. A
 -- successful call that no other call asked for is in neither index.
 CREATE INDEX calls_failed ON calls (owner_id, request) WHERE error_code IS NOT NULL;
+CREATE INDEX calls_awaited ON calls (owner_id, parent) WHERE awaited AND response IS NULL;
 CREATE INDEX calls_with_parent ON calls (owner_id, parent) WHERE parent IS NOT NULL;
 -- Most requests have no id of their caller's, and are found by the primary key.
 CREATE INDEX calls_request_id ON calls (owner_id, request_id) WHERE request_id <> request::text;
@@ -215,7 +220,7 @@ BEGIN
             AND (r.ttl IS NULL OR r.ttl > now())
         WHERE c.owner_id = tenant AND c.runner_id IS NULL AND c.response IS NULL AND (c.run_after IS NULL OR c.run_after <= now())
             AND (c.deadline_at IS NULL OR c.deadline_at > clock_timestamp()) AND c.tool <> ALL (except_tools)
-        ORDER BY c.queued_at, c.request
+        ORDER BY c.awaited DESC, c.queued_at, c.request
         LIMIT most
         FOR UPDATE OF c SKIP LOCKED),
     taken AS (

@@ -46,6 +46,8 @@ CREATE TYPE new_record AS (
     -- Of a request again: its conversation, and the request whose call wrote it.
     session text,
     parent uuid,
+    -- Whether that call waits for the response.
+    awaited boolean,
     -- How long the tool ran, if the request is written with its response.
     run_us bigint
 );
@@ -165,7 +167,7 @@ BEGIN
         call AS (
             INSERT INTO calls (owner_id, request, creates_tool, tool, request_id, workspace, agent_id, queued_at,
                 profiles, deadline_at, state, attempt, max_attempts, fence, runner_id, lease_until,
-                response, finished_at, run_us, session, parent, started_at)
+                response, finished_at, run_us, session, parent, awaited, started_at)
             SELECT tenant, f.id, f.schema_name = 'tool.create.request.v1', f.tool, f.request_id, f.workspace, f.agent, f.at, f.profiles,
                 f.at + f.deadline_ms * interval '1 millisecond',
                 CASE WHEN f.answer IS NOT NULL THEN 'finished' WHEN f.runner IS NULL THEN 'queued'
@@ -177,7 +179,7 @@ BEGIN
                 CASE WHEN f.answer IS NULL THEN f.runner END,
                 CASE WHEN f.answer IS NULL AND f.runner IS NOT NULL
                     THEN f.at + f.lease_ms * interval '1 millisecond' END,
-                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END, f.run_us, f.session, f.parent,
+                f.answer, CASE WHEN f.answer IS NOT NULL THEN f.at END, f.run_us, f.session, f.parent, f.awaited,
                 CASE WHEN f.answer IS NULL AND f.max_attempts IS NOT NULL THEN f.at END
             FROM fresh f WHERE f.tool IS NOT NULL),
         counted AS (

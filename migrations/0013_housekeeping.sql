@@ -29,6 +29,13 @@ AS $$
     SELECT DISTINCT owner_id FROM calls WHERE runner_id IS NULL AND response IS NULL AND deadline_at <= now()
 $$;
 
+CREATE FUNCTION tenants_with_orphans() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT c.owner_id FROM calls c JOIN calls p ON p.owner_id = c.owner_id AND p.request = c.parent
+    WHERE c.awaited AND c.response IS NULL AND NOT c.cancel_requested AND p.response IS NOT NULL
+$$;
+
 CREATE FUNCTION tenants_with_expired_records() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -135,11 +142,11 @@ REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, 
 GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention()
     TO rcrt_app;
 
-REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
+REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(), tenants_with_orphans(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
     tenants_with_old_versions(timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(),
+GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(), tenants_with_orphans(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
     tenants_with_old_versions(timestamptz) TO rcrt_app;

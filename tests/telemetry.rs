@@ -109,7 +109,7 @@ async fn a_call_is_one_trace_with_its_caller_ops_and_nested_calls() {
                      schema_name: 'tool.request.v1', context: { tool: 'inner', input: {}, requestId: 'of-inner' } });\n\
                    return 1;\n\
                  }";
-    let net = json!({"permissions": {"net": [format!("127.0.0.1:{web}")]}});
+    let net = json!({"permissions": {"net": [format!("127.0.0.1:{web}")], "tools": ["inner"]}});
     store.create(tool_record::tool("outer", outer, &any, &net), None).await.unwrap();
 
     let input = json!({"url": format!("http://127.0.0.1:{web}/path-of-mine?key=query-of-mine")});

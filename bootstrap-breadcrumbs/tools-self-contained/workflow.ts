@@ -4,8 +4,6 @@
 
 /** The most characters of a step's output. */
 const MAX_RESULT_CHARS = 4_000_000;
-const FIRST_PAUSE_MS = 20;
-const MAX_PAUSE_MS = 500;
 const MAX_SHOWN = 200;
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -40,24 +38,15 @@ interface Output {
   result?: Json;
 }
 
-interface Response {
-  status: "success" | "error";
-  output?: Json;
-  error?: string;
-  error_code?: string;
-}
-
-interface Found {
-  id: string;
-  tags: string[];
-  context?: unknown;
+/** What `callTool` throws. An error of the runtime has only a name and a message. */
+interface CallError extends Error {
+  code?: string;
+  reason?: string;
 }
 
 interface Context {
   api: {
-    createBreadcrumb(record: Record<string, unknown>): Promise<{ id: string }>;
-    searchBreadcrumbs(query: Record<string, unknown>): Promise<Found[]>;
-    getBreadcrumb(id: string): Promise<Found>;
+    callTool(tool: string, input: Json, options: { max_result_chars: number; timeout_ms?: number }): Promise<Json>;
   };
   progress(fraction: number, message: string): void;
 }
@@ -201,62 +190,15 @@ function valueOf(part: Exclude<Part, string>, at: string, results: Record<string
   return value;
 }
 
-/** The responses of all running steps, by the tag of their request. */
-class Responses {
-  private readonly waiting = new Map<string, (response: Response) => void>();
-
-  constructor(private readonly context: Context) {}
-
-  async call(step: Step, input: Json): Promise<Response> {
-    const requestId = crypto.randomUUID();
-    const arrived = new Promise<Response>((resolve) => this.waiting.set(`request:${requestId}`, resolve));
-    const deadline = step.timeout_ms === undefined ? {} : { deadline_ms: step.timeout_ms };
-    try {
-      await this.context.api.createBreadcrumb({
-        title: `Step ${step.id} of a workflow`,
-        schema_name: "tool.request.v1",
-        tags: ["tool:request", "workspace:tools"],
-        context: { tool: step.tool, input, requestId, max_result_chars: MAX_RESULT_CHARS, ...deadline },
-      });
-    } catch (error) {
-      this.waiting.delete(`request:${requestId}`);
-      throw error;
-    }
-    return await arrived;
+async function run(step: Step, path: string, results: Record<string, Json>, api: Context["api"]): Promise<Json> {
+  const { tool, timeout_ms } = step;
+  const input = filled(step, path, results);
+  try {
+    return await api.callTool(tool, input, { max_result_chars: MAX_RESULT_CHARS, timeout_ms });
+  } catch (error) {
+    const { code, reason, name, message } = error as CallError;
+    throw new Failed(code ?? name, reason ?? message, path);
   }
-
-  /** Looks for responses until `isOver`. */
-  async watch(isOver: () => boolean): Promise<void> {
-    for (let pause = FIRST_PAUSE_MS; !isOver(); pause = Math.min(pause * 1.5, MAX_PAUSE_MS)) {
-      if (this.waiting.size > 0 && (await this.look())) {
-        pause = FIRST_PAUSE_MS;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause));
-    }
-  }
-
-  private async look(): Promise<boolean> {
-    const any_tags = [...this.waiting.keys()];
-    const query = { schema_name: "tool.response.v1", any_tags, limit: any_tags.length, include_context: false };
-    const found = await this.context.api.searchBreadcrumbs(query);
-    for (const { id, tags } of found) {
-      const tag = tags.find((one) => this.waiting.has(one));
-      if (tag !== undefined) {
-        const response = await this.context.api.getBreadcrumb(id);
-        this.waiting.get(tag)?.(response.context as Response);
-        this.waiting.delete(tag);
-      }
-    }
-    return found.length > 0;
-  }
-}
-
-async function run(step: Step, path: string, results: Record<string, Json>, responses: Responses): Promise<Json> {
-  const response = await responses.call(step, filled(step, path, results));
-  if (response.status !== "success") {
-    throw new Failed(response.error_code ?? "ExecutionFailed", response.error ?? "it failed", path);
-  }
-  return response.output ?? null;
 }
 
 export async function execute(input: Input, context: Context): Promise<Output> {
@@ -267,11 +209,6 @@ export async function execute(input: Input, context: Context): Promise<Output> {
   const { results, errors, executionOrder } = output;
   const waiting = new Set(steps.keys());
   const running = new Map<number, Promise<void>>();
-  const responses = new Responses(context);
-  let isOver = false;
-  const watching = responses.watch(() => isOver);
-  // A failure to look for responses ends the workflow, below.
-  watching.catch(() => undefined);
 
   const fail = (index: number, error: unknown): void => {
     const { id, tool } = steps[index];
@@ -282,7 +219,7 @@ export async function execute(input: Input, context: Context): Promise<Output> {
     const { id } = steps[index];
     executionOrder.push(id);
     try {
-      results[id] = await run(steps[index], `steps[${index}]`, results, responses);
+      results[id] = await run(steps[index], `steps[${index}]`, results, context.api);
     } catch (error) {
       fail(index, error);
     }
@@ -306,15 +243,13 @@ export async function execute(input: Input, context: Context): Promise<Output> {
     if (running.size === 0) {
       break;
     }
-    await Promise.race([...running.values(), watching]);
+    await Promise.race(running.values());
     if (!continueOnError && Object.keys(errors).length > 0) {
       // What runs is not left behind.
-      await Promise.race([Promise.all(running.values()), watching]);
+      await Promise.all(running.values());
       break;
     }
   }
-  isOver = true;
-  await watching;
 
   const first = Object.values(errors)[0];
   if (first !== undefined && !continueOnError) {

@@ -76,7 +76,8 @@ impl Harness {
 
         let worker =
             WorkerCommand { program: PathBuf::from(env!("CARGO_BIN_EXE_rcrt")), args: vec!["sandbox-worker".into()] };
-        let workers = SandboxOptions { max_workers: ROOM, ..SandboxOptions::new(worker) };
+        let workers =
+            SandboxOptions { max_workers: ROOM + RunnerOptions::max_parked(ROOM), ..SandboxOptions::new(worker) };
         let sandbox = Arc::new(Sandbox::start(workers).await.expect("the sandbox starts"));
         let allowed: Vec<String> = vec![
             format!("api.test:{web}"),

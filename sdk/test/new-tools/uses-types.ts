@@ -21,6 +21,12 @@ export async function execute(
   }
   const found = await context.api.searchBreadcrumbs({ schema_name: "note.v1", limit: 1 });
   context.progress(0.5, found[0]?.title);
+  const { words } = await context.api.callTool("my-transform", { text: input.text });
+  const total: number = words;
+  // @ts-expect-error: not in the schema
+  await context.api.callTool("my-transform", { txt: "" });
+  const unknown = await context.api.callTool("of-another-server", { any: total }, { timeout_ms: 1000 });
+  console.log(unknown.anything);
   const named: tools.Input<"my-transform"> = { text: input.text };
   // @ts-expect-error: there is no such tool
   type None = tools.Output<"none">;

@@ -3,8 +3,9 @@
  * number of records is the number of runs.
  *
  * status: success
+ * permissions: {"tools": ["{{tool}}"]}
  * output: "asked"
- * records: 17
+ * records: 9
  */
 export async function execute(_input: unknown, context: any): Promise<string> {
   await context.api.createBreadcrumb({ title: "I ran", tags: ["{{tool}}"], context: {} });

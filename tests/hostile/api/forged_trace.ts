@@ -3,6 +3,7 @@
  * call's own.
  *
  * status: success
+ * permissions: {"tools": true}
  * request: {"context": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "session": "mine"}}
  * output: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
  *   "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

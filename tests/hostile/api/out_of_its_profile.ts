@@ -3,6 +3,7 @@
  * otherwise, with a record that becomes a request later, and by removing the profile's tag.
  *
  * status: success
+ * permissions: {"tools": true}
  * request: {"tags": ["profile:subagent"]}
  * output: ["PermissionDenied", "PermissionDenied", ["tool:request", "nested:1", "profile:subagent"]]
  * limits: {"timeout_ms": 600000}

@@ -4,6 +4,7 @@
  * profile.
  *
  * status: success
+ * permissions: {"tools": true}
  * request: {"tags": ["profile:subagent"]}
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied"]
  * limits: {"timeout_ms": 90000}
@@ -32,7 +33,7 @@ export async function execute(_input: unknown, context: any): Promise<unknown[]>
       title: name, tags: ["tool", `tool:${name}`, "workspace:hostile"], schema_name: "tool.code.v1",
       context: {
         name, description: "Asks for what it may not have", version: "1.0.0", code: { language: "javascript", source },
-        input_schema: { type: "object" }, output_schema: {}, permissions: {}, limits: { timeout_ms: 60000 },
+        input_schema: { type: "object" }, output_schema: {}, permissions: { tools: true }, limits: { timeout_ms: 60000 },
         examples: [{ description: "None.", input: {} }], ...extra,
       },
     });

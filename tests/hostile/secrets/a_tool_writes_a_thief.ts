@@ -2,6 +2,7 @@
  * A tool writes another tool that names the secret, and calls it. A definition is not a grant.
  *
  * status: success
+ * permissions: {"tools": true}
  * output: "PermissionDenied"
  * secrets: [{"name": "THIEF_KEY", "value": "sk-live-thief-0123456789", "hosts": ["api.test:{{port}}"]}]
  * limits: {"timeout_ms": 600000}

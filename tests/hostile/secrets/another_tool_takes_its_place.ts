@@ -3,6 +3,7 @@
  * record with the grant stays as its curator reviewed it.
  *
  * status: success
+ * permissions: {"tools": true}
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied"]
  * secrets: [{"name": "PLACE_KEY", "value": "sk-live-place-0123456789", "hosts": ["api.test:{{port}}"]}]
  * limits: {"timeout_ms": 600000}

@@ -19,6 +19,7 @@ pub(crate) const FIELDS: &[&str] = &[
     "error",
     "explanation",
     "http",
+    "calls",
     "breadcrumbs",
     "writes",
     "secrets",
@@ -48,6 +49,10 @@ pub struct Example {
     /// not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Vec<HttpExchange>>,
+    /// The results of other tools. Without this field, an example whose tool calls others is not
+    /// run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Vec<StatedCall>>,
     /// The records that `context.api` finds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breadcrumbs: Vec<ExampleRecord>,
@@ -151,6 +156,35 @@ fn ok() -> u16 {
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference.
 fn is_ok(status: &u16) -> bool {
     *status == ok()
+}
+
+/// One call of another tool, and its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatedCall {
+    pub tool: String,
+    /// The input. It can contain matchers. Not compared when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub input: Option<Value>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schema(value_type = Object)]
+    pub output: Value,
+    /// Instead of an output: the tool fails with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<GivenFailure>,
+}
+
+/// How another tool fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GivenFailure {
+    pub code: ErrorCode,
+    #[serde(default)]
+    pub message: String,
+    /// The response's `error_details`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub details: Option<Value>,
 }
 
 /// A record that the tool finds.

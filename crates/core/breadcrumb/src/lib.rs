@@ -101,7 +101,9 @@ pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 pub use exact_numbers::{check_javascript_numbers, check_numbers};
-pub use example::{Example, ExampleRecord, ExpectedFailure, ExpectedRequest, GivenResponse, HttpExchange};
+pub use example::{
+    Example, ExampleRecord, ExpectedFailure, ExpectedRequest, GivenFailure, GivenResponse, HttpExchange, StatedCall,
+};
 pub use fetch::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 pub use fuel::{Fuel, OutOfFuel};
 pub use hex::hex;

@@ -156,14 +156,19 @@ impl NewBreadcrumb {
 
     /// SHA-256 of the canonical request body, in hex. It detects whether a repeated
     /// `Idempotency-Key` has the same body. A request's `traceparent` is left out, because a repeat
-    /// is another step of the caller's trace.
+    /// is another step of the caller's trace, and so is the `deadline_ms` of an `awaited` request:
+    /// a later attempt of the call that wrote it has less time left.
     pub fn fingerprint(&self) -> String {
-        let is_traced = self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
-            && self.context.contains_key("traceparent");
-        let text = if is_traced {
-            let mut untraced = self.clone();
-            untraced.context.shift_remove("traceparent");
-            serde_json::to_vec(&untraced)
+        let is_awaited = self.context.get("awaited").is_some_and(|awaited| awaited == true);
+        let is_changed = self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
+            && (is_awaited || self.context.contains_key("traceparent"));
+        let text = if is_changed {
+            let mut same = self.clone();
+            same.context.shift_remove("traceparent");
+            if is_awaited {
+                same.context.shift_remove("deadline_ms");
+            }
+            serde_json::to_vec(&same)
         } else {
             serde_json::to_vec(self)
         };

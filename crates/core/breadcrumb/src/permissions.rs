@@ -3,13 +3,17 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::ToSchema;
 
-/// RCRT's permission fields. Only `net` grants anything in the sandbox. The others are parsed so
-/// that a validator can refuse them by name.
+/// RCRT's permission fields, and `tools`. Only `net` and `tools` grant anything in the sandbox. The
+/// others are parsed so that a validator can refuse them by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
     #[schema(value_type = Object)]
     pub net: NetPermission,
+    /// The tools that the tool's code can call: `false`, `true` (every tool that its caller can
+    /// call) or a list of names.
+    #[schema(value_type = Object)]
+    pub tools: AccessList,
     /// `false`, `true` or a list of paths.
     #[schema(value_type = Object)]
     pub read: AccessList,
@@ -39,6 +43,15 @@ pub enum AccessList {
 }
 
 impl AccessList {
+    /// Whether this item is granted.
+    pub fn grants(&self, item: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Listed(items) => items.iter().any(|one| one == item),
+        }
+    }
+
     /// Whether anything at all is granted.
     pub fn is_granted(&self) -> bool {
         match self {

@@ -160,7 +160,7 @@ const CODE_FIELDS: &[&str] = &[
 ];
 
 const CODE_PART: &[&str] = &["language", "source"];
-const PERMISSIONS: &[&str] = &["net", "read", "write", "env", "run", "ffi", "hrtime"];
+const PERMISSIONS: &[&str] = &["net", "tools", "read", "write", "env", "run", "ffi", "hrtime"];
 const LIMITS: &[&str] = &["timeout_ms", "memory_mb", "cpu_percent", "cpu_ms", "max_attempts"];
 const ANNOTATIONS: &[&str] = &["title", "read_only", "destructive", "idempotent", "open_world"];
 const DEPRECATED: &[&str] = &["since", "use", "remove_after"];

@@ -66,7 +66,7 @@ const FIELDS: [&str; 11] = [
     "debug",
 ];
 /// The fields that the runtime writes into requests of its own.
-const RUNTIME_FIELDS: [&str; 3] = ["trigger_event", "schedule", "bootstrap"];
+const RUNTIME_FIELDS: [&str; 4] = ["trigger_event", "schedule", "bootstrap", "awaited"];
 
 /// Names that stand for a field of a request only where that field is missing.
 const IN_PLACE_OF: [(&str, &[&str]); 3] =

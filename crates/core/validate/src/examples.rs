@@ -115,6 +115,18 @@ fn check_form(example: &Example, place: &str, report: &mut Report) {
             found.add(format!("{place}.http[{at}].response.status"), "must be a status from 200 to 599");
         }
     }
+    for (at, call) in example.calls.iter().flatten().enumerate() {
+        let place = format!("{place}.calls[{at}]");
+        if call.tool.trim().is_empty() {
+            found.add(format!("{place}.tool"), "must be the name of the tool that is called");
+        }
+        if call.error.is_some() && !call.output.is_null() {
+            found.add(&place, "has an output and an error; a call has only one of them");
+        }
+        if let Some(input) = &call.input {
+            matchers.extend(check_expected(&format!("{place}.input"), input));
+        }
+    }
     for (at, record) in example.breadcrumbs.iter().enumerate() {
         if record.version < 1 {
             found.add(format!("{place}.breadcrumbs[{at}].version"), "must be 1 or more");

@@ -25,6 +25,7 @@ pub fn fix(rule: &str) -> Option<&'static str> {
         "net-host" => "Name a public host, such as api.example.com; only an operator can open a private one",
         "net-too-many" => "Name at most five hosts",
         "net-open" => "List the hosts: \"net\": [\"api.example.com\"]",
+        "tools-permission" => "Name the tools that the code calls: \"tools\": [\"calculator\"]",
         "forbidden-permission" => "Set the permission to false",
         "env-permission" => "Remove env, and name what the tool needs in required_secrets",
         "unknown-field" => "Remove or rename the field",

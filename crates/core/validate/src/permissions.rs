@@ -8,10 +8,15 @@ use crate::{Author, Finding, Report};
 
 /// The maximum number of hosts that one tool of a user can name.
 const MAX_DOMAINS: usize = 5;
+/// The maximum number of other tools that one tool can name.
+const MAX_TOOLS: usize = 100;
 
 pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Report) {
     let permissions = &definition.permissions;
     check_net(definition, author, report);
+    if let AccessList::Listed(tools) = &permissions.tools {
+        check_tools(tools, report);
+    }
     let asked = [
         ("read", permissions.read.is_granted(), "files: keep data in breadcrumbs, through context.api"),
         ("write", permissions.write.is_granted(), "files: keep data in breadcrumbs, through context.api"),
@@ -42,6 +47,26 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
     if permissions.env.is_granted() {
         let message = "has no effect: a sandbox has no environment; name what the tool needs in required_secrets";
         report.warning(Finding::new("env-permission", "permissions.env", message));
+    }
+}
+
+fn check_tools(tools: &[String], report: &mut Report) {
+    if tools.len() > MAX_TOOLS {
+        let message = format!("names {} tools; at most {MAX_TOOLS} are allowed", tools.len());
+        report.error(Finding::new("tools-permission", "permissions.tools", message));
+    }
+    for (index, name) in tools.iter().enumerate().take(MAX_TOOLS) {
+        let message = match name.as_str() {
+            "*" => "is not the name of a tool; set permissions.tools to true for every tool",
+            name if name.trim().is_empty() || name.chars().count() > 200 => "must be the name of a tool",
+            _ => continue,
+        };
+        let shown: String = name.chars().take(80).collect();
+        report.error(Finding::new(
+            "tools-permission",
+            format!("permissions.tools[{index}]"),
+            format!("{shown:?} {message}"),
+        ));
     }
 }
 

@@ -1,5 +1,5 @@
 //! Runs a tool's examples as tests: each in the real sandbox, with the tool's permissions and
-//! limits, in a world that the example describes. The network and the records are the example's;
+//! limits, in a world that the example describes. Network, records and other tools are the example's;
 //! the clock and the random numbers are seeded; nothing is written. It also runs a tool once on the
 //! real network, records that as an example, and tries a tool with inputs made from its schema.
 //!
@@ -7,6 +7,7 @@
 //!
 //! Begin with `runner.rs` (all examples of a tool) and `world.rs` (what one example's tool sees).
 
+mod calls;
 mod fuzz;
 mod live;
 mod network;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    BodyStream, Breadcrumbs, ErrorCode, ExampleRecord, FetchRequest, FetchResponse, HttpExchange, OpError,
+    BodyStream, Breadcrumbs, ErrorCode, ExampleRecord, FetchRequest, FetchResponse, HttpExchange, OpError, StatedCall,
     ToolDefinition, ToolFailure,
 };
 use rcrt_egress::Vault;
@@ -40,6 +40,8 @@ pub struct LiveReport {
     pub writes: Vec<Value>,
     /// In order, with the secrets as an example has them: `example-<name>`.
     pub exchanges: Vec<HttpExchange>,
+    /// The calls of other tools, in order, in the same form.
+    pub calls: Vec<StatedCall>,
     /// What the tool found, as it was before the tool changed it.
     pub breadcrumbs: Vec<ExampleRecord>,
     pub console: Vec<ConsoleLine>,
@@ -53,6 +55,7 @@ impl LiveReport {
             result: Err(failure),
             writes: Vec::new(),
             exchanges: Vec::new(),
+            calls: Vec::new(),
             breadcrumbs: Vec::new(),
             console: Vec::new(),
             duration_ms: 0,
@@ -64,6 +67,8 @@ pub(crate) struct LiveWorld {
     ops: CallHostOps,
     definition: Arc<ToolDefinition>,
     vault: Arc<Vault>,
+    /// Whether the run has a store with other tools.
+    has_store: bool,
     is_recorded: bool,
     seen: Mutex<SeenLive>,
 }
@@ -72,12 +77,19 @@ pub(crate) struct LiveWorld {
 pub(crate) struct SeenLive {
     pub writes: Vec<Value>,
     pub exchanges: Vec<HttpExchange>,
+    pub calls: Vec<StatedCall>,
     pub found: Found,
 }
 
 impl LiveWorld {
-    pub fn new(ops: CallHostOps, definition: Arc<ToolDefinition>, vault: Arc<Vault>, is_recorded: bool) -> Self {
-        Self { ops, definition, vault, is_recorded, seen: Mutex::default() }
+    pub fn new(
+        ops: CallHostOps,
+        definition: Arc<ToolDefinition>,
+        vault: Arc<Vault>,
+        has_store: bool,
+        is_recorded: bool,
+    ) -> Self {
+        Self { ops, definition, vault, has_store, is_recorded, seen: Mutex::default() }
     }
 
     pub fn take_seen(&self) -> SeenLive {
@@ -121,6 +133,19 @@ impl HostOps for LiveWorld {
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
         if let ApiCall::GetSecret { id, .. } = &call {
             return self.secret(id);
+        }
+        if let ApiCall::CallTool { tool, input, .. } = &call {
+            self.ops.check_call(tool)?;
+            if !self.has_store {
+                let message = "callTool: this run has no server whose tools it could call; add --server-records";
+                return Err(OpError::new("Unavailable", message));
+            }
+            let (tool, input) = (tool.clone(), input.clone());
+            let result = self.ops.api(call).await?;
+            if self.is_recorded {
+                self.seen.lock().calls.push(recording::call(&self.vault, tool, input, &result));
+            }
+            return Ok(result);
         }
         let write = written(&call);
         if self.is_recorded {

@@ -14,8 +14,8 @@ use crate::update::{exact, merged};
 use crate::{ExampleStatus, LiveReport, LiveRun};
 
 impl ExampleRunner {
-    /// Runs the tool once on the real network, and returns the example with `http`, `breadcrumbs`
-    /// and `writes` of that run; `None` if the tool used none of them. The output is that of a run
+    /// Runs the tool once on the real network, and returns the example with `http`, `calls`,
+    /// `breadcrumbs` and `writes` of that run; `None` if the tool used none of them. The output is that of a run
     /// of the new example, which must pass. The error says why it cannot be recorded.
     pub async fn record(
         &self,
@@ -34,15 +34,17 @@ impl ExampleRunner {
             progress: Arc::new(DiscardProgress),
             recording: Some(Seed { now_ms: now, random: example.seed.unwrap_or(DEFAULT_SEED) }),
         };
-        let LiveReport { result, writes, exchanges, breadcrumbs, .. } = self.run_live(definition, run, cancelled).await;
+        let LiveReport { result, writes, exchanges, calls, breadcrumbs, .. } =
+            self.run_live(definition, run, cancelled).await;
         if let (Err(failure), None) = (&result, &example.error) {
             return Err(format!("the tool failed: {failure}"));
         }
-        if writes.is_empty() && exchanges.is_empty() && breadcrumbs.is_empty() {
+        if writes.is_empty() && exchanges.is_empty() && calls.is_empty() && breadcrumbs.is_empty() {
             return Ok(None);
         }
         let mut recorded = Example {
             http: (!exchanges.is_empty()).then_some(exchanges),
+            calls: (!calls.is_empty()).then_some(calls),
             breadcrumbs,
             now: DateTime::<Utc>::from_timestamp_millis(now),
             output: None,

@@ -1,4 +1,5 @@
-//! Makes the `http` and `breadcrumbs` of an example from the requests and records of a real run.
+//! Makes the `http`, `calls` and `breadcrumbs` of an example from the requests, calls and records of
+//! a real run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     BodyStream, ExampleRecord, ExpectedRequest, FetchRequest, FetchResponse, GivenResponse, HttpExchange, OpError,
+    StatedCall,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::CallHostOps;
@@ -91,6 +93,15 @@ fn recorded_body(vault: &Vault, bytes: &[u8], what: &str) -> Result<Value, OpErr
         _ if text.is_empty() => Value::Null,
         _ => text.into(),
     })
+}
+
+/// A call of another tool, with its result as the runner returned it.
+pub(crate) fn call(vault: &Vault, tool: String, mut input: Value, result: &Value) -> StatedCall {
+    let (mut output, mut failure) = (result["output"].clone(), result["failure"].clone());
+    for value in [&mut input, &mut output, &mut failure] {
+        json_as_example(vault, value);
+    }
+    StatedCall { tool, input: Some(exact(&input)), output, error: serde_json::from_value(failure).ok() }
 }
 
 /// The most records of one example.

@@ -11,7 +11,8 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::{Egress, NetRules, Vault};
 use rcrt_executors::{
-    CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, compile_tool, source_position,
+    CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, Unhosted, compile_tool,
+    source_position,
 };
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, RunOutcome, Sandbox, Script, Seed, Task};
 use rcrt_validate::Schema;
@@ -124,11 +125,13 @@ impl ExampleRunner {
             ToolFailure::new(ErrorCode::InvalidArguments, message)
         })?;
         let vault = Arc::new(run.secrets);
+        let has_store = run.breadcrumbs.is_some();
         let records = run.breadcrumbs.unwrap_or_else(|| Arc::new(ExampleRecords::new(tool.owner_id, Utc::now(), &[])));
         let call = tool.call(definition.limits, records, vault.clone(), run.progress);
         let ops = CallHostOps::new(self.egress.clone(), &call)
             .map_err(|problem| ToolFailure::new(ErrorCode::ExecutionFailed, format!("permissions.net: {problem}")))?;
-        let world = Arc::new(LiveWorld::new(ops, definition.clone(), vault.clone(), run.recording.is_some()));
+        let world =
+            Arc::new(LiveWorld::new(ops, definition.clone(), vault.clone(), has_store, run.recording.is_some()));
         let invocation = tool.invocation(run.input, vault.shown(), definition.limits, run.recording);
         let began = Instant::now();
         let outcome = self.sandbox.run(invocation, world.clone(), cancelled.child_token()).await;
@@ -152,7 +155,15 @@ impl ExampleRunner {
         let clear = |line: ConsoleLine| ConsoleLine { message: redaction.text(&line.message).into_owned(), ..line };
         let console = outcome.console.into_iter().map(clear).collect();
         let breadcrumbs = seen.found.into_records(&vault);
-        Ok(LiveReport { result, writes, exchanges: seen.exchanges, breadcrumbs, console, duration_ms })
+        Ok(LiveReport {
+            result,
+            writes,
+            exchanges: seen.exchanges,
+            calls: seen.calls,
+            breadcrumbs,
+            console,
+            duration_ms,
+        })
     }
 
     async fn run_one(&self, tool: &Tested<'_>, example: &Example, cancelled: &CancellationToken) -> ExampleReport {
@@ -245,6 +256,7 @@ impl<'t> Tested<'t> {
             profiles: Profiles::default(),
             progress,
             deadline: None,
+            child_calls: Arc::new(Unhosted),
             effect_gate: EffectGate::opened(),
             debug: None,
         }

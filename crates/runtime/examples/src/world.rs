@@ -10,6 +10,7 @@ use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::calls::ExampleCalls;
 use crate::network::{ExampleNetwork, SentRequest};
 
 pub(crate) struct ExampleWorld {
@@ -18,6 +19,7 @@ pub(crate) struct ExampleWorld {
     /// `context.api` on the example's records, as in a call.
     ops: CallHostOps,
     network: Mutex<ExampleNetwork>,
+    calls: Mutex<ExampleCalls>,
     seen: Mutex<Seen>,
 }
 
@@ -32,20 +34,33 @@ pub(crate) struct Seen {
 
 impl ExampleWorld {
     pub fn new(definition: Arc<ToolDefinition>, example: Example, ops: CallHostOps, network: ExampleNetwork) -> Self {
-        Self { definition, example, ops, network: Mutex::new(network), seen: Mutex::default() }
+        let calls = Mutex::new(ExampleCalls::new(example.calls.as_deref().unwrap_or_default()));
+        Self { definition, example, ops, network: Mutex::new(network), calls, seen: Mutex::default() }
     }
 
     pub fn take_seen(&self) -> Seen {
         std::mem::take(&mut self.seen.lock())
     }
 
-    /// The requests that the example states and the tool did not make.
+    /// The requests and calls that the example states and the tool did not make.
     pub fn unused_requests(&self) -> Vec<String> {
-        self.network.lock().unused()
+        let mut unused = self.network.lock().unused();
+        unused.extend(self.calls.lock().unused());
+        unused
     }
 
     fn is_not_described(&self, what: String) {
         self.seen.lock().not_described.get_or_insert(what);
+    }
+
+    fn call_tool(&self, tool: &str, input: &Value) -> Result<Value, OpError> {
+        self.ops.check_call(tool)?;
+        if self.example.calls.is_none() {
+            let why = format!("it calls the tool {tool}, and the example has no `calls`: add the call to run it");
+            self.is_not_described(why);
+            return Err(OpError::new("Unavailable", "the example has no other tools"));
+        }
+        self.calls.lock().answer(tool, input)
     }
 
     fn secret(&self, name: &str) -> Result<Value, OpError> {
@@ -78,7 +93,8 @@ pub(crate) fn written(call: &ApiCall) -> Option<Value> {
         | ApiCall::ViewBreadcrumb { .. }
         | ApiCall::SearchBreadcrumbs { .. }
         | ApiCall::VectorSearch { .. }
-        | ApiCall::GetSecret { .. } => None,
+        | ApiCall::GetSecret { .. }
+        | ApiCall::CallTool { .. } => None,
     }
 }
 
@@ -102,6 +118,9 @@ impl HostOps for ExampleWorld {
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
         if let ApiCall::GetSecret { id, .. } = &call {
             return self.secret(id);
+        }
+        if let ApiCall::CallTool { tool, input, .. } = &call {
+            return self.call_tool(tool, input);
         }
         let write = written(&call);
         let done = self.ops.api(call).await?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{CallDebug, EffectGate, TriggerChain};
+use crate::{CallDebug, ChildCallHost, EffectGate, TriggerChain};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct ToolCall {
     /// The end of the request's `deadline_ms`. Requests that the call writes wait no longer than
     /// this.
     pub deadline: Option<tokio::time::Instant>,
+    /// What the runner does while the call waits for a call that it made.
+    pub child_calls: Arc<dyn ChildCallHost>,
     /// If it is still closed, only an executor that [waits for it](Executor::supports_speculation)
     /// gets the call.
     pub effect_gate: EffectGate,

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::call_quota::CallQuota;
+use crate::child_calls::ChildCalls;
 use crate::provenance::Provenance;
 use crate::{CallDebug, EffectGate, NeverOpened, ProgressSink, ToolCall};
 
@@ -36,6 +37,7 @@ pub struct CallHostOps {
     request_id: String,
     required_secrets: Vec<String>,
     provenance: Provenance,
+    child_calls: ChildCalls,
     progress: Arc<dyn ProgressSink>,
     debug: Option<Arc<CallDebug>>,
     quota: CallQuota,
@@ -58,6 +60,7 @@ impl CallHostOps {
             request_id: call.request.request_id.clone(),
             required_secrets: call.definition.required_secrets.clone(),
             provenance: Provenance::of(call),
+            child_calls: ChildCalls::of(call),
             progress: call.progress.clone(),
             debug: call.debug.clone(),
             quota: CallQuota::default(),
@@ -103,7 +106,11 @@ impl CallHostOps {
         } else {
             ToolRequest::check_spelling(&record).map_err(|found| op_error(&found.into()))?;
         }
-        if RequestKind::of(record.schema_name.as_deref()).is_some() {
+        if let Some(kind) = RequestKind::of(record.schema_name.as_deref()) {
+            // RCRT's tools state no such permission.
+            if !self.rcrt_compat {
+                self.child_calls.check(ToolRequest::tool_of(kind, &record.context))?;
+            }
             let denied = |message| OpError::new("PermissionDenied", message);
             self.provenance.mark_request(&mut record).map_err(denied)?;
         } else {
@@ -111,6 +118,22 @@ impl CallHostOps {
         }
         let created = self.breadcrumbs.create(record, None).await.map_err(|error| op_error(&error))?;
         Ok(json!({"id": created.id, "version": created.version}))
+    }
+
+    /// Whether the tool's permissions allow a call of this other tool.
+    pub fn check_call(&self, tool: &str) -> Result<(), OpError> {
+        self.child_calls.check(tool)
+    }
+
+    /// Requests the tool and waits for its response.
+    async fn call_tool(&self, tool: &str, input: Value, options: Value) -> Result<Value, OpError> {
+        self.check_call(tool)?;
+        self.quota.take(Some(&input))?;
+        let input = cleared(self.vault.outward(), input).await?;
+        let mut request = self.child_calls.request(tool, input, self.read("callTool", options)?)?;
+        let denied = |message| OpError::new("PermissionDenied", message);
+        self.provenance.mark_request(&mut request).map_err(denied)?;
+        self.child_calls.call(request).await
     }
 
     async fn update(&self, id: &str, version: i64, changes: Value) -> Result<Value, OpError> {
@@ -255,6 +278,7 @@ impl CallHostOps {
             ApiCall::DeleteBreadcrumb { id } => self.delete(&id).await,
             ApiCall::SearchBreadcrumbs { query } => self.search(query).await,
             ApiCall::VectorSearch { query } => self.vector_search(query).await,
+            ApiCall::CallTool { tool, input, options } => self.call_tool(&tool, input, options).await,
             // Not redacted: the tool is allowed to see what this returns.
             ApiCall::GetSecret { id, reason } => return self.secret(&id, &reason).await,
         };
@@ -274,6 +298,7 @@ fn method(call: &ApiCall) -> &'static str {
         ApiCall::SearchBreadcrumbs { .. } => "api searchBreadcrumbs",
         ApiCall::VectorSearch { .. } => "api vectorSearch",
         ApiCall::GetSecret { .. } => "api getSecret",
+        ApiCall::CallTool { .. } => "api callTool",
     }
 }
 
@@ -386,7 +411,7 @@ fn to_value(shape: impl serde::Serialize) -> Result<Value, OpError> {
 }
 
 /// A store error as the tool sees it. Internal errors are logged here and not shown.
-fn op_error(error: &StoreError) -> OpError {
+pub(crate) fn op_error(error: &StoreError) -> OpError {
     let name = match error {
         StoreError::NotFound { .. } => "NotFound",
         StoreError::VersionConflict { .. } => "VersionConflict",

@@ -36,6 +36,7 @@
 pub mod builtin;
 mod call_debug;
 mod call_quota;
+mod child_calls;
 mod effect_gate;
 mod executor;
 mod host_ops;
@@ -49,6 +50,7 @@ mod trigger_chain;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
 pub use call_debug::{CallDebug, LogBatch};
+pub use child_calls::{ChildCallHost, ChildWait, Unhosted};
 pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};
 pub use executor::{DiscardProgress, Executor, Hold, ProgressSink, ToolCall, ToolOutput};
 pub use host_ops::CallHostOps;

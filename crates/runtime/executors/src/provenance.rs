@@ -62,12 +62,16 @@ impl Provenance {
 
     /// Marks a request. The error says why the call cannot write one. The tool can restrict its
     /// request further: more profiles, an earlier deadline, another session. It cannot widen its
-    /// rights, or set the trace or the parent.
+    /// rights, or set the trace or the parent, or say that the call waits for it.
     pub fn mark_request(&self, request: &mut NewBreadcrumb) -> Result<(), String> {
         self.chain.mark_request(&mut request.tags)?;
         self.close(&mut request.tags, &[]);
         let context = &mut request.context;
-        context.insert("parent".into(), self.request.to_string().into());
+        // A run outside of a runner has no request.
+        if !self.request.is_nil() {
+            context.insert("parent".into(), self.request.to_string().into());
+        }
+        context.remove("awaited");
         if let Some(session) = &self.session
             && context.get("session").is_none_or(Value::is_null)
         {

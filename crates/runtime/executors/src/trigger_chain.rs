@@ -11,8 +11,9 @@
 const PREFIX: &str = "triggered:";
 const NESTED: &str = "nested:";
 
-/// The longest sequence of requests in which each was written by the call before it.
-const MAX_DEPTH: u32 = 16;
+/// The longest sequence of requests in which each was written by the call before it. While a call
+/// waits for the next one, it holds a worker process.
+const MAX_DEPTH: u32 = 8;
 
 /// What led to a call: the triggered tools, oldest first, and the number of nested requests. Empty
 /// and 0 for a call that an agent requested.

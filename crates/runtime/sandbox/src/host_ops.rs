@@ -55,12 +55,37 @@ pub struct ProcessUsage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ApiCall {
-    GetBreadcrumb { id: String },
-    ViewBreadcrumb { id: String },
-    CreateBreadcrumb { record: Value },
-    UpdateBreadcrumb { id: String, version: i64, changes: Value },
-    DeleteBreadcrumb { id: String },
-    SearchBreadcrumbs { query: Value },
-    VectorSearch { query: Value },
-    GetSecret { id: String, reason: String },
+    GetBreadcrumb {
+        id: String,
+    },
+    ViewBreadcrumb {
+        id: String,
+    },
+    CreateBreadcrumb {
+        record: Value,
+    },
+    UpdateBreadcrumb {
+        id: String,
+        version: i64,
+        changes: Value,
+    },
+    DeleteBreadcrumb {
+        id: String,
+    },
+    SearchBreadcrumbs {
+        query: Value,
+    },
+    VectorSearch {
+        query: Value,
+    },
+    GetSecret {
+        id: String,
+        reason: String,
+    },
+    /// The result is `{"output"}` or `{"failure"}`: a failed call is not a failure of the op.
+    CallTool {
+        tool: String,
+        input: Value,
+        options: Value,
+    },
 }

@@ -15,6 +15,7 @@ use crate::coordination::leases::Leases;
 use crate::coordination::peer_runners::PeerRunners;
 use crate::coordination::queue_hints::QueueHints;
 use crate::coordination::reporter::Reporter;
+use crate::coordination::response_hints::ResponseHints;
 use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::BootstrapHints;
@@ -34,6 +35,7 @@ pub(crate) struct EventFollower {
     pub publisher: Arc<CatalogPublisher>,
     pub peers: Arc<PeerRunners>,
     pub reporter: Arc<Reporter>,
+    pub responses: Arc<ResponseHints>,
     /// Events that may match a tool's subscription.
     pub triggers: mpsc::Sender<Event>,
 }
@@ -115,6 +117,7 @@ impl EventFollower {
             (Some(schema_names::TOOL_RUNNER), _) => self.peers.registered(event.breadcrumb_id, &event.context),
             (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publisher.check_parts(),
             (Some(schema_names::TOOL_RESPONSE), EventKind::Created) => {
+                self.responses.arrived(&event.context);
                 let tool = event.context.get("tool").and_then(Value::as_str).unwrap_or_default();
                 if self.registry.offered(tool).is_some_and(|tool| tool.bootstrap().is_some()) {
                     self.bootstrap.check_soon();

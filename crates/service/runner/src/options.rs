@@ -16,8 +16,8 @@ pub struct RunnerOptions {
     /// Identifies this runner in claims and responses. Default: a random id.
     pub runner_id: Uuid,
     /// Concurrent CPU-bound calls. Default: 8 per processor, between 8 and 64, because each call
-    /// can hold a process with the tool's memory. The sandbox should have as many workers: a call
-    /// that waits for a worker keeps its slot here.
+    /// can hold a process with the tool's memory. The sandbox should have as many workers, and
+    /// [`Self::max_parked`] more: a call that waits for a worker keeps its slot here.
     pub max_calls: usize,
     /// Concurrent calls of one tool, so that one tool leaves slots for others. Default: three
     /// quarters of `max_calls`.
@@ -106,6 +106,12 @@ impl RunnerOptions {
     pub(crate) fn takes_small_results(&self, request: &ToolRequest) -> bool {
         // JSON can escape one character to six.
         request.max_result_chars.is_none() && self.large_results.max_result_chars >= 6 * SMALL_RESULT
+    }
+
+    /// How many calls can wait for calls that they made without a slot, for this `max_calls`. Each
+    /// still has its worker.
+    pub fn max_parked(max_calls: usize) -> usize {
+        (2 * max_calls).max(8)
     }
 
     /// The default `max_calls_per_tool` for this `max_calls`.

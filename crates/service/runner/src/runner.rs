@@ -161,6 +161,7 @@ impl Parts {
                 deprecated: DeprecatedUse::default(),
             },
             leases: leases.clone(),
+            response_hints: Arc::default(),
             responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
             options: options.clone(),
             stop: stop.clone(),
@@ -253,6 +254,7 @@ impl Parts {
             publisher: publisher.clone(),
             peers: self.peers.clone(),
             reporter: self.reporter.clone(),
+            responses: self.call_runner.response_hints.clone(),
             triggers,
         };
         tasks.spawn(follower.run(latest, end.clone()));
@@ -297,7 +299,12 @@ impl Parts {
         let calls = Arc::new(Calls {
             call_runner: self.call_runner.clone(),
             hints: self.hints.clone(),
-            slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
+            slots: Slots::new(
+                self.registry.clone(),
+                cpu_bound,
+                io_bound,
+                RunnerOptions::max_parked(self.options.max_calls),
+            ),
             max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
             waiting: Arc::default(),

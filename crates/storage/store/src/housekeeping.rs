@@ -40,6 +40,12 @@ impl Store {
         Ok(time_out_overdue(&self.inner.database).await?)
     }
 
+    /// Cancels every call that a finished call waited for, in all tenants. Returns how many. The
+    /// store does so every second.
+    pub async fn cancel_orphans(&self) -> Result<usize, StoreError> {
+        Ok(cancel_orphans(&self.inner.database).await?)
+    }
+
     /// Deletes every expired record, in all tenants. Returns how many. The store does so every
     /// second.
     pub async fn expire(&self) -> Result<usize, StoreError> {
@@ -100,6 +106,7 @@ async fn maintain(store: &Inner, sweeps: Sweeps) {
             }
             rescue(database).await?;
             time_out_overdue(database).await?;
+            cancel_orphans(database).await?;
             stats::count_all(database).await?;
             let expired = expire(database, EXPIRING).await;
             if sweeps.prunes && pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
@@ -141,6 +148,14 @@ async fn time_out_overdue(database: &Arc<Database>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(database, "SELECT tenants_with_passed_deadlines()").await? {
         count += repeat(database, tenant, Duration::MAX, calls::time_out_overdue).await?;
+    }
+    Ok(count)
+}
+
+async fn cancel_orphans(database: &Arc<Database>) -> Result<usize> {
+    let mut count = 0;
+    for tenant in tenants(database, "SELECT tenants_with_orphans()").await? {
+        count += repeat(database, tenant, Duration::MAX, calls::cancel_orphans).await?;
     }
     Ok(count)
 }

@@ -73,6 +73,7 @@ impl Tenant {
             profiles: rcrt_breadcrumb::Profiles::default(),
             progress: Arc::new(rcrt_executors::DiscardProgress),
             deadline: None,
+            child_calls: Arc::new(rcrt_executors::Unhosted),
             effect_gate: rcrt_executors::EffectGate::opened(),
             chain: TriggerChain::default(),
             debug: None,

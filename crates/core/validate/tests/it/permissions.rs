@@ -145,6 +145,20 @@ fn at_most_five_hosts() {
 }
 
 #[test]
+fn tools_that_can_be_called_have_names() {
+    for tools in [json!(false), json!(true), json!(["calculator", "read_file"])] {
+        assert_eq!(short(&tool(&definition(json!({"permissions": {"tools": tools}}))).errors), []);
+    }
+    let report = tool(&definition(json!({"permissions": {"tools": ["*", "echo", " "]}})));
+    let places = [("tools-permission", "permissions.tools[0]"), ("tools-permission", "permissions.tools[2]")];
+    assert_eq!(short(&report.errors), places);
+    assert!(report.errors[0].message.contains("true"), "{:?}", report.errors[0]);
+    let many: Vec<String> = (0..101).map(|number| format!("tool{number}")).collect();
+    let report = tool(&definition(json!({"permissions": {"tools": many}})));
+    assert_eq!(short(&report.errors), [("tools-permission", "permissions.tools")]);
+}
+
+#[test]
 fn an_open_net_is_a_warning() {
     let report = tool(&definition(json!({ "permissions": { "net": true } })));
     assert_eq!((short(&report.errors), short(&report.warnings)), (vec![], vec![("net-open", "permissions.net")]));

@@ -103,6 +103,7 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
         ("net-host", in_both(json!({"permissions": {"net": ["localhost"]}}))),
         ("net-too-many", in_both(json!({"permissions": {"net": hosts}}))),
         ("net-open", in_both(json!({"permissions": {"net": true}}))),
+        ("tools-permission", in_both(json!({"permissions": {"tools": ["*"]}}))),
         ("forbidden-permission", in_both(json!({"permissions": {"run": true}}))),
         ("env-permission", in_both(json!({"permissions": {"env": ["HOME"]}}))),
         ("limits", in_both(json!({"limits": {"memory_mb": 1}}))),

@@ -20,7 +20,7 @@ fn nested_requests_are_limited() {
         count += 1;
         assert_eq!(tags, ["workspace:tools".to_owned(), format!("nested:{count}")]);
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 8);
     let mut tags = vec!["nested:0".to_owned()];
     TriggerChain::default().with("first").mark_request(&mut tags).unwrap();
     assert_eq!(tags, ["triggered:first:1", "nested:1"], "a tool cannot set marks itself");

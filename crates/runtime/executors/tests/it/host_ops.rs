@@ -246,7 +246,7 @@ async fn fetch_is_checked_against_the_tools_permissions() {
 #[tokio::test]
 async fn requests_inherit_the_context_of_their_call() {
     let tenant = Tenant::new().await;
-    let mut call = tenant.call(code(json!({}), &[]), json!({}));
+    let mut call = tenant.call(code(json!({"tools": ["t"]}), &[]), json!({}));
     call.profiles.add(Profile::Subagent);
     call.request.session = Some("s1".into());
     call.deadline = Some(Instant::now() + Duration::from_mins(1));
@@ -308,8 +308,15 @@ async fn records_of_a_bound_call_keep_and_extend_the_profiles() {
 #[tokio::test]
 async fn call_without_deadline_session_and_trace_adds_none() {
     let tenant = Tenant::new().await;
-    let world = world(&tenant, &[]);
-    let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}});
+    let refused = world(&tenant, &[]).api(create(json!({
+        "title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}
+    })));
+    let refused = refused.await.unwrap_err();
+    assert_eq!(refused.name, "PermissionDenied");
+    assert_eq!(refused.message, "the tool cannot call other tools; add \"t\" to permissions.tools");
+    let call = tenant.call(code(json!({"tools": true}), &[]), json!({}));
+    let world = CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap();
+    let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t", "awaited": true}});
     let created = world.api(create(request)).await.unwrap();
     let mut record = tenant.get(&created["id"]).await;
     let parent = record.context.remove("parent").unwrap();
@@ -382,7 +389,10 @@ async fn no_effect_before_the_gate_opens() {
         redirect: Redirect::Follow,
     };
     let world_of = |effect_gate| {
-        let call = ToolCall { effect_gate, ..tenant.call(code(json!({"net": ["nowhere.test"]}), &[]), json!({})) };
+        let call = ToolCall {
+            effect_gate,
+            ..tenant.call(code(json!({"net": ["nowhere.test"], "tools": true}), &[]), json!({}))
+        };
         CallHostOps::new(network.clone(), &call).unwrap()
     };
 
@@ -390,8 +400,10 @@ async fn no_effect_before_the_gate_opens() {
     let world = world_of(waits);
     let mut writes = world.api(note());
     let mut fetches = world.fetch(fetch(), None);
-    let both = futures::future::join(&mut writes, &mut fetches);
-    assert!(tokio::time::timeout(Duration::from_millis(50), both).await.is_err(), "they wait");
+    let calls = world.api(ApiCall::CallTool { tool: "t".into(), input: json!({}), options: json!({}) });
+    let all = futures::future::join3(&mut writes, &mut fetches, calls);
+    assert!(tokio::time::timeout(Duration::from_millis(50), all).await.is_err(), "they wait");
+    assert!(tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema("tool.request.v1")).await.unwrap().is_empty());
     assert!(tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema("note.v1")).await.unwrap().is_empty());
     gives.open();
     assert_eq!(writes.await.unwrap()["version"], 1);

@@ -4,7 +4,7 @@ import { op_sandbox_api, op_sandbox_progress } from "ext:core/ops";
 import { opError } from "ext:sandbox/op_error.js";
 import { isOver, mustRun } from "ext:sandbox/running.js";
 
-const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectDefineProperty, ObjectFreeze, ObjectHasOwn, ObjectKeys, String, StringPrototypeIsWellFormed, StringPrototypeSlice, StringPrototypeToWellFormed, TypeError } = primordials;
+const { Error, JSONParse, JSONStringify, NumberIsSafeInteger, ObjectDefineProperty, ObjectFreeze, ObjectHasOwn, ObjectKeys, String, StringPrototypeIsWellFormed, StringPrototypeSlice, StringPrototypeToWellFormed, TypeError } = primordials;
 
 /** JSON text of one argument. */
 function json(method, name, value) {
@@ -57,6 +57,18 @@ async function getSecret(method, id, reason) {
   }));
 }
 
+/** What `callTool` throws: `code`, `reason` (the tool's own message) and the others say what failed. */
+function callError(failure) {
+  const { code, message, tool, requestId, details, is_retryable: retryable } = failure;
+  const error = new Error(`the tool ${tool} failed with ${code}: ${message}`);
+  const fields = { __proto__: null, code, reason: message, tool, requestId, details, retryable };
+  const names = ObjectKeys(fields);
+  for (let i = 0; i < names.length; i++) {
+    ObjectDefineProperty(error, names[i], { __proto__: null, value: fields[names[i]], enumerable: true });
+  }
+  return error;
+}
+
 const api = ObjectFreeze({
   async getBreadcrumb(id) {
     return await call("getBreadcrumb", { id: text("getBreadcrumb", "id", id) });
@@ -86,6 +98,16 @@ const api = ObjectFreeze({
   },
   async vectorSearch(query) {
     return await call("vectorSearch", { query: object("vectorSearch", "the query", query) });
+  },
+  /** Calls another tool, and returns its output. */
+  async callTool(tool, input = {}, options = {}) {
+    const result = await call("callTool", {
+      tool: text("callTool", "tool", tool),
+      input: json("callTool", "input", input),
+      options: object("callTool", "options", options),
+    });
+    if (ObjectHasOwn(result, "failure")) throw callError(result.failure);
+    return result.output;
   },
   async getSecret(id, reason) {
     return await getSecret("getSecret", id, reason);

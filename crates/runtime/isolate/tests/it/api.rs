@@ -37,6 +37,12 @@ impl HostOps for Records {
             }
             ApiCall::GetSecret { id, .. } if id == "KEY" => Ok(json!("a handle")),
             ApiCall::GetSecret { .. } => Err(OpError::new("PermissionDenied", "not among required_secrets")),
+            ApiCall::CallTool { tool, .. } if tool == "failing" => Ok(json!({"failure": {
+                "code": "Timeout", "message": "too slow", "tool": tool, "requestId": "r2", "details": {"limit": "timeout_ms"},
+                "is_retryable": true,
+            }})),
+            ApiCall::CallTool { tool, .. } if tool == "denied" => Err(OpError::new("PermissionDenied", "not allowed")),
+            ApiCall::CallTool { input, options, .. } => Ok(json!({"output": [input, options]})),
             other => Ok(json!({ "got": other })),
         }
     }
@@ -71,6 +77,38 @@ fn every_method_reaches_the_host() {
             ApiCall::VectorSearch { query: json!({"q": "words"}) },
         ]
     );
+}
+
+#[test]
+fn a_tool_gets_the_output_of_another_or_an_error_that_names_it() {
+    let (result, _) = run("const { callTool } = context.api;
+         const caught = async (name) => { try { await callTool(name); } catch (e) { return [e instanceof Error, { ...e }, e.name, e.message]; } };
+         return [await callTool('fine', [1], { timeout_ms: 5 }), await callTool('fine'), await caught('failing'), await caught('denied')]");
+    let failed = json!({"code": "Timeout", "reason": "too slow", "tool": "failing", "requestId": "r2", "details": {"limit": "timeout_ms"}, "retryable": true});
+    assert_eq!(
+        result.unwrap(),
+        json!([
+            [[1], {"timeout_ms": 5}],
+            [{}, {}],
+            [true, failed, "Error", "the tool failing failed with Timeout: too slow"],
+            [true, {}, "PermissionDenied", "not allowed"],
+        ])
+    );
+    let (result, _) = run("await context.api.callTool('failing')");
+    let failure = result.unwrap_err();
+    assert_eq!(
+        (failure.code, failure.message.as_str()),
+        (ErrorCode::ExecutionFailed, "the tool failing failed with Timeout: too slow")
+    );
+    for (call, expected) in [
+        ("callTool(1)", "callTool: tool must be a string"),
+        ("callTool('a', () => 1)", "callTool: input is not valid JSON"),
+        ("callTool('a', {}, 'soon')", "callTool: options must be an object"),
+    ] {
+        let (result, calls) = run(&format!("await context.api.{call}"));
+        assert!(result.unwrap_err().message.contains(expected), "{call}");
+        assert!(calls.is_empty(), "{call}");
+    }
 }
 
 /// For our tools and for RCRT's.

@@ -179,6 +179,42 @@ fn an_example_without_its_network_is_not_run_and_not_passed() {
     assert_eq!(caught.status, ExampleStatus::NotRun);
 }
 
+const CALLS: &str = "
+    const results = [];
+    for (const [tool, args] of input.calls) {
+      results.push(await context.api.callTool(tool, args).catch((error: any) => [error.code, error.reason ?? error.message]));
+    }
+    return results;";
+
+fn calling(example: Value) -> ExampleReport {
+    run_one(CALLS, example, json!({"permissions": {"tools": ["add", "broken"]}}))
+}
+
+#[test]
+fn other_tools_return_what_the_example_states() {
+    let calls = json!([
+        {"tool": "add", "input": {"a": 1, "b": {"$type": "integer"}}, "output": 3},
+        {"tool": "add", "output": "any input"},
+        {"tool": "broken", "error": {"code": "Timeout", "message": "too slow", "details": {"n": 1}}},
+    ]);
+    let input = json!({"calls": [["broken", {}], ["add", {"a": 1, "b": 2}], ["add", {"a": 5}], ["add", {"a": 6}]]});
+    let output = json!([["Timeout", "too slow"], 3, "any input", "any input"]);
+    let report = calling(json!({"input": input, "calls": calls, "output": output}));
+    assert!(report.passed, "{report:?}");
+
+    let unused = calling(json!({"input": {"calls": []}, "calls": calls, "output": []}));
+    assert!(unused.reason.unwrap().contains("did not make the stated request callTool(\"add\"), callTool"));
+    let other = json!({"input": {"calls": [["add", {"a": 2, "b": 2}]]}, "calls": [calls[2], calls[0]]});
+    let output = calling(other).actual.unwrap().to_string();
+    assert!(output.contains("the nearest is a call of \\\"add\\\", where the input at $.a"), "{output}");
+    let denied = calling(json!({"input": {"calls": [["delete", {}]]}, "calls": []})).actual.unwrap().to_string();
+    assert!(denied.contains("permissions.tools"), "{denied}");
+    // Written before examples could state calls.
+    let none = calling(json!({"input": {"calls": [["add", {}]]}, "output": [1]}));
+    assert_eq!(none.status, ExampleStatus::NotRun);
+    assert!(none.reason.unwrap().contains("no `calls`"));
+}
+
 #[test]
 fn records_are_found_and_writes_are_compared_and_discarded() {
     let body = "

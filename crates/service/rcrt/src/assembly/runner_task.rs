@@ -156,10 +156,10 @@ impl PreparedRunner {
             log: Some(egress_log_channel.log.clone()),
             ..EgressOptions::default()
         })?);
-        // One worker for each slot of the runner: a call that waits for a worker would hold its
-        // slot.
+        // One worker for each slot of the runner and for each call that can wait without one: a
+        // call that waits for a worker would hold its slot.
         let workers = SandboxOptions {
-            max_workers: settings.max_calls,
+            max_workers: settings.max_calls + RunnerOptions::max_parked(settings.max_calls),
             level: options.sandbox,
             ..SandboxOptions::new(worker_command()?)
         };

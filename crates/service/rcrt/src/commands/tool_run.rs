@@ -32,8 +32,8 @@ use crate::signals::Signals;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 The tool runs in the real sandbox with its own permissions and limits. Its requests reach the real network. \
-context.api finds no records, and what the tool writes is shown and discarded; --server-records lets it use \
-those of the server. A secret has the value example-NAME, or the one in --secrets, which the tool sees as a handle and \
+context.api finds no records and no other tools, and what the tool writes is shown and discarded; --server-records \
+lets it use those of the server. A secret has the value example-NAME, or the one in --secrets, which the tool sees as a handle and \
 can send to the hosts of its permissions.net.
 
 Examples:

@@ -28,7 +28,7 @@ const OWN_NAMES: [&str; 4] = ["Catalog", "Name", "Input", "Output"];
 #[command(after_long_help = "\
 Declares the global namespace `tools`, so a tool needs no import to use it. A tool's types are in a namespace of its \
 own, such as tools.ReadFile for read_file: Input, Output and Context. tools.Catalog has all of them by name, with \
-tools.Input<\"read_file\"> and tools.Output<\"read_file\">. Without a target it has the tools of the server's catalog; \
+tools.Input<\"read_file\"> and tools.Output<\"read_file\">. context.api.callTool has these types too. Without a target it has the tools of the server's catalog; \
 files and folders need no server. Context is declared in rcrt.d.ts, which `rcrt tool new` writes.
 
 Examples:
@@ -152,7 +152,8 @@ fn declared<'t>(tools: impl Iterator<Item = &'t TypedTool>) -> String {
     format!(
         "// The types of tools, from their schemas. Written by `rcrt tool types`.\n\ndeclare namespace tools {{\n  \
          interface Catalog {{\n{entries}  }}\n  type Name = keyof Catalog;\n  type Input<N extends Name> = \
-         Catalog[N][\"input\"];\n  type Output<N extends Name> = Catalog[N][\"output\"];\n{namespaces}}}\n"
+         Catalog[N][\"input\"];\n  type Output<N extends Name> = Catalog[N][\"output\"];\n{namespaces}}}\n\n// For context.api.callTool.\ninterface \
+         RcrtTools extends tools.Catalog {{}}\n"
     )
 }
 

@@ -31,9 +31,42 @@ interface RcrtApi {
   deleteBreadcrumb(id: string): Promise<{ id: string; deleted: true }>;
   searchBreadcrumbs(query?: RcrtSelector & { limit?: number; offset?: number; include_context?: boolean }): Promise<RcrtFound[]>;
   vectorSearch(query: RcrtSelector & RcrtSearch): Promise<RcrtFound[]>;
+  /** Calls a tool that `permissions.tools` names, waits for it and returns its output. */
+  callTool<Name extends string>(
+    tool: Name,
+    input?: RcrtToolInput<Name>,
+    options?: RcrtCallOptions,
+  ): Promise<RcrtToolOutput<Name>>;
   /** A secret by name or id. The reason is in the audit log. */
   getSecret(id: string, reason?: string): Promise<String & { readonly value: string }>;
   decryptSecret(id: string, reason?: string): Promise<String & { readonly value: string }>;
+}
+
+/** The tools whose types are known. What `rcrt tool types` prints adds some. */
+interface RcrtTools {}
+
+type RcrtToolInput<Name> = Name extends keyof RcrtTools ? (RcrtTools[Name] extends { input: infer Input } ? Input : any) : any;
+type RcrtToolOutput<Name> = Name extends keyof RcrtTools ? (RcrtTools[Name] extends { output: infer Output } ? Output : any) : any;
+
+interface RcrtCallOptions {
+  /** The most time for the call. It never has more than its caller has left. */
+  timeout_ms?: number;
+  /** The most characters of the output. A longer one is stored in parts, and an index is returned. */
+  max_result_chars?: number;
+  /** The version that must run, as in a request. */
+  version?: number;
+  definition_hash?: string;
+}
+
+/** What `callTool` throws if the other tool fails. */
+interface RcrtCallError extends Error {
+  readonly code: string;
+  /** The message of the other tool's failure. */
+  readonly reason: string;
+  readonly tool: string;
+  readonly requestId: string;
+  readonly details?: any;
+  readonly retryable: boolean;
 }
 
 interface RcrtRecord {

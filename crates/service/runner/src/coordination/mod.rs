@@ -5,5 +5,6 @@ pub(crate) mod leases;
 pub(crate) mod peer_runners;
 pub(crate) mod queue_hints;
 pub(crate) mod reporter;
+pub(crate) mod response_hints;
 pub(crate) mod slot_pool;
 pub(crate) mod slots;

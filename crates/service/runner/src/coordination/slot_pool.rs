@@ -35,7 +35,7 @@ impl SlotPool {
 
     /// `None` if no slot is free.
     pub fn next_claim(&self) -> Option<ClaimSpec> {
-        let free = self.max_calls - self.total;
+        let free = self.free();
         if free == 0 {
             return None;
         }
@@ -55,7 +55,7 @@ impl SlotPool {
     /// Takes a slot for a call of this tool. False if there is none.
     pub fn take(&mut self, tool: &str) -> bool {
         let running = self.by_tool.get(tool).copied().unwrap_or_default();
-        let free = self.max_calls - self.total;
+        let free = self.free();
         // The reserve also applies to calls that were not claimed.
         if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
             return false;
@@ -63,6 +63,12 @@ impl SlotPool {
         self.total += 1;
         self.by_tool.insert(tool.to_owned(), running + 1);
         true
+    }
+
+    /// Takes a slot even if none is free, for a call that gave its own to others.
+    pub fn retake(&mut self, tool: &str) {
+        self.total += 1;
+        *self.by_tool.entry(tool.to_owned()).or_default() += 1;
     }
 
     pub fn leave(&mut self, tool: &str) {
@@ -81,6 +87,10 @@ impl SlotPool {
 
     pub fn taken(&self) -> usize {
         self.total
+    }
+
+    pub fn free(&self) -> usize {
+        self.max_calls.saturating_sub(self.total)
     }
 
     pub fn is_full(&self) -> bool {

@@ -5,6 +5,11 @@
 //! The kind of a queued call is unknown before it is claimed. While one kind is full, claims
 //! exclude the tools of that kind that are known to have queued calls. A call of an unknown tool is
 //! released, and its kind is known from then on.
+//!
+//! A call that waits for a call that it made gives its slot to others, and takes it back when the
+//! response is there, even if no slot is free then. So calls never wait for a slot of their own
+//! caller. The number of such calls is limited, because each has a worker process. Beyond the
+//! limit, callers keep their slots while they wait, as long as one slot remains for others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +52,11 @@ struct Inner {
     /// How many calls to claim while one kind is full. It grows with each claimed call of the other
     /// kind.
     claim_limit: u32,
+    /// The calls that wait for others without their slot, or are about to.
+    parked: usize,
+    max_parked: usize,
+    /// The calls that wait for others in their slot.
+    blocked: usize,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
 }
@@ -57,15 +67,27 @@ pub(crate) struct Slot {
     kind: Kind,
     tool: String,
     since: Instant,
+    waiting: Waiting,
+}
+
+/// Whether a call waits for calls that it made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    No,
+    /// It has its slot, and can park.
+    MayPark,
+    /// Others can use its slot.
+    Parked,
+    /// It has its slot, and cannot park.
+    Blocked,
 }
 
 /// The newest call's weight in `average_hold` is one divided by this.
 const NEWEST: u32 = 8;
 
 impl Slots {
-    pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool) -> Arc<Self> {
-        let inner =
-            Inner { cpu_bound, io_bound, excluded: HashMap::new(), claim_limit: 1, average_hold: Duration::ZERO };
+    pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool, max_parked: usize) -> Arc<Self> {
+        let inner = Inner::new(cpu_bound, io_bound, max_parked);
         inner.gauge();
         Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), freed_for_claimed: Notify::new() })
     }
@@ -99,7 +121,13 @@ impl Slots {
         let is_taken = inner.take(kind, tool);
         inner.gauge();
         drop(inner);
-        is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
+        is_taken.then(|| Slot {
+            slots: self.clone(),
+            kind,
+            tool: tool.to_owned(),
+            since: Instant::now(),
+            waiting: Waiting::No,
+        })
     }
 
     /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
@@ -139,6 +167,19 @@ impl Slots {
 }
 
 impl Inner {
+    fn new(cpu_bound: SlotPool, io_bound: SlotPool, max_parked: usize) -> Self {
+        Self {
+            cpu_bound,
+            io_bound,
+            excluded: HashMap::new(),
+            claim_limit: 1,
+            parked: 0,
+            max_parked,
+            blocked: 0,
+            average_hold: Duration::ZERO,
+        }
+    }
+
     fn pool(&mut self, kind: Kind) -> &mut SlotPool {
         match kind {
             Kind::CpuBound => &mut self.cpu_bound,
@@ -178,9 +219,9 @@ impl Inner {
     fn gauge(&self) {
         let (cpu, io) = (&self.cpu_bound, &self.io_bound);
         gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "used").set(cpu.taken() as f64);
-        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "free").set((cpu.max_calls() - cpu.taken()) as f64);
+        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "free").set(cpu.free() as f64);
         gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "used").set(io.taken() as f64);
-        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "free").set((io.max_calls() - io.taken()) as f64);
+        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "free").set(io.free() as f64);
     }
 
     fn take(&mut self, kind: Kind, tool: &str) -> bool {
@@ -223,10 +264,56 @@ impl Slot {
             self.slots.free();
         }
     }
+
+    /// Called before the call makes one that it will wait for. False: too many calls already wait,
+    /// and with this one no slot might be left for what they wait for.
+    pub fn may_wait(&mut self) -> bool {
+        if self.waiting != Waiting::No {
+            return true;
+        }
+        let mut inner = self.slots.inner.lock();
+        if inner.parked < inner.max_parked {
+            inner.parked += 1;
+            self.waiting = Waiting::MayPark;
+        } else if inner.blocked + 1 < inner.pool(self.kind).max_calls() {
+            inner.blocked += 1;
+            self.waiting = Waiting::Blocked;
+        }
+        self.waiting != Waiting::No
+    }
+
+    /// The call waits from now on.
+    pub fn park(&mut self) {
+        if self.waiting == Waiting::MayPark {
+            self.waiting = Waiting::Parked;
+            let mut inner = self.slots.inner.lock();
+            inner.leave(self.kind, &self.tool);
+            inner.gauge();
+            drop(inner);
+            self.slots.free();
+        }
+    }
+
+    /// The call waits no longer.
+    pub fn resume(&mut self) {
+        let mut inner = self.slots.inner.lock();
+        match std::mem::replace(&mut self.waiting, Waiting::No) {
+            Waiting::No => return,
+            Waiting::MayPark => inner.parked -= 1,
+            Waiting::Parked => {
+                inner.parked -= 1;
+                inner.pool(self.kind).retake(&self.tool);
+                self.since = Instant::now();
+            }
+            Waiting::Blocked => inner.blocked -= 1,
+        }
+        inner.gauge();
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        self.resume();
         let mut inner = self.slots.inner.lock();
         inner.leave(self.kind, &self.tool);
         if self.kind == Kind::CpuBound {
@@ -264,7 +351,7 @@ mod tests {
             steps in proptest::collection::vec((0_u8..8, any::<bool>()), 1..200),
         ) {
             let (cpu_bound, io_bound) = (SlotPool::new(max, max), SlotPool::new(max, max));
-            let mut inner = Inner { cpu_bound, io_bound, excluded: HashMap::new(), claim_limit: 1, average_hold: Duration::ZERO };
+            let mut inner = Inner::new(cpu_bound, io_bound, 1);
             let mut running: Vec<(Kind, String)> = Vec::new();
             let mut released: Vec<(Kind, String)> = Vec::new();
             for (tool, begins) in steps {
@@ -297,14 +384,31 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_wait_for_others_leave_a_slot_for_them() {
+        let slots = Slots::new(Registry::new(), SlotPool::new(2, 2), SlotPool::new(1, 1), 1);
+        let (mut first, mut second) = (slots.take("a").unwrap(), slots.take("a").unwrap());
+        assert!(first.may_wait() && first.may_wait());
+        assert!(slots.take("b").is_none(), "it does not wait yet");
+        first.park();
+        let mut third = slots.take("b").unwrap();
+        // It keeps its slot. Then the third would be the last that can do anything.
+        assert!(second.may_wait());
+        second.park();
+        assert!(!third.may_wait());
+        assert!(slots.take("b").is_none());
+        first.resume();
+        assert_eq!((slots.taken(), third.may_wait()), (3, true));
+        drop((first, second));
+        third.park();
+        assert_eq!(slots.taken(), 0);
+        drop(third);
+        assert_eq!(slots.taken(), 0);
+        assert!(slots.take("a").is_some_and(|mut slot| slot.may_wait()));
+    }
+
+    #[test]
     fn nothing_is_claimed_if_the_exclusions_of_a_full_kind_are_too_many() {
-        let mut inner = Inner {
-            cpu_bound: SlotPool::new(1, 1),
-            io_bound: SlotPool::new(1, 1),
-            excluded: HashMap::new(),
-            claim_limit: 1,
-            average_hold: Duration::ZERO,
-        };
+        let mut inner = Inner::new(SlotPool::new(1, 1), SlotPool::new(1, 1), 1);
         let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
         assert!(inner.next_claim(true, left.clone()).is_some_and(|spec| spec.except_tools == left));
         assert!(inner.take(Kind::CpuBound, "computes"));

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
 use crate::coordination::leases::{LeaseGuard, Leases};
+use crate::coordination::response_hints::ResponseHints;
 use crate::coordination::slots::Slot;
 use crate::execution::deadline::Deadline;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
@@ -38,6 +39,7 @@ pub(crate) struct CallRunner {
     pub tool_access: ToolAccess,
     pub leases: Arc<Leases>,
     pub responses: ResponseWriter,
+    pub response_hints: Arc<ResponseHints>,
     pub options: RunnerOptions,
     /// The runner is stopping: calls that have not started are released.
     pub stop: CancellationToken,
@@ -162,6 +164,8 @@ impl CallRunner {
         let deadline = pending.deadline;
         pending.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();
+        let children = prepared.children.clone();
+        children.hold(slot);
         let OpenedRun { tool, limits, run, progress_writer, log_writer } =
             prepared.open_effect_gate(deadline.as_ref(), pending.attempt.number);
         let is_shortened = limits.timeout_ms < allowed_ms;
@@ -177,7 +181,10 @@ impl CallRunner {
             running::run(run, limits.timeout(), (progress_writer, log_writer), bounds).with_context(stage).await;
         // The remaining steps need no worker: the next call can use it while this call's response
         // is written.
-        drop(slot);
+        children.release();
+        if stopped != Some(Stopped::Lost) {
+            children.cancel().await;
+        }
         pending.attempt.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
             ToolOutput::new(

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod deadline;
 pub(crate) mod log_writer;
+pub(crate) mod open_children;
 pub(crate) mod preparation;
 pub(crate) mod progress_writer;
 pub(crate) mod request_event;

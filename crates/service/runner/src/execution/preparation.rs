@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::execution::call::{AcceptedCall, CallRunner, take_input};
 use crate::execution::deadline::Deadline;
+use crate::execution::open_children::OpenChildren;
 use crate::execution::progress_writer::{self, ProgressWriter};
 use crate::execution::request_event::request_event;
 use crate::execution::response_writer::{Attempt, inherited};
@@ -146,7 +147,7 @@ impl CallRunner {
         let checked = self.checked(&mut tool, rights, request, input).await;
         let call = |checked| self.call(&tool, record, &rights.profiles, request, checked);
         match checked.and_then(call) {
-            Ok((call, progress_writer)) => Ok(PreparedRun::new(tool, call, progress_writer)),
+            Ok((call, progress_writer, children)) => Ok(PreparedRun::new(tool, call, progress_writer, children)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
         }
     }
@@ -186,7 +187,7 @@ impl CallRunner {
         profiles: &Profiles,
         request: &ToolRequest,
         Checked { input, secrets, took }: Checked,
-    ) -> Result<(ToolCall, ProgressWriter), ToolFailure> {
+    ) -> Result<(ToolCall, ProgressWriter, Arc<OpenChildren>), ToolFailure> {
         let mut limits = tool.definition.limits;
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = TriggerChain::of_request(&record.tags);
@@ -202,6 +203,7 @@ impl CallRunner {
         let progress_store = if visibility == Visibility::Private { &own } else { &self.store };
         let (progress, progress_writer) =
             progress_writer::channel(progress_store.clone(), request, seen, chain.clone(), secrets.clone());
+        let children = OpenChildren::new(own.clone(), self.response_hints.clone(), seen);
         let mut request = request.clone();
         if request.trigger_event.is_none() && tool.definition.is_code() {
             request.trigger_event = Some(request_event(record, &input));
@@ -220,9 +222,10 @@ impl CallRunner {
             profiles: profiles.clone(),
             progress,
             deadline: None,
+            child_calls: children.clone(),
             effect_gate: EffectGate::opened(),
             debug: None,
         };
-        Ok((call, progress_writer))
+        Ok((call, progress_writer, children))
     }
 }

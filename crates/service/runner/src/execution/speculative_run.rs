@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::execution::deadline::Deadline;
 use crate::execution::log_writer::LogWriter;
+use crate::execution::open_children::OpenChildren;
 use crate::execution::progress_writer::ProgressWriter;
 use crate::execution::running::Run;
 use crate::options::SMALL_RESULT;
@@ -25,6 +26,7 @@ const MOST_INPUT: usize = 64 * 1024;
 pub(crate) struct PreparedRun {
     pub tool: Arc<Tool>,
     pub progress_writer: ProgressWriter,
+    pub children: Arc<OpenChildren>,
     call: ToolCall,
     begun: Option<StartedRun>,
 }
@@ -46,8 +48,8 @@ pub(crate) struct OpenedRun {
 
 impl PreparedRun {
     /// `call` has a closed effect gate, whatever it says.
-    pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter) -> Self {
-        Self { tool, progress_writer, call, begun: None }
+    pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter, children: Arc<OpenChildren>) -> Self {
+        Self { tool, progress_writer, children, call, begun: None }
     }
 
     /// Begins it, if it supports speculation. `deadline`: the request's, or a little earlier.
@@ -123,7 +125,7 @@ impl PreparedRun {
 
     /// From here on the call may do what its tool may do. `deadline`: the request's.
     pub fn open_effect_gate(self, deadline: Option<&Deadline>, attempt: u32) -> OpenedRun {
-        let Self { tool, progress_writer, mut call, begun } = self;
+        let Self { tool, progress_writer, mut call, begun, .. } = self;
         if let Some(deadline) = deadline {
             deadline.shorten(&mut call.limits);
             call.deadline = Some(deadline.at);

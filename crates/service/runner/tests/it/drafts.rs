@@ -138,7 +138,7 @@ async fn a_tool_that_calls_others_gets_the_published_ones_first() {
         }
     });
     let (_, author) = emitter(&fixture).await;
-    fixture.create(code("outer", json!({}))).await;
+    fixture.create(code("outer", json!({"permissions": {"tools": true}}))).await;
     let published = fixture.create(code("helper", json!({}))).await;
     let mut own = Vec::new();
     for name in ["helper", "part"] {

@@ -9,6 +9,7 @@ mod bootstrap;
 mod calls;
 mod cancelling;
 mod catalog;
+mod child_calls;
 mod deadlines;
 mod debug;
 mod deprecated;

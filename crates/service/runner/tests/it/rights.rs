@@ -61,7 +61,7 @@ async fn a_tool_has_the_rights_of_the_requesting_agent() {
         }
     });
     for tool in ["peek", "ask"] {
-        fixture.create(code(tool, json!({}))).await;
+        fixture.create(code(tool, json!({"permissions": {"tools": true}}))).await;
     }
     let runner = fixture.start(&fake);
     let (agent, asker) = emitter(&fixture).await;

@@ -459,6 +459,7 @@ fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
         "parent",
         "version",
         "definition_hash",
+        "awaited",
         "request_id",
         "tool_spec",
         "mode",

@@ -44,6 +44,8 @@ pub(crate) struct NewCall {
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) session: Option<String>,
     pub(crate) parent: Option<Uuid>,
+    /// Whether the call that wrote it waits for the response.
+    pub(crate) awaited: bool,
     pub(crate) start: CallStart,
 }
 
@@ -68,6 +70,7 @@ impl NewCall {
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
             session: text("session").map(str::to_owned),
             parent: text("parent").and_then(|parent| parent.parse().ok()),
+            awaited: record.context.get("awaited") == Some(&Value::Bool(true)),
             start: CallStart::Queued,
         })
     }

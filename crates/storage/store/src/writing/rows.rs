@@ -113,6 +113,7 @@ composite!(NewRecord<'_> as "new_record", |row| {
     answered: row.answered.map(|request| request.id),
     session: row.call.as_ref().and_then(|call| call.session.as_deref()),
     parent: row.call.as_ref().and_then(|call| call.parent),
+    awaited: row.call.as_ref().is_some_and(|call| call.awaited && call.parent.is_some()),
     run_us: row.answer().and_then(|answer| ResponseOutcome::of(&answer.record).run_us),
 });
 

@@ -2,7 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, StoreError, ToolRequest, ToolResponse,
+    BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, Role, StoreError, ToolRequest, ToolResponse,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, request};
 use rcrt_conformance::{Agent, Harness};
@@ -81,6 +81,40 @@ async fn a_cancelled_call_of_a_lost_runner_finishes_as_cancelled() {
     end_every_lease(&harness).await;
     harness.store.rescue().await.unwrap();
     assert_eq!(responses(&agent, id).await[0].error_code, Some(ErrorCode::Cancelled));
+    harness.close().await;
+}
+
+/// A runner does this itself, unless it is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_finished_call_waited_for_is_cancelled() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let parent = agent.create(request(), None).await.unwrap().id;
+    let claims = agent.claim(&claim_of(1)).await.unwrap();
+    agent.start(claims[0].lease, 1).await.unwrap();
+    let runner = harness.agent_with(agent.identity.owner_id, &[Role::Runner]).await;
+    let acting = runner.on_behalf_of(agent.identity.agent_id).unwrap();
+    let earlier = agent.create(request(), None).await.unwrap().id;
+    let mut children = Vec::new();
+    for awaited in [true, true, false] {
+        let mut record = request();
+        record.context.insert("parent".into(), json!(parent));
+        record.context.insert("awaited".into(), json!(awaited));
+        children.push(acting.create(record, None).await.unwrap().id);
+    }
+    harness.store.cancel_orphans().await.unwrap();
+    assert_eq!(agent.call(children[0]).await.unwrap().state, CallState::Queued, "its parent still runs");
+    end_every_lease(&harness).await;
+    harness.store.rescue().await.unwrap();
+    let running = agent.claim(&claim_of(1)).await.unwrap();
+    assert_eq!(running[0].request.id, children[0], "before an older one that no call waits for");
+    assert_eq!(harness.store.cancel_orphans().await.unwrap(), 2);
+    assert_eq!(harness.store.cancel_orphans().await.unwrap(), 0);
+    assert!(agent.call(children[0]).await.unwrap().cancel_requested);
+    assert_eq!(responses(&agent, children[1]).await[0].error_code, Some(ErrorCode::Cancelled));
+    for untouched in [earlier, children[2]] {
+        assert_eq!(agent.call(untouched).await.unwrap().state, CallState::Queued);
+    }
     harness.close().await;
 }
 

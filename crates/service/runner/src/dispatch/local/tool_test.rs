@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcrt_breadcrumb::{Identity, Profiles, TEST_TOOL, ToolFailure, ToolRequest, ToolSource};
 use rcrt_egress::Vault;
-use rcrt_executors::{DiscardProgress, EffectGate, ToolCall, TriggerChain};
+use rcrt_executors::{DiscardProgress, EffectGate, ToolCall, TriggerChain, Unhosted};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -66,6 +66,7 @@ impl LocalAdmission {
             profiles,
             progress: Arc::new(DiscardProgress),
             deadline: None,
+            child_calls: Arc::new(Unhosted),
             effect_gate: EffectGate::opened(),
             debug: None,
         };
