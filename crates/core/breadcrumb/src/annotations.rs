@@ -27,3 +27,10 @@ impl Default for Annotations {
         Self { title: None, read_only: false, destructive: true, idempotent: false, open_world: true }
     }
 }
+
+impl Annotations {
+    /// Whether the author says that a second run of a call changes nothing further.
+    pub fn may_be_repeated(&self) -> bool {
+        self.read_only || self.idempotent
+    }
+}

@@ -73,6 +73,7 @@ mod tool_filter;
 mod tool_log;
 mod tool_request;
 mod tool_response;
+mod tool_shadow;
 mod tool_source;
 mod traceparent;
 mod ttl;
@@ -145,6 +146,7 @@ pub use tool_filter::ToolFilter;
 pub use tool_log::{LogLine, ToolLog};
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
+pub use tool_shadow::{ENOUGH_SAME, ShadowReport, is_shadow_tag, shadow_share, shadow_tag};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
@@ -179,6 +181,8 @@ pub mod schema_names {
     pub const TOOL_CATALOG: &str = "tool.catalog.v1";
     /// The native tools that a live runner is configured for, for the other runners of the tenant.
     pub const TOOL_RUNNER: &str = "tool.runner.v1";
+    /// What came of the runs of a tool's shadow. Runners write and update these records.
+    pub const TOOL_SHADOW: &str = "tool.shadow.v1";
     /// The progress of a running call.
     pub const TOOL_PROGRESS: &str = "tool.progress.v1";
     /// Console lines of a call with `debug`.

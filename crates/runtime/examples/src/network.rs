@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    BodyStream, ExpectedRequest, FetchRequest, FetchResponse, GivenResponse, Host, HttpExchange, OpError,
+    BodyStream, ExpectedRequest, FetchRequest, FetchResponse, GivenResponse, Host, HttpExchange, OpError, Redirect,
 };
 use rcrt_egress::NetRules;
 use rcrt_validate::expected::differences;
@@ -46,6 +46,22 @@ impl SentRequest {
             }
         }
         Ok(Self { method: request.method, url, headers: request.headers, body: bytes.freeze() })
+    }
+
+    /// As JSON, to be compared with another request. The order and the case of header fields have
+    /// no meaning.
+    pub fn as_json(&self) -> Value {
+        let mut headers: Vec<(String, &str)> =
+            self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.trim())).collect();
+        headers.sort_unstable();
+        json!({"method": self.method, "url": self.url.as_str(), "headers": headers, "body": self.body_text()})
+    }
+
+    /// The request again, to be sent.
+    pub fn into_request(self, redirect: Redirect) -> (FetchRequest, Option<BodyStream>) {
+        let Self { method, url, headers, body } = self;
+        let body = (!body.is_empty()).then(|| -> BodyStream { futures::stream::iter([Ok(body)]).boxed() });
+        (FetchRequest { method, url: url.into(), headers, redirect }, body)
     }
 
     fn body_text(&self) -> Value {

@@ -36,9 +36,9 @@ pub(crate) const DEFAULT_SEED: u32 = 1;
 
 /// Runs examples in a sandbox.
 pub struct ExampleRunner {
-    sandbox: Arc<Sandbox>,
+    pub(crate) sandbox: Arc<Sandbox>,
     /// Only the parts of a call that use the network need it, and no example does.
-    egress: Arc<Egress>,
+    pub(crate) egress: Arc<Egress>,
 }
 
 /// How the run of one example ended.
@@ -210,7 +210,7 @@ impl ExampleRunner {
         Ok(Attempt { outcome, seen: world.take_seen(), unused: world.unused_requests(), took: began.elapsed() })
     }
 
-    fn world(&self, tool: &Tested<'_>, example: &Example) -> Result<ExampleWorld, String> {
+    pub(crate) fn world(&self, tool: &Tested<'_>, example: &Example) -> Result<ExampleWorld, String> {
         let now = DateTime::<Utc>::from_timestamp_millis(example.now_ms()).unwrap_or_default();
         let records = Arc::new(ExampleRecords::new(tool.owner_id, now, &example.breadcrumbs));
         let call = tool.call(tool.example_limits(), records, Arc::default(), Arc::new(DiscardProgress));
@@ -235,7 +235,7 @@ impl<'t> Tested<'t> {
         })
     }
 
-    fn call(
+    pub fn call(
         &self,
         limits: Limits,
         breadcrumbs: Arc<dyn Breadcrumbs>,
@@ -262,7 +262,7 @@ impl<'t> Tested<'t> {
         }
     }
 
-    fn example_limits(&self) -> Limits {
+    pub fn example_limits(&self) -> Limits {
         let mut limits = self.definition.limits;
         limits.timeout_ms = limits.timeout_ms.min(MAX_EXAMPLE_MS);
         limits
@@ -303,7 +303,7 @@ impl<'t> Tested<'t> {
         Some(report)
     }
 
-    fn example_invocation(&self, example: &Example) -> Invocation {
+    pub fn example_invocation(&self, example: &Example) -> Invocation {
         let secret = |name: &String| {
             let value = example.secrets.get(name).cloned().unwrap_or_else(|| example_secret(name));
             (name.clone(), value)
@@ -313,7 +313,7 @@ impl<'t> Tested<'t> {
         self.invocation(example.input.clone(), secrets, self.example_limits(), Some(seed))
     }
 
-    fn invocation(
+    pub fn invocation(
         &self,
         input: Value,
         secrets: BTreeMap<String, String>,
@@ -408,7 +408,7 @@ fn sentence(violations: &[Violation]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn schema(schema: &Value) -> Result<Schema, ToolFailure> {
+pub(crate) fn schema(schema: &Value) -> Result<Schema, ToolFailure> {
     Schema::compile(schema).map_err(|violations| ToolFailure::new(ErrorCode::ExecutionFailed, violations.to_string()))
 }
 

@@ -31,6 +31,7 @@ use crate::execution::telemetry;
 use crate::execution::tool_access::ToolAccess;
 use crate::options::RunnerOptions;
 use crate::publishing::catalog_publisher::CatalogPublisher;
+use crate::publishing::shadow_reports::ShadowReports;
 use crate::registry::Registry;
 use crate::registry::bootstrap::{BootstrapHints, Bootstrapping};
 use crate::registry::deprecated_use::DeprecatedUse;
@@ -163,6 +164,7 @@ impl Parts {
             leases: leases.clone(),
             response_hints: Arc::default(),
             responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
+            shadows: ShadowReports::new(store.clone()),
             options: options.clone(),
             stop: stop.clone(),
             drained: CancellationToken::new(),
@@ -279,6 +281,8 @@ impl Parts {
     fn spawn_checks(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, end: &CancellationToken) {
         let (leases, beat) = (self.leases.clone(), end.clone());
         tasks.spawn(async move { leases.run(beat).await });
+        let (shadows, write) = (self.call_runner.shadows.clone(), end.clone());
+        tasks.spawn(async move { shadows.run(write).await });
         let (reporter, report) = (self.reporter.clone(), end.clone());
         tasks.spawn(async move { reporter.run(report).await });
         let (readiness, every, look_again) = (self.readiness.clone(), self.options.readiness, stop.clone());

@@ -14,6 +14,9 @@ use super::large_responses::{LargeResponsePermit, LargeResponses, SMALL};
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
 
+/// The headers of a request whose tool sets no others.
+pub(super) const ACCEPT: &str = "application/json, */*;q=0.5";
+pub(super) const CONTENT_TYPE: &str = "application/json";
 /// How many bytes of an error response's body the failure quotes.
 const EXCERPT: usize = 2048;
 
@@ -25,7 +28,24 @@ pub(super) async fn perform(
     metadata: &mut Map<String, Value>,
     turn: &mut Option<LargeResponsePermit>,
 ) -> Result<Value, ToolFailure> {
-    let Value::Object(mut arguments) = call.input.clone() else {
+    let (request, body) = request(settings, call.input.clone(), |name| call.secrets.handle(name))?;
+    let (host, port) = settings.url.host();
+    let rules = NetRules::only(host.clone(), port);
+    let (tool, connections, origin) = (&call.definition.name, &Connections::default(), Some(Origin::from(call)));
+    let (vault, observer) = (&call.secrets, call.request_observer());
+    let ask = EgressContext { tool, rules: &rules, vault, connections, origin, observer: observer.as_ref() };
+    let response = egress.fetch(ask, request, body).await.map_err(failure)?;
+    metadata.insert("http_status".into(), response.status.into());
+    result(response, settings.method, large, call.tool_id, turn).await
+}
+
+/// The request for this input. `secret`: the text that stands for a secret.
+pub(super) fn request<'s>(
+    settings: &Settings,
+    input: Value,
+    secret: impl Fn(&str) -> Option<&'s str>,
+) -> Result<(FetchRequest, Option<BodyStream>), ToolFailure> {
+    let Value::Object(mut arguments) = input else {
         return Err(ToolFailure::new(ErrorCode::InvalidArguments, "the input of an http tool must be an object"));
     };
     let mut url =
@@ -37,36 +57,41 @@ pub(super) async fn perform(
             headers.push((name.into(), value.into()));
         }
     };
-    default("accept", "application/json, */*;q=0.5");
+    default("accept", ACCEPT);
     let body = if settings.method.has_body() {
-        default("content-type", "application/json");
+        default("content-type", CONTENT_TYPE);
         Some(Bytes::from(Value::Object(arguments).to_string()))
     } else {
         append_query(&mut url, &arguments);
         None
     };
-    headers.extend(authorization(settings, call)?);
-
-    let (host, port) = settings.url.host();
-    let rules = NetRules::only(host.clone(), port);
-    let (tool, connections, origin) = (&call.definition.name, &Connections::default(), Some(Origin::from(call)));
-    let (vault, observer) = (&call.secrets, call.request_observer());
-    let ask = EgressContext { tool, rules: &rules, vault, connections, origin, observer: observer.as_ref() };
+    headers.extend(authorization(settings, secret)?);
     let request =
         FetchRequest { method: settings.method.as_str().into(), url: url.into(), headers, redirect: Redirect::Follow };
-    let body = body.map(|bytes| -> BodyStream { stream::iter([Ok(bytes)]).boxed() });
-    let response = egress.fetch(ask, request, body).await.map_err(failure)?;
-    metadata.insert("http_status".into(), response.status.into());
+    Ok((request, body.map(|bytes| -> BodyStream { stream::iter([Ok(bytes)]).boxed() })))
+}
+
+/// The output that the response is, or the failure.
+pub(super) async fn result(
+    response: FetchResponse,
+    method: Method,
+    large: &LargeResponses,
+    tool: Uuid,
+    turn: &mut Option<LargeResponsePermit>,
+) -> Result<Value, ToolFailure> {
     if (200..300).contains(&response.status) {
-        answer(response, settings.method, large, call.tool_id, turn).await
+        answer(response, method, large, tool, turn).await
     } else {
         Err(refused(response).await)
     }
 }
 
-fn authorization(settings: &Settings, call: &ToolCall) -> Result<Option<(String, String)>, ToolFailure> {
+fn authorization<'s>(
+    settings: &Settings,
+    secret: impl Fn(&str) -> Option<&'s str>,
+) -> Result<Option<(String, String)>, ToolFailure> {
     let Some(auth) = &settings.auth else { return Ok(None) };
-    let Some(handle) = call.secrets.handle(auth.secret()) else {
+    let Some(handle) = secret(auth.secret()) else {
         let message = format!("the secret {:?} is not available", auth.secret());
         return Err(ToolFailure::new(ErrorCode::ExecutionFailed, message));
     };
@@ -159,7 +184,7 @@ async fn refused(mut response: FetchResponse) -> ToolFailure {
 
 /// The egress gate's refusals are caused by the tool and not retryable; a network error may be
 /// temporary.
-fn failure(error: OpError) -> ToolFailure {
+pub(super) fn failure(error: OpError) -> ToolFailure {
     match error.name.as_str() {
         "PermissionDenied" => ToolFailure::new(ErrorCode::PermissionDenied, error.message),
         "ResourceExhausted" => ToolFailure::new(ErrorCode::ResourceExhausted, error.message),

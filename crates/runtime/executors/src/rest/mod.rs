@@ -1,22 +1,27 @@
 //! Runs `tool.v1` records whose implementation is one HTTP exchange: `{"type": "http", "url":
 //! "https://…/{param}", …}`.
 
+mod conversion;
+mod generated_code;
 mod http_call;
 mod large_responses;
 mod settings;
 mod template;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use rcrt_egress::Egress;
-use serde_json::Map;
+use rcrt_sandbox::HostOps;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{Executor, Hold, ToolCall, ToolOutput};
 
+pub use conversion::{Conversion, convert};
 use large_responses::LargeResponses;
 use settings::Settings;
 
@@ -70,6 +75,20 @@ impl Executor for RestExecutor {
     }
 
     fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}
+
+/// The exchange of an http tool over another network than the egress gate's, without a time limit:
+/// that of an example, or one that records. `secrets`: the texts that stand for them, by name.
+pub async fn exchange(
+    definition: &ToolDefinition,
+    input: Value,
+    secrets: &BTreeMap<String, String>,
+    network: &dyn HostOps,
+) -> Result<Value, ToolFailure> {
+    let settings = read(definition)?;
+    let (request, body) = http_call::request(&settings, input, |name| secrets.get(name).map(String::as_str))?;
+    let response = network.fetch(request, body).await.map_err(http_call::failure)?;
+    http_call::result(response, settings.method, &LargeResponses::default(), Uuid::nil(), &mut None).await
 }
 
 fn read(definition: &ToolDefinition) -> Result<Settings, ToolFailure> {

@@ -11,7 +11,7 @@ use rcrt_breadcrumb::Host;
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     Text(String),
     Param(String),
 }
@@ -52,6 +52,15 @@ impl Template {
     /// The only target of the exchange.
     pub fn host(&self) -> (&Host, u16) {
         (&self.host, self.port)
+    }
+
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// How many segments the path of every filled URL has.
+    pub fn segments(&self) -> usize {
+        self.segments
     }
 
     /// The URL with its parameters filled in. They are removed from the arguments. The error names

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
 mod chain;
+mod conversion;
 mod host_ops;
 mod rest;
 mod secrets;

@@ -5,6 +5,7 @@
 mod api;
 mod caches;
 mod clocks;
+mod conversion;
 mod debug;
 mod escape;
 mod examples;

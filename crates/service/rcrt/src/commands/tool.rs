@@ -20,6 +20,7 @@ use super::{
     tool_diff::Diff,
     tool_history::History,
     tool_lookup::{ToolsOfName, no_tool, read, tools, whole_catalog},
+    tool_migrate::Migrate,
     tool_new::New,
     tool_pin::Pin,
     tool_publish::Publish,
@@ -73,6 +74,7 @@ pub enum Tool {
     Retire(Retire),
     Delete(Delete),
     Deprecations(Deprecations),
+    Migrate(Migrate),
 }
 
 impl Tool {
@@ -94,6 +96,7 @@ impl Tool {
             Self::Retire(retire) => retire.run(config, output).await,
             Self::Delete(delete) => delete.run(config, output).await,
             Self::Deprecations(deprecations) => deprecations.run(config, output).await,
+            Self::Migrate(migrate) => migrate.run(config, output).await,
         }
     }
 }

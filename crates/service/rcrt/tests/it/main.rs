@@ -38,6 +38,7 @@ mod settings;
 mod shutdown;
 mod templates;
 mod tenant;
+mod tool_migrate;
 mod tool_versions;
 mod troubleshooting;
 mod up;

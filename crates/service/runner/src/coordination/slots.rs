@@ -130,6 +130,18 @@ impl Slots {
         })
     }
 
+    /// Takes the slot of a worker for a run of this tool that nobody waits for. `None` unless
+    /// another one stays free.
+    pub fn take_spare(self: &Arc<Self>, tool: &str) -> Option<Slot> {
+        let kind = Kind::CpuBound;
+        let mut inner = self.inner.lock();
+        let leaves_one = inner.cpu_bound.taken() + 1 < inner.cpu_bound.max_calls();
+        let is_taken = leaves_one && inner.take(kind, tool);
+        inner.gauge();
+        drop(inner);
+        is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
+    }
+
     /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
     /// if there is no rate, as with I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
@@ -250,6 +262,10 @@ impl Inner {
 }
 
 impl Slot {
+    pub fn slots(&self) -> Arc<Slots> {
+        self.slots.clone()
+    }
+
     /// Called when the tool is known: moves an I/O-bound call from a CPU-bound slot to an I/O-bound
     /// one, if one is free.
     pub fn reclassify(&mut self) {

@@ -118,7 +118,11 @@ impl Calls {
         if asked.elapsed() > Duration::from_millis(self.call_runner.options.lease_ms() / 3) {
             taken.progress = StartState::Claimed;
         }
-        Box::pin(self.call_runner.run(taken, stages).instrument(span)).await;
+        let shadow = Box::pin(self.call_runner.run(taken, stages).instrument(span.clone())).await;
+        if let Some(shadow) = shadow {
+            // The call is answered: nothing that happens here changes its response.
+            Box::pin(self.call_runner.run_shadow(shadow).instrument(span)).await;
+        }
     }
 
     pub fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {

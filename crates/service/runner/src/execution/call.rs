@@ -22,12 +22,14 @@ use crate::execution::deadline::Deadline;
 use crate::execution::response_writer::{Attempt, PendingResponse, ResponseWriter};
 use crate::execution::running::{self, RunLimits, RunResult, Stopped};
 use crate::execution::schema_check::checked_output;
+use crate::execution::shadow::Shadow;
 use crate::execution::speculative_run::{OpenedRun, PreparedRun};
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::execution::tool_access::{Refusal, ToolAccess};
 use crate::on_behalf_of::on_behalf_of;
 use crate::options::RunnerOptions;
+use crate::publishing::shadow_reports::ShadowReports;
 use crate::registry::tool::Tool;
 
 /// How long a claimed call can compute before it is started. Most calls finish within this time. It
@@ -40,6 +42,7 @@ pub(crate) struct CallRunner {
     pub leases: Arc<Leases>,
     pub responses: ResponseWriter,
     pub response_hints: Arc<ResponseHints>,
+    pub shadows: Arc<ShadowReports>,
     pub options: RunnerOptions,
     /// The runner is stopping: calls that have not started are released.
     pub stop: CancellationToken,
@@ -75,7 +78,8 @@ impl AcceptedCall {
 }
 
 impl CallRunner {
-    pub async fn run(&self, taken: AcceptedCall, stages: Stages) {
+    /// Runs and answers the call. Returns the shadow that is to run beside it.
+    pub async fn run(&self, taken: AcceptedCall, stages: Stages) -> Option<Box<Shadow>> {
         let AcceptedCall { mut claim, held, mut slot, progress, speculative } = taken;
         // Removed from the record because it may be large and is needed only once.
         let input = take_input(&mut claim.request);
@@ -99,9 +103,12 @@ impl CallRunner {
         };
         let prepared = tokio::select! {
             biased;
-            () = held.lost.cancelled() => return,
+            () = held.lost.cancelled() => return None,
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
-            () = self.stop.cancelled() => return self.responses.release_unstarted(&held).await,
+            () = self.stop.cancelled() => {
+                self.responses.release_unstarted(&held).await;
+                return None;
+            }
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
             prepared = preparing.with_context(pending.attempt.invocation.stage("load")) => prepared,
         };
@@ -110,11 +117,13 @@ impl CallRunner {
             Ok(prepared) => prepared,
             Err(Refusal::ServedByPeer) => {
                 drop(slot);
-                return self.responses.release_unstarted(&held).await;
+                self.responses.release_unstarted(&held).await;
+                return None;
             }
             Err(Refusal::Failed { tool, failure }) => {
                 drop(slot);
-                return self.responses.fail(&pending, tool.as_deref(), failure).await;
+                self.responses.fail(&pending, tool.as_deref(), failure).await;
+                return None;
             }
         };
         if let Some(slot) = &mut slot {
@@ -130,7 +139,7 @@ impl CallRunner {
         prepared.begin_speculatively(deadline.as_ref());
         tokio::select! {
             biased;
-            () = held.lost.cancelled() => return,
+            () = held.lost.cancelled() => return None,
             _ = timeout(START_SOON, prepared.compute()) => {}
         }
         if prepared.has_small_result() && self.options.takes_small_results(&request) {
@@ -143,7 +152,7 @@ impl CallRunner {
         let started = loop {
             tokio::select! {
                 biased;
-                () = held.lost.cancelled() => return,
+                () = held.lost.cancelled() => return None,
                 started = &mut start => break started,
                 () = prepared.compute(), if prepared.is_computing() => {}
             }
@@ -151,16 +160,26 @@ impl CallRunner {
         pending.attempt.stages.started(began.elapsed());
         match started {
             Ok(()) => self.attempt(pending, prepared, slot).await,
-            Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
+            Err(StoreError::LeaseLost { .. }) => {
+                tracing::info!("the lease was lost before the start");
+                None
+            }
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
                 drop(slot);
                 self.responses.release_unstarted(&held).await;
+                None
             }
         }
     }
 
-    async fn attempt(&self, mut pending: PendingResponse<'_>, prepared: PreparedRun, slot: Option<Slot>) {
+    async fn attempt(
+        &self,
+        mut pending: PendingResponse<'_>,
+        prepared: PreparedRun,
+        slot: Option<Slot>,
+    ) -> Option<Box<Shadow>> {
+        let shadow = self.choose_shadow(&prepared, &pending.claim.request, slot.as_ref());
         let deadline = pending.deadline;
         pending.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();
@@ -198,10 +217,11 @@ impl CallRunner {
         if let Some(debug) = debug {
             metadata.insert("debug".into(), debug.into());
         }
+        let mut shadow = shadow.filter(|_| stopped.is_none());
         let result = match stopped {
             Some(Stopped::Lost) => {
                 tracing::warn!("the lease was lost while the tool ran; nothing is written");
-                return;
+                return None;
             }
             Some(Stopped::Cancelled) => Err(cancelled()),
             Some(Stopped::Deadline) => Err(late(deadline, "while the tool ran")),
@@ -225,6 +245,9 @@ impl CallRunner {
             }
             failed => failed,
         };
+        if let Some(shadow) = &mut shadow {
+            shadow.answered(&result);
+        }
         let result = match result {
             // The caller reads the fields of a creation's output: it must stay whole. It is
             // bounded.
@@ -237,7 +260,7 @@ impl CallRunner {
                 let store = on_behalf_of(&self.store, agent).unwrap_or_else(|_| self.store.clone());
                 let memory = WorkingMemory::new(store, chain, pending.claim.profiles.clone(), agent);
                 tokio::select! {
-                    () = pending.held.lost.cancelled() => return,
+                    () = pending.held.lost.cancelled() => return None,
                     () = pending.held.cancel.cancelled() => Err(cancelled()),
                     () = Deadline::passed(deadline.as_ref()) => Err(late(deadline, "while the result was written")),
                     handed_over = shorten(output, settings, pending.attempt.request, &memory) => {
@@ -249,6 +272,7 @@ impl CallRunner {
             failed => failed,
         };
         self.responses.finish(&pending, &tool, result, elapsed, metadata).await;
+        shadow
     }
 }
 

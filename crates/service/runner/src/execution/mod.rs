@@ -11,6 +11,8 @@ pub(crate) mod response_writer;
 pub(crate) mod running;
 pub(crate) mod schema_check;
 pub(crate) mod secrets;
+pub(crate) mod shadow;
+pub(crate) mod shadow_run;
 pub(crate) mod speculative_run;
 pub(crate) mod stages;
 pub(crate) mod telemetry;

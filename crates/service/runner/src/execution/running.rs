@@ -74,6 +74,11 @@ impl Run {
         self.ended.as_ref().map(|(output, took)| (output, *took))
     }
 
+    /// The output of a run that has finished.
+    pub fn into_output(self) -> ToolOutput {
+        self.ended.map_or_else(panicked, |(output, _)| output)
+    }
+
     pub fn failure(&self) -> Option<ErrorCode> {
         self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().err()).map(|failure| failure.code)
     }

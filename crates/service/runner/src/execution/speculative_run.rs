@@ -112,6 +112,11 @@ impl PreparedRun {
         &self.call.request
     }
 
+    /// The call, for another run of it.
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
     /// What came of it, and how long it took.
     pub fn ended(&self) -> Option<(&ToolOutput, Duration)> {
         self.begun.as_ref().and_then(|begun| begun.run.ended())

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use rcrt_breadcrumb::{CatalogEntry, Profile, ToolSource, nearest_names};
+use rcrt_breadcrumb::{CatalogEntry, Profile, ToolSource, nearest_names, shadow_share};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -133,6 +133,27 @@ impl Registry {
             Lookup::Tool(tool) => Some(tool),
             _ => None,
         }
+    }
+
+    /// The draft that runs beside this tool, if there is one: code by an agent that can take the
+    /// name, of which a second run changes nothing further.
+    pub fn shadow_of(&self, tool: &Tool) -> Option<Arc<Tool>> {
+        if tool.definition.is_code() || !tool.definition.annotations.may_be_repeated() {
+            return None;
+        }
+        self.read(|records| {
+            let maker = records.get(tool.id)?.created_by;
+            let is_shadow = |draft: &Arc<Tool>| {
+                draft.name() == tool.name()
+                    && draft.definition.is_code()
+                    && draft.definition.annotations.may_be_repeated()
+                    && shadow_share(&draft.tags).is_some()
+                    && draft.may_replace_a_tool_of(maker)
+            };
+            let drafts =
+                records.named(tool.name()).filter_map(|one| one.draft.as_ref()?.working.as_ref()?.tool.clone());
+            drafts.filter(is_shadow).min_by_key(|draft| draft.id)
+        })
     }
 
     /// The version that is offered under this name, validated or not.

@@ -32,6 +32,7 @@ mod read_your_writes;
 mod rights;
 mod scale;
 mod secrets;
+mod shadow;
 mod speculation;
 mod stages;
 mod stopping;
