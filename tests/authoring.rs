@@ -1,7 +1,5 @@
 //! An agent makes tools through the public API, with nothing but the responses.
 
-use std::sync::Arc;
-
 use futures::StreamExt;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, CallQueue, CallState, ErrorCode, EventStream, Events, NewAgent, NewBreadcrumb, Profile, Records,
@@ -11,11 +9,10 @@ use rcrt_client::{Client, Credentials};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::failure::runner::Apart;
 use crate::process::{Installation, PATIENCE};
 
 /// The context of the next record with this tag.
-async fn next(events: &mut EventStream, tag: &str) -> Map<String, Value> {
+pub async fn next(events: &mut EventStream, tag: &str) -> Map<String, Value> {
     let waited = async {
         loop {
             let event = events.next().await.unwrap().unwrap();
@@ -27,7 +24,7 @@ async fn next(events: &mut EventStream, tag: &str) -> Map<String, Value> {
     tokio::time::timeout(PATIENCE, waited).await.expect("the record appears")
 }
 
-fn request(request_id: &str, spec: &Value, mode: &str) -> NewBreadcrumb {
+pub fn request(request_id: &str, spec: &Value, mode: &str) -> NewBreadcrumb {
     let context = json!({"request_id": request_id, "agent_id": "agent-123", "tool_spec": spec, "mode": mode});
     NewBreadcrumb {
         title: "Create a tool".into(),
@@ -39,7 +36,7 @@ fn request(request_id: &str, spec: &Value, mode: &str) -> NewBreadcrumb {
 }
 
 /// Asks for a tool and returns the context of the response.
-async fn ask(store: &Client, events: &mut EventStream, spec: &Value, mode: &str) -> Map<String, Value> {
+pub async fn ask(store: &Client, events: &mut EventStream, spec: &Value, mode: &str) -> Map<String, Value> {
     let id = Uuid::new_v4().to_string();
     store.create(request(&id, spec, mode), None).await.unwrap();
     let response = next(events, &ToolResponse::tag(&id)).await;
@@ -54,13 +51,13 @@ fn errors(response: &Map<String, Value>) -> Vec<(String, String)> {
     errors.iter().map(|error| (text(&error["rule"]), text(&error["field"]))).collect()
 }
 
-async fn call(store: &Client, events: &mut EventStream, tool: &str, input: Value) -> ToolResponse {
+pub async fn call(store: &Client, events: &mut EventStream, tool: &str, input: Value) -> ToolResponse {
     let id = Uuid::new_v4().to_string();
     store.create(ToolRequest::record(tool, input, Some(&id), None), None).await.unwrap();
     ToolResponse::from_context(&next(events, &ToolResponse::tag(&id)).await).unwrap()
 }
 
-fn adder() -> Value {
+pub fn adder() -> Value {
     json!({
         "name": "adder",
         "description": "Adds two numbers.",
@@ -199,7 +196,7 @@ async fn requests_and_responses_of_creations_are_guarded_as_those_of_calls() {
 }
 
 /// A client of a new agent of the tenant.
-async fn agent(installation: &Installation, curator: &Client, name: &str) -> Client {
+pub async fn agent(installation: &Installation, curator: &Client, name: &str) -> Client {
     let roles = vec![Role::Emitter, Role::Subscriber];
     let new = NewAgent { name: name.into(), roles, profile: Profile::Main, tools: None };
     let made = curator.create_agent(new).await.unwrap();
@@ -263,68 +260,4 @@ async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_publi
     assert_eq!(published.record_version, 4);
     assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 7})));
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
-}
-
-/// The record of a shipped native tool.
-fn shipped(name: &str) -> NewBreadcrumb {
-    let file = format!("{}/../../../bootstrap-breadcrumbs/tools-native/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
-}
-
-/// The runner is killed after the claim, or while an example runs, and the next one finishes it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_creation_whose_runner_is_killed_is_answered_once_and_leaves_no_partial_tool() {
-    let apart = Apart::new().await;
-    let _server = apart.server();
-    let store: Arc<Client> = apart.installation.client().await;
-    let mut events = store.events(None).await.unwrap();
-    store.create(shipped("create_tool"), None).await.unwrap();
-    let mut runner = apart.runner();
-    apart.installation.ready().await;
-    // The example keeps the runner busy until it is killed.
-    let mut spec = adder();
-    spec["code"]["source"] = json!(
-        "export async function execute(input: any) {\n  await new Promise((done) => setTimeout(done, 1000));\n  return { sum: input.a + input.b };\n}\n"
-    );
-    let mut ids = Vec::new();
-    for round in 0..4 {
-        spec["name"] = json!(format!("adder-{round}"));
-        let id = format!("round-{round}");
-        let created = store.create(request(&id, &spec, "create"), None).await.unwrap();
-        let reaches = |wanted: fn(CallState) -> bool| {
-            let store = store.clone();
-            async move {
-                let reached = async {
-                    while !wanted(store.call(created.id).await.unwrap().state) {
-                        tokio::task::yield_now().await;
-                    }
-                };
-                tokio::time::timeout(PATIENCE, reached).await.unwrap();
-            }
-        };
-        match round % 2 {
-            0 => reaches(|state| state == CallState::Running || state == CallState::Finished).await,
-            _ => reaches(|state| state != CallState::Queued).await,
-        }
-        runner.kill().await;
-        runner = apart.runner();
-        ids.push(id);
-    }
-    for (round, id) in ids.iter().enumerate() {
-        let all = async {
-            loop {
-                let query = BreadcrumbQuery { include_context: true, ..BreadcrumbQuery::tagged(ToolResponse::tag(id)) };
-                let found = store.list(&query).await.unwrap();
-                if !found.is_empty() {
-                    return found;
-                }
-                next(&mut events, "tool:create:response").await;
-            }
-        };
-        let responses = tokio::time::timeout(PATIENCE, all).await.unwrap();
-        assert_eq!(responses.len(), 1);
-        let status = responses[0].context.as_ref().unwrap()["status"].clone();
-        let tools = store.list(&BreadcrumbQuery::tagged(format!("tool:adder-{round}"))).await.unwrap();
-        assert_eq!(tools.len(), usize::from(status == "created"), "{status}");
-    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod authoring;
+mod corrections;
 mod examples;
 mod failure;
 mod hostile;

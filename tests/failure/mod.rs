@@ -1,8 +1,9 @@
 //! Processes are killed with SIGKILL while they work. Even so, every request gets exactly one
 //! response, and a subscriber that stays connected or reconnects sees every event once.
 
+mod creation;
 mod flood;
 mod postgres;
-pub mod runner;
+mod runner;
 mod schedule;
 mod server;

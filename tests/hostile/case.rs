@@ -1,15 +1,19 @@
 //! One hostile tool: its file, and the expectations in the comment at its head. README.md describes
 //! the format.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rcrt_breadcrumb::{ErrorCode, Isolation};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::steps::Step;
+
 /// The families of attacks. Each is a folder.
-pub const FAMILIES: [&str; 12] = [
+pub const FAMILIES: [&str; 13] = [
     "api",
+    "authoring",
     "cpu",
     "egress",
     "errors",
@@ -36,7 +40,7 @@ const TEXT: [&str; 10] = [
     "cancel_at",
 ];
 /// Fields whose value is JSON.
-const JSON: [&str; 16] = [
+const JSON: [&str; 20] = [
     "details",
     "output",
     "arrived",
@@ -53,6 +57,10 @@ const JSON: [&str; 16] = [
     "calls",
     "request",
     "progress",
+    "examples",
+    "steps",
+    "outcomes",
+    "tools",
 ];
 const MANY: [&str; 6] = ["message", "console", "never", "never_asked", "never_reached", "arrived"];
 
@@ -74,6 +82,8 @@ pub enum Status {
     Error,
     /// The validators refuse the code, so it never runs.
     Refused,
+    /// Each of `steps` says what comes of it.
+    Steps,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -134,6 +144,15 @@ pub struct Head {
     pub progress: Option<Value>,
     /// The call is cancelled when the tool has requested this path.
     pub cancel_at: Option<String>,
+    /// The examples of the tool, instead of one that any output passes.
+    pub examples: Option<Value>,
+    /// What agents ask for, instead of calls of a tool that was written before.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+    /// How many of the steps end with each status.
+    pub outcomes: Option<BTreeMap<String, usize>>,
+    /// How many tools have the case's name afterwards.
+    pub tools: Option<usize>,
 }
 
 /// One call and its outcome. Without an `error_code` it must succeed.
@@ -303,6 +322,9 @@ impl Head {
         }
         let says = match self.status {
             Status::Refused => self.rule.is_some(),
+            Status::Steps => {
+                !self.steps.is_empty() && (self.outcomes.is_some() || self.steps.iter().all(Step::has_expectation))
+            }
             _ if !self.calls.is_empty() => {
                 self.calls.iter().all(|call| call.error_code.is_some() || call.output.is_some())
             }
@@ -313,7 +335,7 @@ impl Head {
             return Ok(());
         }
         Err("the head is incomplete: success needs output; error needs error_code, and message or details; refused \
-             needs rule"
+             needs rule; steps needs steps, each with expect, says or refused, or outcomes"
             .into())
     }
 

@@ -8,15 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use rcrt_authoring::Assessor;
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse,
+    BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, RequestKind, Role, Tenancy, TenantQuotas,
+    ToolDefinition, ToolRequest, ToolResponse, schema_names,
 };
 use rcrt_egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
-use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
+use rcrt_examples::ExampleRunner;
+use rcrt_executors::{BuiltinExecutor, Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use rcrt_runner::{LocalDispatch, Runner, RunnerOptions};
 use rcrt_sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
+use rcrt_validate::Author;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -31,6 +35,11 @@ use super::{malformed_http, web};
 /// The longest wait for one response. Calls finish by their own limits, or the runtime has failed.
 const PATIENCE: Duration = Duration::from_mins(10);
 const ROOM: usize = 12;
+/// How many tools an agent of the third tenant can create in an hour.
+const CREATIONS: u64 = 3;
+/// The native tools of each tenant.
+const AUTHORING: [&str; 6] =
+    ["create_tool", "update_tool", "test_tool", "describe_tool", "list_my_tools", "retire_tool"];
 
 pub struct Harness {
     pub tenants: Vec<Tenant>,
@@ -40,6 +49,8 @@ pub struct Harness {
     pub liar: u16,
     /// A record of the second tenant that the first must not see.
     pub foreign: Uuid,
+    /// The id of the first tenant's author.
+    pub author: Uuid,
     store: Arc<Store>,
     sandbox: Arc<Sandbox>,
     stop: CancellationToken,
@@ -50,6 +61,8 @@ pub struct Harness {
 pub struct Tenant {
     /// As the author of the tools, who is not trusted.
     pub store: Arc<dyn Breadcrumbs>,
+    /// As another author.
+    pub rival: Arc<dyn Breadcrumbs>,
     pub curator: Arc<dyn Breadcrumbs>,
     answers: Arc<Answers>,
 }
@@ -87,17 +100,31 @@ impl Harness {
         ];
         let gate = gate(&allowed, names.address);
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(gate.clone()));
-        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), gate));
+        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), gate.clone()));
+        let open: Vec<_> = allowed.iter().map(|entry| entry.parse().unwrap()).collect();
+        let rules = move |definition: &ToolDefinition| rcrt_runner::validate_tool(definition, Author::User, &open);
+        let assessor = Assessor::new(rules, ExampleRunner::new(sandbox.clone(), gate), code.clone());
+        let native = BuiltinExecutor::new().with(rcrt_authoring::tools(Arc::new(assessor)));
         let executors = rest::KINDS
             .into_iter()
-            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()));
+            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
+            .with_native(builtin::KIND, Arc::new(native));
         let executors = Arc::new(executors);
 
         let (stop, dispatch) = (CancellationToken::new(), LocalDispatch::over(store.clone()));
         let (mut tenants, mut runners): (Vec<Tenant>, _) = (Vec::new(), Vec::new());
-        for name in ["one", "two"] {
+        let mut authors = Vec::new();
+        for name in ["one", "two", "bounded"] {
             let id = store.ensure_tenant(name).await.unwrap().id;
-            let author = dispatch.acting_as(agent(&store, id, "author", &[Role::Emitter, Role::Subscriber]).await);
+            if name == "bounded" {
+                let quotas = TenantQuotas { max_tool_creations: Some(CREATIONS), ..TenantQuotas::default() };
+                store.set_quotas(id, quotas).await.unwrap();
+            }
+            let writes = [Role::Emitter, Role::Subscriber];
+            let author = agent(&store, id, "author", &writes).await;
+            authors.push(author.agent_id);
+            let author = dispatch.acting_as(author);
+            let rival = dispatch.acting_as(agent(&store, id, "rival", &writes).await);
             let curator = dispatch.acting_as(agent(&store, id, "curator", &[Role::Curator]).await);
             let options = RunnerOptions {
                 max_calls: ROOM,
@@ -110,8 +137,14 @@ impl Harness {
             let runner = Runner::new(dispatch.acting_as(runner), executors.clone(), options).with_local_dispatch(local);
             let shutdown = stop.clone();
             runners.push(tokio::spawn(async move { runner.run(shutdown).await.unwrap() }));
-            let answers = Answers::follow(&author).await;
-            tenants.push(Tenant { store: author, curator, answers });
+            for tool in AUTHORING {
+                curator.create(shipped(tool), None).await.unwrap();
+            }
+            let answers = Arc::new(Answers::default());
+            for agent in [&author, &rival] {
+                answers.clone().follow(agent).await;
+            }
+            tenants.push(Tenant { store: author, rival, curator, answers });
         }
         let foreign = NewBreadcrumb {
             title: "Of the second tenant".into(),
@@ -120,7 +153,8 @@ impl Harness {
             ..NewBreadcrumb::default()
         };
         let foreign = tenants[1].write(foreign).await;
-        Self { tenants, names, seen, web, liar, foreign, store, sandbox, stop, runners }
+        let author = authors[0];
+        Self { tenants, names, seen, web, liar, foreign, author, store, sandbox, stop, runners }
     }
 
     /// Stops everything that was started. A worker process that still exists afterwards is a fault.
@@ -167,21 +201,28 @@ async fn agent(store: &Arc<Store>, tenant: Uuid, name: &str, roles: &[Role]) -> 
     Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: rcrt_breadcrumb::Profile::Main }
 }
 
+/// The record of a shipped native tool.
+fn shipped(name: &str) -> NewBreadcrumb {
+    let file = format!("{}/../../../bootstrap-breadcrumbs/tools-native/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
 impl Answers {
-    async fn follow(store: &Arc<dyn Breadcrumbs>) -> Arc<Self> {
-        let answers = Arc::new(Self::default());
-        let (kept, mut events) = (answers.clone(), store.events(None).await.unwrap());
+    /// Each response is known by the id that its caller chose, and by that of the request's record.
+    async fn follow(self: Arc<Self>, store: &Arc<dyn Breadcrumbs>) {
+        let mut events = store.events(None).await.unwrap();
         tokio::spawn(async move {
             while let Some(Ok(event)) = events.next().await {
-                if event.schema_name.as_deref() == Some(rcrt_breadcrumb::schema_names::TOOL_RESPONSE)
-                    && let Some(request) = event.context.get("request_id").and_then(Value::as_str)
-                {
-                    kept.known.lock().unwrap().insert(request.to_owned(), event.context.clone());
-                    kept.news.notify_waiters();
+                if !RequestKind::is_response(event.schema_name.as_deref()) {
+                    continue;
                 }
+                let request = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
+                for id in [event.context.get("request_id"), request].into_iter().flatten().filter_map(Value::as_str) {
+                    self.known.lock().unwrap().insert(id.to_owned(), event.context.clone());
+                }
+                self.news.notify_waiters();
             }
         });
-        answers
     }
 
     async fn of(&self, request: &str) -> Option<Map<String, Value>> {
@@ -223,17 +264,23 @@ impl Tenant {
         self.answers.of(&asked.request).await.ok_or_else(|| format!("no response within {} s", PATIENCE.as_secs()))
     }
 
+    /// The response to the request with this record.
+    pub async fn answer_to(&self, request: Uuid) -> Result<Map<String, Value>, String> {
+        let answer = self.answers.of(&request.to_string()).await;
+        answer.ok_or_else(|| format!("no response within {} s", PATIENCE.as_secs()))
+    }
+
     /// How many responses the store has for this request.
     pub async fn responses(&self, asked: &Asked) -> usize {
         let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
-        query.selector.schema_name = Some(rcrt_breadcrumb::schema_names::TOOL_RESPONSE.to_owned());
+        query.selector.schema_name = Some(schema_names::TOOL_RESPONSE.to_owned());
         self.store.list(&query).await.unwrap().len()
     }
 
     /// The progress of the request that subscribers see: the record, and how often it was written.
     pub async fn progress(&self, asked: &Asked) -> Vec<(Value, i64)> {
         let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
-        query.selector.schema_name = Some(rcrt_breadcrumb::schema_names::TOOL_PROGRESS.to_owned());
+        query.selector.schema_name = Some(schema_names::TOOL_PROGRESS.to_owned());
         query.include_context = true;
         let found = self.store.list(&query).await.unwrap();
         found.into_iter().map(|item| (Value::Object(item.context.unwrap_or_default()), item.version)).collect()
@@ -273,7 +320,7 @@ impl Tenant {
             let page = self.store.list(&query).await.unwrap();
             offset += 500;
             for item in &page {
-                let ours = [rcrt_breadcrumb::schema_names::TOOL_CODE, rcrt_breadcrumb::schema_names::TOOL_REQUEST];
+                let ours = [schema_names::TOOL_CODE, schema_names::TOOL_REQUEST, schema_names::TOOL_CREATE_REQUEST];
                 if !item.schema_name.as_deref().is_some_and(|name| ours.contains(&name)) && item.id != foreign {
                     all.push_str(&serde_json::to_string(item).unwrap());
                     all.push('\n');

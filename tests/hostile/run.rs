@@ -6,10 +6,10 @@ use rcrt_breadcrumb::{NewBreadcrumb, NewSecret, ToolResponse};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::case::{Call, Case, Request};
+use super::case::{Call, Case, Request, Secret, Status};
 use super::harness::{Asked, Harness, Tenant};
 use super::log::Log;
-use super::verdict;
+use super::{steps, verdict};
 use crate::tool_record;
 
 const GOOD: &str = "good";
@@ -48,6 +48,12 @@ async fn good(harness: &Harness, tenant: &Tenant) -> Option<String> {
 
 /// Runs the case and returns its faults. Empty if everything is as its head says.
 pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
+    if case.head.status == Status::Steps {
+        let mut faults = steps::run(harness, case).await;
+        faults.extend(good(harness, &harness.tenants[0]).await);
+        of_records(harness, case, &mut faults).await;
+        return faults;
+    }
     let mut faults = Vec::new();
     let calls = case.head.calls();
     let tenants: Vec<&Tenant> =
@@ -99,17 +105,22 @@ pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
     for (tenant, request, _) in &asked {
         verdict::of_progress(case, &tenant.progress(request).await, request.begun.elapsed(), &mut faults);
     }
-    of_servers(harness, case, &mut faults);
+    of_records(harness, case, &mut faults).await;
+    faults
+}
+
+/// What the servers got, and what the case left in the store.
+async fn of_records(harness: &Harness, case: &Case, faults: &mut Vec<String>) {
+    of_servers(harness, case, faults);
     if let Some(wanted) = case.head.records {
-        let found = tenants[0].settled(&case.tool, wanted).await;
+        let found = harness.tenants[0].settled(&case.tool, wanted).await;
         if found != wanted {
             faults.push(format!("{found} records have the tag {:?}, not {wanted}", case.tool));
         }
     }
-    faults
 }
 
-fn tool(case: &Case) -> NewBreadcrumb {
+pub fn tool(case: &Case) -> NewBreadcrumb {
     let head = &case.head;
     let names = || head.secrets.iter().map(|secret| secret.name.clone()).collect();
     let extra = json!({
@@ -125,18 +136,26 @@ fn tool(case: &Case) -> NewBreadcrumb {
 /// Writes the tool and its secrets into a tenant. Returns the tool's record.
 async fn prepare(tenant: &Tenant, case: &Case) -> Uuid {
     let record = tenant.write(tool(case)).await;
+    for (secret, id) in write_secrets(tenant, case).await {
+        if secret.granted {
+            tenant.curator.grant_secret(id, record).await.unwrap();
+        }
+    }
+    record
+}
+
+/// Writes the case's secrets into a tenant.
+pub async fn write_secrets<'c>(tenant: &Tenant, case: &'c Case) -> Vec<(&'c Secret, Uuid)> {
+    let mut written = Vec::new();
     for secret in &case.head.secrets {
         let new = NewSecret {
             hosts: secret.hosts.clone(),
             readable: secret.readable,
             ..NewSecret::new(secret.name.clone(), secret.value.clone())
         };
-        let id = tenant.curator.create_secret(new).await.unwrap().id;
-        if secret.granted {
-            tenant.curator.grant_secret(id, record).await.unwrap();
-        }
+        written.push((secret, tenant.curator.create_secret(new).await.unwrap().id));
     }
-    record
+    written
 }
 
 async fn judge(case: &Case, call: &Call, tenant: &Tenant, asked: &Asked, faults: &mut Vec<String>) {
@@ -159,7 +178,7 @@ async fn judge(case: &Case, call: &Call, tenant: &Tenant, asked: &Asked, faults:
 }
 
 /// A response for the screen. A long one is shortened in the middle.
-fn shown(context: Map<String, Value>) -> String {
+pub fn shown(context: Map<String, Value>) -> String {
     let characters: Vec<char> = Value::Object(context).to_string().chars().collect();
     match characters.len().checked_sub(4_000) {
         None | Some(0) => characters.into_iter().collect(),

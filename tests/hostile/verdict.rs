@@ -112,7 +112,7 @@ pub fn forms(value: &str) -> Vec<String> {
 
 /// Whether everything in `wanted` is in `found`: members by name, elements of a list anywhere in
 /// it.
-fn holds(found: &Value, wanted: &Value) -> bool {
+pub fn holds(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
             wanted.iter().all(|(name, value)| found.get(name).is_some_and(|there| holds(there, value)))

@@ -1,5 +1,6 @@
 //! The targets, one file each. Each is measured in turns with what it is compared to.
 
+pub mod authoring;
 pub mod build;
 pub mod first_call;
 pub mod fresh;

@@ -114,6 +114,17 @@ fn check_form(example: &Example, place: &str, report: &mut Report) {
         if !(200..=599).contains(&exchange.response.status) {
             found.add(format!("{place}.http[{at}].response.status"), "must be a status from 200 to 599");
         }
+        for (name, value) in &exchange.response.headers {
+            if !is_header_name(name) {
+                found.add(
+                    format!("{place}.http[{at}].response.headers"),
+                    format!("{name:?} is not the name of a header"),
+                );
+            } else if value.chars().any(|c| c.is_control() && c != '\t') {
+                let message = "has a control character, such as a line break, which no header can have";
+                found.add(format!("{place}.http[{at}].response.headers.{name}"), message);
+            }
+        }
     }
     for (at, call) in example.calls.iter().flatten().enumerate() {
         let place = format!("{place}.calls[{at}]");
@@ -135,6 +146,12 @@ fn check_form(example: &Example, place: &str, report: &mut Report) {
     let form = found.0.into_iter().map(|one| Finding::new("example-form", one.field, one.message));
     report.errors.extend(form);
     report.errors.extend(matchers.into_iter().map(|one| Finding::new("example-matcher", one.field, one.message)));
+}
+
+/// Whether this is a token of HTTP.
+fn is_header_name(name: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(is_token)
 }
 
 /// The compiled schema, if examples can be checked against it.

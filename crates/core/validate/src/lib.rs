@@ -41,4 +41,4 @@ mod tool;
 pub use finding::{Author, Finding, Report};
 pub use fixes::fix;
 pub use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
-pub use tool::{context, hosts, tool, tool_as};
+pub use tool::{context, context_with, hosts, tool, tool_as};

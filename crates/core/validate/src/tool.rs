@@ -45,12 +45,21 @@ pub fn hosts(definition: &ToolDefinition) -> Report {
 /// read is an error with the rule `field`, and the definition is `None` in that case. The other
 /// fields are validated nevertheless, so that all errors are known at once.
 pub fn context(schema_name: &str, context: &Map<String, Value>) -> (Report, Option<ToolDefinition>) {
+    context_with(schema_name, context, tool)
+}
+
+/// As [`context`], with other rules than those of [`tool`].
+pub fn context_with(
+    schema_name: &str,
+    context: &Map<String, Value>,
+    rules: impl Fn(&ToolDefinition) -> Report,
+) -> (Report, Option<ToolDefinition>) {
     let (definition, violations) = match ToolDefinition::read_partly(schema_name, context, None, None) {
-        Ok((definition, found)) if found.is_empty() => return (tool(&definition), Some(definition)),
+        Ok((definition, found)) if found.is_empty() => return (rules(&definition), Some(definition)),
         Ok((definition, found)) => (Some(definition), found),
         Err(violations) => (None, violations),
     };
-    let others = definition.map(|definition| tool(&definition).errors).unwrap_or_default();
+    let others = definition.map(|definition| rules(&definition).errors).unwrap_or_default();
     // What was not read has its default, which has errors of its own.
     let unread: Vec<String> = violations.0.iter().map(|found| first_part(&found.field).to_owned()).collect();
     let others = others.into_iter().filter(|error| !unread.iter().any(|field| field == first_part(&error.field)));

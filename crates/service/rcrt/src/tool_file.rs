@@ -26,6 +26,9 @@ pub struct LocatedFinding {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<&'static str>,
 }
 
 impl fmt::Display for LocatedFinding {
@@ -39,8 +42,11 @@ impl fmt::Display for LocatedFinding {
             write!(f, "{}: ", self.field)?;
         }
         write!(f, "{}", self.message)?;
-        match self.rule {
-            Some(rule) => write!(f, " [{rule}]"),
+        if let Some(rule) = self.rule {
+            write!(f, " [{rule}]")?;
+        }
+        match self.fix {
+            Some(fix) => write!(f, "; fix: {fix}"),
             None => Ok(()),
         }
     }
@@ -170,11 +176,12 @@ fn malformed(path: &str, error: &serde_json::Error) -> LocatedFinding {
         field: String::new(),
         message: format!("is not valid JSON: {reason}"),
         rule: None,
+        fix: None,
     }
 }
 
 fn at(file: &str, field: String, message: String) -> LocatedFinding {
-    LocatedFinding { file: file.to_owned(), line: None, column: None, field, message, rule: None }
+    LocatedFinding { file: file.to_owned(), line: None, column: None, field, message, rule: None, fix: None }
 }
 
 /// A finding with a line is in the source file, any other in the JSON file.
@@ -187,6 +194,7 @@ fn placed(path: &str, source: &str, finding: rcrt_validate::Finding) -> LocatedF
         field: finding.field,
         message: finding.message,
         rule: Some(finding.rule),
+        fix: rcrt_validate::fix(finding.rule),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{ToolDefinition, ToolFailure, schema_names};
 use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus};
 use rcrt_executors::Executor;
-use rcrt_validate::Finding;
+use rcrt_validate::{Finding, Report};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,11 @@ pub struct Assessor {
 struct AssessorSandbox {
     examples: ExampleRunner,
     code: Arc<dyn Executor>,
+    rules: Box<Rules>,
 }
+
+/// The rules for the definition of a user's tool.
+type Rules = dyn Fn(&ToolDefinition) -> Report + Send + Sync;
 
 /// One finding, with how to fix it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -135,9 +139,14 @@ impl Assessment {
 }
 
 impl Assessor {
-    /// `code` loads the code, and `examples` runs the examples.
-    pub fn new(examples: ExampleRunner, code: Arc<dyn Executor>) -> Self {
-        Self { sandbox: Some(AssessorSandbox { examples, code }) }
+    /// `rules` are those of the runner that will offer the tool, `code` loads the code, and
+    /// `examples` runs the examples.
+    pub fn new(
+        rules: impl Fn(&ToolDefinition) -> Report + Send + Sync + 'static,
+        examples: ExampleRunner,
+        code: Arc<dyn Executor>,
+    ) -> Self {
+        Self { sandbox: Some(AssessorSandbox { examples, code, rules: Box::new(rules) }) }
     }
 
     /// For a process without a sandbox, which lists the tools and calls none.
@@ -153,14 +162,18 @@ impl Assessor {
         cancelled: &CancellationToken,
     ) -> (Assessment, Option<Arc<ToolDefinition>>) {
         let mut assessment = Assessment::default();
-        let (report, definition) = rcrt_validate::context(schema_names::TOOL_CODE, context);
+        let rules = |definition: &ToolDefinition| match &self.sandbox {
+            Some(sandbox) => (sandbox.rules)(definition),
+            None => rcrt_validate::tool(definition),
+        };
+        let (report, definition) = rcrt_validate::context_with(schema_names::TOOL_CODE, context, rules);
         assessment.errors.extend(report.errors.into_iter().map(ToolFinding::from));
         assessment.warnings.extend(report.warnings.into_iter().map(ToolFinding::from));
         let definition = definition.map(Arc::new);
         let Some(definition) = definition.clone().filter(|_| assessment.is_ok()) else {
             return (assessment, definition);
         };
-        let Some(AssessorSandbox { examples, code }) = &self.sandbox else {
+        let Some(AssessorSandbox { examples, code, .. }) = &self.sandbox else {
             let message = "this process has no sandbox to try the tool in";
             assessment.errors.push(ToolFinding::new("", "no-sandbox", message, None));
             return (assessment, Some(definition));

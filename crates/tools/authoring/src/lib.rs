@@ -11,6 +11,7 @@ mod answer;
 mod assessment;
 mod owned_tools;
 mod publication;
+mod reports;
 mod tools;
 
 pub use assessment::Assessor;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 /// The most records of one name that are looked at.
-const MAX_SAME_NAME: u32 = 20;
+const MAX_SAME_NAME: u32 = 100;
 /// The most tools of one agent that are listed.
 pub(crate) const MAX_LISTED: u32 = 200;
 
@@ -19,23 +19,37 @@ pub(crate) struct ToolsOfName {
     pub is_taken: bool,
 }
 
+/// The records of a name; code first.
+async fn records(store: &dyn Records, name: &str) -> Result<Vec<Breadcrumb>, StoreError> {
+    let mut records = Vec::new();
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
+        for item in store.list(&named(schema, name)?).await? {
+            match store.get(item.id).await {
+                Ok(record) => records.push(record),
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// The record that was the first to have the name. Runners decide in the same way which is offered.
+pub(crate) async fn first_with_name(store: &dyn Records, name: &str) -> Result<Option<Breadcrumb>, StoreError> {
+    Ok(records(store, name).await?.into_iter().min_by_key(|record| (record.created_at, record.id)))
+}
+
 impl ToolsOfName {
     pub async fn find(store: &dyn Records, agent: Option<Uuid>, name: &str) -> Result<Self, StoreError> {
         let mut found = Self { own: None, is_taken: false };
-        for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
-            for item in store.list(&named(schema, name)?).await? {
-                let record = match store.get(item.id).await {
-                    Ok(record) => record,
-                    Err(StoreError::NotFound { .. }) => continue,
-                    Err(error) => return Err(error),
-                };
-                let is_own = agent.is_some() && record.created_by == agent && schema == schema_names::TOOL_CODE;
-                match (&found.own, is_own) {
-                    (None, true) => found.own = Some(record),
-                    (Some(own), true) if record.id < own.id => found.own = Some(record),
-                    (Some(_), true) => {}
-                    (_, false) => found.is_taken = true,
-                }
+        for record in records(store, name).await? {
+            let is_code = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
+            let is_own = agent.is_some() && record.created_by == agent && is_code;
+            match (&found.own, is_own) {
+                (None, true) => found.own = Some(record),
+                (Some(own), true) if record.id < own.id => found.own = Some(record),
+                (Some(_), true) => {}
+                (_, false) => found.is_taken = true,
             }
         }
         Ok(found)

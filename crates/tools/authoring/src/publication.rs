@@ -7,17 +7,15 @@ use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, CreationMode, DRAFT_TAG, NewBreadcrumb, StoreError, ToolFailure, is_draft,
     schema_names,
 };
-use rcrt_examples::ExampleReport;
 use rcrt_executors::ToolCall;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::assessment::{Assessment, Assessor, ToolFinding};
-use crate::owned_tools::{ToolsOfName, maker_tag};
+use crate::owned_tools::{ToolsOfName, first_with_name, maker_tag};
+use crate::reports::shown;
 
-/// The most characters of console output in a result, for all examples together.
-const MAX_CONSOLE: usize = 20_000;
 const WORKSPACE: &str = "workspace:tools";
 
 /// What an agent asks for.
@@ -56,10 +54,17 @@ impl Publication {
             Published { status: "dry_run", record: existing }
         } else {
             match self.write(call, &name, existing, !assessment.examples_pass()).await {
-                Ok(published) => {
-                    assessment.warnings.extend(published.record.as_ref().and_then(|record| draft(record, &assessment)));
-                    published
-                }
+                Ok(published) => match self.lost_name(call, &name, &published).await.map_err(answer::store)? {
+                    Some(finding) => {
+                        assessment.errors.push(finding);
+                        Published { status: "rejected", record: None }
+                    }
+                    None => {
+                        let record = published.record.as_ref();
+                        assessment.warnings.extend(record.and_then(|record| draft(record, &assessment)));
+                        published
+                    }
+                },
                 Err(StoreError::VersionConflict { actual, .. }) => {
                     assessment.errors.push(conflict(actual));
                     Published { status: "rejected", record: None }
@@ -74,24 +79,14 @@ impl Publication {
         let own = found.own.as_ref();
         let is_same = own.is_some_and(|own| own.context == self.spec);
         let finding = match self.mode {
-            CreationMode::Create if own.is_some() && !is_same => Some(ToolFinding::new(
-                "name",
-                "name-exists",
-                "you already have a tool with this name",
-                Some("Use mode update (or update_tool), or choose another name"),
-            )),
+            CreationMode::Create if own.is_some() && !is_same => Some(name_exists()),
             CreationMode::Update if own.is_none() => Some(ToolFinding::new(
                 "name",
                 "not-found",
                 "you have no tool with this name",
                 Some("Use mode create, or a name that list_my_tools returns"),
             )),
-            _ if own.is_none() && found.is_taken => Some(ToolFinding::new(
-                "name",
-                "name-taken",
-                "another author's tool has this name",
-                Some("Choose another name"),
-            )),
+            _ if own.is_none() && found.is_taken => Some(name_taken()),
             _ => None,
         };
         assessment.errors.extend(finding);
@@ -152,6 +147,35 @@ impl Publication {
         Ok(Published { status, record: Some(store.update(own.id, expected, changes).await?) })
     }
 
+    /// Two creations of one name can both find it free. The record that is not the first to have it
+    /// would never be offered: it is deleted, and the creation is rejected.
+    async fn lost_name(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        published: &Published,
+    ) -> Result<Option<ToolFinding>, StoreError> {
+        let is_new = |record: &&Breadcrumb| record.version == 1 && self.mode == CreationMode::Create;
+        let Some(record) = published.record.as_ref().filter(is_new) else { return Ok(None) };
+        let store = &*call.breadcrumbs;
+        let Some(first) = first_with_name(store, name).await?.filter(|first| first.id != record.id) else {
+            return Ok(None);
+        };
+        // A repeated creation of a tool that exists changes nothing.
+        match store.get(call.request.id).await {
+            Ok(request) if record.created_at < request.created_at => return Ok(None),
+            Ok(_) => {}
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        match store.delete(record.id, Some(record.version)).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let is_own = first.created_by == call.request.agent_id && first.schema_name == record.schema_name;
+        Ok(Some(if is_own { name_exists() } else { name_taken() }))
+    }
+
     fn title(&self) -> Option<String> {
         let title = self.spec.get("annotations").and_then(|all| all.get("title")).or_else(|| self.spec.get("name"));
         title.and_then(Value::as_str).map(|title| title.chars().take(200).collect())
@@ -197,6 +221,15 @@ impl Publication {
     }
 }
 
+fn name_exists() -> ToolFinding {
+    let fix = "Use mode update (or update_tool), or choose another name";
+    ToolFinding::new("name", "name-exists", "you already have a tool with this name", Some(fix))
+}
+
+fn name_taken() -> ToolFinding {
+    ToolFinding::new("name", "name-taken", "another author's tool has this name", Some("Choose another name"))
+}
+
 fn mark_draft(tags: &mut Vec<String>, as_draft: bool) {
     tags.retain(|tag| tag != DRAFT_TAG);
     if as_draft {
@@ -225,20 +258,6 @@ fn draft(record: &Breadcrumb, assessment: &Assessment) -> Option<ToolFinding> {
 fn conflict(actual: i64) -> ToolFinding {
     let message = format!("the tool's record is at version {actual}");
     ToolFinding::new("if_version", "version-conflict", message, Some("Read the tool with describe_tool, and repeat"))
-}
-
-/// The reports, with bounded console output.
-pub(crate) fn shown(reports: &[ExampleReport]) -> Value {
-    let mut left = MAX_CONSOLE;
-    let mut reports = reports.to_vec();
-    for report in &mut reports {
-        report.console.retain(|line| {
-            let fits = line.message.len() <= left;
-            left -= if fits { line.message.len() } else { 0 };
-            fits
-        });
-    }
-    json!(reports)
 }
 
 /// A spec with changed fields. A field that is null is removed.

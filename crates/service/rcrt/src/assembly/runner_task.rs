@@ -8,13 +8,14 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use rcrt_authoring::Assessor;
-use rcrt_breadcrumb::Breadcrumbs;
+use rcrt_breadcrumb::{Breadcrumbs, ToolDefinition};
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_examples::ExampleRunner;
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use rcrt_runner::{LocalRegistration, Runner, RunnerOptions};
 use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
 use rcrt_schedule::Scheduler;
+use rcrt_validate::Author;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -166,7 +167,9 @@ impl PreparedRunner {
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
         let code =
             Arc::new(SandboxExecutor::new(sandbox.clone(), egress.clone()).with_rcrt_compat(settings.rcrt_compat));
-        let assessor = Assessor::new(ExampleRunner::new(sandbox.clone(), egress.clone()), code.clone());
+        let allowed = settings.allowed_private.clone();
+        let rules = move |definition: &ToolDefinition| rcrt_runner::validate_tool(definition, Author::User, &allowed);
+        let assessor = Assessor::new(rules, ExampleRunner::new(sandbox.clone(), egress.clone()), code.clone());
         match options.native_tools(data, egress.clone(), assessor) {
             Ok(native) => {
                 let dispatch = options.dispatch;

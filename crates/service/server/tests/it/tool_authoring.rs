@@ -96,3 +96,21 @@ async fn a_curator_publishes_drafts() {
     world.post("/tools/invalid/publish", &curator, json!({})).await.violation("code.source");
     world.close().await;
 }
+
+#[tokio::test]
+async fn a_definition_nested_without_end_is_refused_while_it_is_read() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let spec = format!("{{\"examples\": [{{\"input\": {nested}}}]}}");
+    for (path, body) in [
+        ("/tools/validate", format!("{{\"tool_spec\": {spec}}}")),
+        ("/tools/test", format!("{{\"tool_spec\": {spec}}}")),
+        ("/breadcrumbs", format!("{{\"title\": \"Deep\", \"context\": {{\"tool_spec\": {spec}}}}}")),
+    ] {
+        let request = world.request("POST", path, &token).header("content-type", "application/json").body(body);
+        assert_eq!(request.send().await.unwrap().status(), 400, "{path}");
+    }
+    world.close().await;
+}

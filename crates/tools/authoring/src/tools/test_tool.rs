@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::own_tool;
 use crate::answer;
 use crate::assessment::Assessor;
-use crate::publication::shown;
+use crate::reports::shown;
 
 pub(super) struct TestTool {
     pub assessor: Arc<Assessor>,
