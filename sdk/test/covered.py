@@ -11,10 +11,12 @@ SDK = Path(__file__).resolve().parents[1]
 # Pages for people, and alternatives to other operations.
 LEFT_OUT = {
     "GET /",
+    "GET /assets/{name}",
     "GET /docs",
     "GET /docs/",
     "GET /docs/page.css",
     "GET /docs/page.js",
+    "GET /favicon.svg",
     "GET /health/live",
     "GET /metrics",
     "GET /openapi.json",

@@ -227,6 +227,7 @@ impl Summary<'_> {
                 "ready_ms": self.ready.as_secs_f64() * 1000.0,
                 "api": base,
                 "public_url": self.public_url,
+                "dashboard": format!("{}/", self.public_url.unwrap_or(base)),
                 "docs": format!("{}/docs", self.public_url.unwrap_or(base)),
                 "data": self.data,
                 "token_file": token,
@@ -244,7 +245,9 @@ impl Summary<'_> {
         if let Some(url) = self.public_url {
             output.line(&format!("{}{url}", name("Public URL")))?;
         }
-        output.line(&format!("{}{}/docs", name("Docs"), self.public_url.unwrap_or(base)))?;
+        let shown = self.public_url.unwrap_or(base);
+        output.line(&format!("{}{shown}/", name("Dashboard")))?;
+        output.line(&format!("{}{shown}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;
         if let Some(DatabaseInfo { place, version, .. }) = self.postgres {

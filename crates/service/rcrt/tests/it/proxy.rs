@@ -155,11 +155,13 @@ async fn links(client: &PublicClient) {
     assert_eq!(client.send(Method::GET, problem["type"].as_str().unwrap(), None).await.status(), 200);
 }
 
-/// The page, and everything that it loads and sends requests to.
+/// The pages, and everything that they load and send requests to.
 async fn docs(client: &PublicClient) {
     let home = client.send(Method::GET, &format!("{}/", client.base), None).await;
-    assert_eq!(home.url().as_str(), format!("{}/docs", client.base));
-    let (url, page) = (home.url().clone(), home.text().await.unwrap());
+    assert!(home.text().await.unwrap().contains("src=\"./assets/"));
+    let old = client.send(Method::GET, &format!("{}/swagger", client.base), None).await;
+    assert_eq!(old.url().as_str(), format!("{}/docs", client.base));
+    let (url, page) = (old.url().clone(), old.text().await.unwrap());
     let linked = |attribute: &str| -> Vec<Url> {
         let values = page.split(attribute).skip(1).map(|rest| rest.split('"').next().unwrap());
         values

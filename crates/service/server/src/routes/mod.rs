@@ -9,6 +9,7 @@ pub(crate) mod breadcrumbs;
 pub(crate) mod call_history;
 pub(crate) mod calls;
 pub(crate) mod config_secrets;
+pub(crate) mod dashboard;
 pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hygiene;
@@ -160,10 +161,12 @@ pub fn table() -> Vec<RouteEntry> {
         entry(Access::Anyone, routes!(operations::openapi)),
         entry(Access::Anyone, routes!(operations::docs)),
         entry(Access::Anyone, routes!(operations::docs_folder)),
-        entry(Access::Anyone, routes!(operations::home)),
         entry(Access::Anyone, routes!(operations::swagger)),
         entry(Access::Anyone, routes!(operations::docs_style)),
         entry(Access::Anyone, routes!(operations::docs_script)),
+        entry(Access::Anyone, routes!(dashboard::page)),
+        entry(Access::Anyone, routes!(dashboard::icon)),
+        entry(Access::Anyone, routes!(dashboard::asset)),
     ]
 }
 

@@ -94,18 +94,11 @@ pub async fn docs() -> Response {
     page
 }
 
-/// Redirect to the page
-#[utoipa::path(get, path = "/", tag = "operations", operation_id = "home",
-    responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
-pub async fn home() -> Response {
-    to_docs()
-}
-
 /// Redirect to the page, from its path in RCRT
 #[utoipa::path(get, path = "/swagger", tag = "operations", operation_id = "swagger",
     responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
 pub async fn swagger() -> Response {
-    to_docs()
+    redirect("docs")
 }
 
 /// Redirect to the page
@@ -113,10 +106,6 @@ pub async fn swagger() -> Response {
     responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
 pub async fn docs_folder() -> Response {
     redirect("../docs")
-}
-
-fn to_docs() -> Response {
-    redirect("docs")
 }
 
 /// A relative URL is right behind a proxy that serves this server under a path.

@@ -13,6 +13,7 @@ mod call_history;
 mod callers;
 mod calls;
 mod cross_origin;
+mod dashboard;
 mod events;
 mod exact_numbers;
 mod harness;

@@ -102,6 +102,8 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/swagger", ANYONE),
     ("GET", "/docs/page.css", ANYONE),
     ("GET", "/docs/page.js", ANYONE),
+    ("GET", "/favicon.svg", ANYONE),
+    ("GET", "/assets/{name}", ANYONE),
 ];
 
 #[tokio::test]

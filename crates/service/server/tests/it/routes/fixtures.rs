@@ -47,7 +47,11 @@ impl Fixture {
 
     /// The code of the problem if the thing does not exist.
     pub fn not_found(&self) -> &'static str {
-        if self.route.contains("/tools/") { "tool_not_found" } else { "not_found" }
+        match self.route {
+            route if route.contains("/tools/") => "tool_not_found",
+            route if route.contains("/assets/") => "unknown_path",
+            _ => "not_found",
+        }
     }
 }
 
@@ -167,4 +171,6 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /swagger", "/swagger", "", 200, 200),
     fixture("GET /docs/page.css", "/docs/page.css", "", 200, 200),
     fixture("GET /docs/page.js", "/docs/page.js", "", 200, 200),
+    fixture("GET /favicon.svg", "/favicon.svg", "", 200, 200),
+    fixture("GET /assets/{name}", "/assets/none.js", "", 404, 404),
 ];

@@ -1,0 +1,17 @@
+/** Collects what a person types into several fields, and hands it on after a short pause. */
+export class Typing<T extends object> {
+  #pending: Partial<T> = {};
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly change: (changes: Partial<T>) => void) {}
+
+  set(changes: Partial<T>): void {
+    Object.assign(this.#pending, changes);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const pending = this.#pending;
+      this.#pending = {};
+      this.change(pending);
+    }, 250);
+  }
+}

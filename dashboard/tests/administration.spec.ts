@@ -1,0 +1,97 @@
+import { expect, test } from "./world";
+
+test("an agent is made, gets a new key, and is deleted", async ({ page, open }) => {
+  await open("agents");
+  await page.getByRole("button", { name: "New agent" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("helper bot");
+  await page.getByLabel("Only some tools").check();
+  await page.getByLabel("Names of tools").fill("echo calculator");
+  await page.getByRole("button", { name: "Create the agent" }).click();
+  await expect(page.getByRole("region", { name: "The key of helper bot" })).not.toBeEmpty();
+  await page.getByRole("button", { name: "I have it" }).click();
+  const row = page.getByRole("row", { name: /helper bot/ });
+  await expect(row).toContainText("echo, calculator");
+  await row.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "Make a new key" }).click();
+  await page.getByRole("button", { name: "I have it" }).click();
+  await row.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the agent" }).click();
+  await expect(row).toHaveCount(0);
+});
+
+test("a token is revoked", async ({ api, page, open }) => {
+  const token = await api.agent("has a token", ["emitter"]);
+  await open("tokens");
+  const row = page.getByRole("row", { name: /has a token/ });
+  await row.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("button", { name: "Revoke the token" }).click();
+  await expect(row).toContainText("revoked");
+  const answer = await fetch(`${api.url}/tools`, { headers: { authorization: `Bearer ${token}` } });
+  expect(answer.status).toBe(401);
+});
+
+test("a secret is stored, granted and deleted, and its value is never shown", async ({ page, open }) => {
+  await open("secrets");
+  await page.getByRole("button", { name: "New secret" }).click();
+  await page.getByLabel(/^Name/).fill("TEST_KEY");
+  await page.getByLabel("Value", { exact: false }).first().fill("a very secret value");
+  await page.getByLabel(/^Hosts/).fill("api.example.com");
+  await page.getByRole("button", { name: "Store the secret" }).click();
+  const card = page.getByRole("listitem").filter({ hasText: "TEST_KEY" });
+  await expect(card).toContainText("api.example.com");
+  await card.getByRole("button", { name: "Grant" }).click();
+  await page.getByLabel("Tool", { exact: true }).fill("public-holidays");
+  await page.getByRole("dialog").getByRole("button", { name: "Grant" }).click();
+  await expect(card.getByRole("link", { name: "public-holidays" })).toBeVisible();
+  await card.getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("button", { name: "Revoke the grant" }).click();
+  await expect(card).toContainText("none can use it");
+  expect(await page.content()).not.toContain("a very secret value");
+  await card.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the secret" }).click();
+  await expect(card).toHaveCount(0);
+});
+
+test("a schedule is shown and cancelled", async ({ api, page, open }) => {
+  await api.call("schedule_task", { name: "nightly", cron: "0 3 * * *", description: "Clean up", tool: "echo", input: { message: "tick" } });
+  await open("schedules");
+  const row = page.getByRole("row", { name: /nightly/ });
+  await expect(row).toContainText("active");
+  await row.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel the schedule" }).click();
+  await expect(row).toContainText("cancelled");
+});
+
+test("a webhook is made, paused and deleted", async ({ page, open }) => {
+  await open("webhooks");
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await page.getByLabel(/^URL/).fill("https://example.com/events");
+  await page.getByRole("button", { name: "Create the webhook" }).click();
+  const row = page.getByRole("row", { name: /example\.com/ });
+  await row.getByRole("button", { name: "Pause" }).click();
+  await expect(row).toContainText("paused");
+  await row.getByRole("button", { name: "Resume" }).click();
+  await expect(row).toContainText("active");
+  await row.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the webhook" }).click();
+  await expect(row).toHaveCount(0);
+});
+
+test("an entry of working memory is read and deleted", async ({ api, page, open }) => {
+  await api.call("save_to_working_memory", { key: "plan", value: { step: "search" } }, { session: "memory-test" });
+  await open("memory");
+  await page.getByLabel("Search entries").fill("memory-test");
+  await page.getByRole("button", { name: /^plan/ }).click();
+  await expect(page.getByText("search", { exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the entry" }).click();
+  await expect(page.getByText("No entry matches")).toBeVisible();
+});
+
+test("the health shows the server, the queue and the runners", async ({ page, open }) => {
+  await open("health");
+  await expect(page.getByRole("region", { name: "Server" })).toContainText("ok");
+  await expect(page.getByRole("region", { name: "Queue" })).toContainText("Oldest waits");
+  await expect(page.getByRole("region", { name: "Runners" })).toContainText("Native tools");
+  await expect(page.getByRole("region", { name: "Stored" })).toContainText("default");
+});

@@ -1,0 +1,99 @@
+import { expect, test } from "./world";
+
+test("calls appear as they happen, and one is opened with the keyboard", async ({ api, page, open }) => {
+  await open("live?session=live-1");
+  await expect(page.getByText("No call matches these filters")).toBeVisible();
+  await api.call("echo", { message: "first" }, { session: "live-1" });
+  const rows = page.locator("a.call");
+  await expect(rows).toHaveCount(1);
+  await expect(rows.first()).toContainText("success");
+  await api.call("calculator", { expression: "1/0" }, { session: "live-1" });
+  await expect(rows.first()).toContainText("ExecutionFailed");
+  await page.getByRole("heading", { name: "Live" }).click();
+  await page.keyboard.press("j");
+  await expect(rows.first()).toBeFocused();
+  await page.keyboard.press("j");
+  await expect(rows.nth(1)).toBeFocused();
+  await page.keyboard.press("k");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { name: /ExecutionFailed/ })).toContainText("Division by zero");
+});
+
+test("filters are in the address and narrow the list", async ({ api, page, open }) => {
+  await api.call("echo", { message: "a needle in the hay" }, { session: "filters" });
+  await api.call("calculator", { expression: "2+2" }, { session: "filters" });
+  await api.call("calculator", { expression: "1/0" }, { session: "filters" });
+  await open("live?session=filters");
+  const rows = page.locator("a.call");
+  await expect(rows).toHaveCount(3);
+  await page.getByLabel("State").selectOption("ExecutionFailed");
+  await expect(rows).toHaveCount(1);
+  await expect(page).toHaveURL(/error_code=ExecutionFailed/);
+  await page.getByLabel("State").selectOption("");
+  await page.keyboard.press("Escape");
+  await page.getByRole("heading", { name: "Live" }).click();
+  await page.keyboard.press("/");
+  await page.keyboard.type("needle");
+  await expect(rows).toHaveCount(1);
+  await expect(rows.first()).toContainText("echo");
+  await page.getByLabel("Words").fill("");
+  await page.getByLabel("Tool", { exact: true }).fill("calculator");
+  await expect(rows).toHaveCount(2);
+});
+
+test("a pause holds new calls back until it ends", async ({ api, page, open }) => {
+  await open("live?session=pause");
+  await expect(page.getByText("No call matches")).toBeVisible();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await api.call("echo", { message: "during the pause" }, { session: "pause" });
+  await expect(page.getByText(/Paused, \d+ new call/)).toBeVisible();
+  await expect(page.locator("a.call")).toHaveCount(0);
+  await page.getByRole("button", { name: "Continue" }).click();
+  await expect(page.locator("a.call")).toHaveCount(1);
+});
+
+test("a burst of calls does not fill the page or lose one", async ({ api, page, open }) => {
+  await open("live?session=burst");
+  await expect(page.getByText("No call matches")).toBeVisible();
+  const many = 400;
+  for (let done = 0; done < many; done += 20) {
+    await Promise.all(Array.from({ length: 20 }, (_, index) => api.call("echo", { message: `${done + index}` }, { session: "burst" })));
+  }
+  const rows = page.locator("a.call");
+  await expect(page.locator("li[aria-setsize]").first()).toHaveAttribute("aria-setsize", String(many));
+  expect(await rows.count()).toBeLessThan(60);
+  // A frame is not longer than a person notices, also while the list scrolls.
+  const worst = await page.evaluate(async () => {
+    const viewport = document.querySelector(".viewport");
+    let longest = 0;
+    let last = performance.now();
+    for (let frame = 0; frame < 60; frame++) {
+      viewport?.scrollBy(0, 200);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }
+    return longest;
+  });
+  expect(worst).toBeLessThan(1000);
+});
+
+test("all tabs share one event stream", async ({ api, page, open, context }) => {
+  const streams = async () => {
+    const answer = await fetch(`${api.url}/metrics`, { headers: { authorization: `Bearer ${api.token}` } });
+    return Number(/^rcrt_event_streams (\d+)/m.exec(await answer.text())?.[1]);
+  };
+  await expect.poll(streams).toBe(0);
+  await open("live?session=tabs");
+  const other = await context.newPage();
+  await other.addInitScript((token) => sessionStorage.setItem("rcrt.token", token), api.token);
+  await other.goto(page.url());
+  for (const one of [page, other]) await expect(one.locator("[data-state=live]")).toBeVisible();
+  expect(await streams()).toBe(1);
+  await api.call("echo", { message: "for both" }, { session: "tabs" });
+  for (const one of [page, other]) await expect(one.locator("a.call")).toHaveCount(1);
+  // The first tab's end does not end the stream of the other.
+  await page.close();
+  await api.call("echo", { message: "for the other" }, { session: "tabs" });
+  await expect(other.locator("a.call")).toHaveCount(2);
+});

@@ -1,0 +1,72 @@
+import { expect, test } from "./world";
+
+test("a tool is found, run from its form, and its mistakes are shown at the field", async ({ page, open }) => {
+  await open("tools");
+  await page.getByLabel("Search tools").fill("arithmetic");
+  await page.getByRole("link", { name: /^calculator/ }).click();
+  const json = page.getByLabel("The same as JSON");
+  await page.getByLabel("expression").fill("2**10");
+  await expect(json).toHaveValue(/"expression": "2\*\*10"/);
+  await page.getByLabel("expression").press("Control+Enter");
+  const result = page.getByRole("region", { name: "Result" });
+  await expect(result).toContainText("1024");
+  await json.fill('{"expression": 5}');
+  await page.getByRole("button", { name: "Run the tool" }).click();
+  await expect(result).toContainText("InvalidArguments");
+  await expect(page.locator(".field").getByRole("alert")).toContainText("must be of type string");
+  await json.fill("{");
+  await expect(page.getByRole("button", { name: "Run the tool" })).toBeDisabled();
+  await expect(page.getByText("The form is back")).toBeVisible();
+});
+
+test("the definition says in words what a tool takes and may do", async ({ api, page, open }) => {
+  await api.tool("described", "export async function execute(input) { return input; }", {
+    permissions: { net: ["api.example.com"] },
+    limits: { timeout_ms: 5000 },
+    input_schema: {
+      type: "object",
+      properties: {
+        mode: { enum: ["fast", "exact"], description: "How to compute." },
+        items: { type: "array", items: { type: "object", properties: { id: { type: "integer", minimum: 1 } }, required: ["id"] } },
+        urgent: { type: "boolean" },
+        names: { type: "array", items: { type: "string" } },
+      },
+      required: ["mode"],
+    },
+    examples: [{ description: "Fast.", input: { mode: "fast" } }],
+  });
+  await open("tools/described?tab=about");
+  await expect(page.getByText("It can reach api.example.com.")).toBeVisible();
+  await expect(page.getByRole("row", { name: /items\[\]\.id/ })).toContainText("at least 1");
+  await expect(page.getByText("Time of one attempt")).toBeVisible();
+  await page.getByRole("tab", { name: "Run" }).click();
+  await page.getByLabel("mode").selectOption("exact");
+  await page.getByLabel("urgent").selectOption("true");
+  await page.getByLabel("names").fill("Ada\nGrace");
+  await page.getByLabel("items").fill('[{"id": 7}]');
+  await expect.poll(async () => JSON.parse(await page.getByLabel("The same as JSON").inputValue())).toEqual({ mode: "exact", urgent: true, names: ["Ada", "Grace"], items: [{ id: 7 }] });
+  await page.getByRole("tab", { name: "Examples" }).click();
+  await page.getByRole("link", { name: "Run with this input" }).click();
+  await expect(page.getByLabel("mode")).toHaveValue('"fast"');
+});
+
+test("versions of a tool are compared, and a rejected one says why", async ({ api, page, open }) => {
+  const id = await api.tool("changing", 'export async function execute() { return "old"; }');
+  const read = await api.send<{ version: number; context: Record<string, unknown> }>("GET", `/breadcrumbs/${id}/full`);
+  await api.send("PATCH", `/breadcrumbs/${id}`, { context: { ...read.context, code: { language: "typescript", source: 'export async function execute() { return "new"; }' } } }, { "if-match": `"${read.version}"` });
+  await open("tools/changing?tab=versions");
+  const diff = page.getByRole("region", { name: "Difference: Source" });
+  await expect(diff.locator(".removed")).toContainText('return "old"');
+  await expect(diff.locator(".added")).toContainText('return "new"');
+  await api.send("PATCH", `/breadcrumbs/${id}`, { context: { ...read.context, code: { language: "typescript", source: "export const nothing = 1;" } } }, { "if-match": `"${read.version + 1}"` });
+  await expect(page.getByText(/Version 3 was rejected; version 2 is still offered/)).toBeVisible();
+  await open("tools?state=rejected");
+  await expect(page.getByRole("link", { name: /changing/ })).toBeVisible();
+});
+
+test("a tool that waits says what for", async ({ page, open }) => {
+  await open("tools?state=waiting");
+  await page.getByRole("link", { name: /^openrouter/ }).click();
+  await expect(page.getByText("It cannot be called yet")).toBeVisible();
+  await expect(page.getByRole("tab", { name: "Run" })).toHaveCount(0);
+});
