@@ -78,6 +78,20 @@ async def test_a_tool_is_called_and_its_failures_are_reported() -> None:
         assert "calculator" in unknown.value.problem.get("nearest", [])
 
 
+async def test_a_call_names_the_version_that_must_run() -> None:
+    input = {"expression": "6 * 7"}
+    async with curator() as rcrt:
+        metadata = (await rcrt.invoke("calculator", input))["metadata"]
+        version, hash = metadata["tool_version"], metadata["definition_hash"]
+        by_number = await rcrt.invoke("calculator", input, version=version)
+        assert (by_number["status"], by_number["metadata"]["tool_version"]) == ("success", version)
+        by_hash = await rcrt.invoke("calculator", input, definition_hash=hash)
+        assert (by_hash["status"], by_hash["metadata"]["definition_hash"]) == ("success", hash)
+        assert (await rcrt.invoke("calculator", input, version=9999)).get("error_code") == "ToolNotFound"
+        other = await rcrt.invoke("calculator", input, definition_hash="sha256:" + "0" * 64)
+        assert other.get("error_code") == "ToolNotFound"
+
+
 async def test_a_call_continues_after_the_caller_stops_waiting() -> None:
     request_id = word()
     async with curator() as rcrt:

@@ -25,6 +25,10 @@ export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
   deadlineMs?: number;
   /** Streams console lines as `tool.log.v1`, and adds a timeline to `metadata.debug`. */
   debug?: boolean;
+  /** The version of the tool's record that must run, as `metadata.tool_version` of a response. */
+  version?: number;
+  /** The definition that must run, as `metadata.definition_hash` of a response. */
+  definitionHash?: string;
   /** The caller's own id for the request. */
   requestId?: string;
   /** The caller's position in a trace (W3C Trace Context). */
@@ -128,6 +132,8 @@ function fields(options: InvokeOptions) {
     ...(options.maxResultChars === undefined ? {} : { max_result_chars: options.maxResultChars }),
     ...(options.deadlineMs === undefined ? {} : { deadline_ms: options.deadlineMs }),
     ...(options.debug === undefined ? {} : { debug: options.debug }),
+    ...(options.version === undefined ? {} : { version: options.version }),
+    ...(options.definitionHash === undefined ? {} : { definition_hash: options.definitionHash }),
     ...(options.requestId === undefined ? {} : { requestId: options.requestId }),
   };
 }

@@ -72,6 +72,22 @@ test("a tool is called, and its failures are reported", async () => {
   await assert.rejects(client.tool("calculater"), (error) => error instanceof ProblemError && (error.problem.nearest ?? []).includes("calculator"));
 });
 
+test("a call names the version that must run", async () => {
+  const client = curator();
+  const input = { expression: "6 * 7" };
+  const pins = async (options: { version?: number; definitionHash?: string }) => {
+    const { status, error_code, metadata } = await client.invoke("calculator", input, options);
+    const { tool_version, definition_hash } = metadata as { tool_version?: number; definition_hash?: string };
+    return { ended: error_code ?? status, tool_version, definition_hash };
+  };
+  const { tool_version, definition_hash } = await pins({});
+  assert.ok(tool_version !== undefined && definition_hash !== undefined);
+  assert.deepEqual(await pins({ version: tool_version }), { ended: "success", tool_version, definition_hash });
+  assert.deepEqual(await pins({ definitionHash: definition_hash }), { ended: "success", tool_version, definition_hash });
+  assert.equal((await pins({ version: 9999 })).ended, "ToolNotFound");
+  assert.equal((await pins({ definitionHash: `sha256:${"0".repeat(64)}` })).ended, "ToolNotFound");
+});
+
 test("a call continues after the caller stops waiting, and the same key waits again", async () => {
   const client = curator();
   const tag = word();

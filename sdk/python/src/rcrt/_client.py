@@ -313,6 +313,8 @@ class Rcrt:
         model: str | None = None,
         max_result_chars: int | None = None,
         deadline_ms: int | None = None,
+        version: int | None = None,
+        definition_hash: str | None = None,
         request_id: str | None = None,
         traceparent: str | None = None,
         cancel: bool = False,
@@ -326,6 +328,10 @@ class Rcrt:
         :param idempotency_key: the same key with the same call gets the response of the first.
         :param deadline_ms: milliseconds from now until the response must exist. After that it is a
             ``Timeout``.
+        :param version: the version of the tool's record that must run, as
+            ``metadata["tool_version"]`` of a response.
+        :param definition_hash: the definition that must run, as ``metadata["definition_hash"]`` of
+            a response.
         :param cancel: cancels the call when this task is cancelled.
         :param debug: streams console lines as ``tool.log.v1``, and adds a timeline to
             ``metadata["debug"]``.
@@ -338,6 +344,8 @@ class Rcrt:
             model,
             max_result_chars,
             deadline_ms,
+            version,
+            definition_hash,
             request_id,
             traceparent,
             cancel,

@@ -33,6 +33,8 @@ class InvokeArguments(TypedDict, total=False):
     model: str | None
     max_result_chars: int | None
     deadline_ms: int | None
+    version: int | None
+    definition_hash: str | None
     request_id: str | None
     traceparent: str | None
     cancel: bool
@@ -49,6 +51,8 @@ class InvokeOptions:
     model: str | None = None
     max_result_chars: int | None = None
     deadline_ms: int | None = None
+    version: int | None = None
+    definition_hash: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
     cancel: bool = False
@@ -66,6 +70,8 @@ class InvokeOptions:
             "model": self.model,
             "max_result_chars": self.max_result_chars,
             "deadline_ms": self.deadline_ms,
+            "version": self.version,
+            "definition_hash": self.definition_hash,
             "requestId": self.request_id,
             "debug": self.debug or None,
         }
