@@ -123,7 +123,7 @@ impl Comparison<'_> {
                 let limits = self.tool.example_limits();
                 let call = self.tool.call(limits, records, vault.clone(), Arc::new(DiscardProgress));
                 let ops = CallHostOps::new(self.runner.egress.clone(), &call).map_err(failed)?;
-                Arc::new(LiveWorld::new(ops, call.definition.clone(), vault.clone(), false))
+                Arc::new(LiveWorld::new(ops, call.definition.clone(), vault.clone(), false, false))
             }
         };
         Ok(Arc::new(RecordingNetwork { inner, sent: Mutex::default() }))

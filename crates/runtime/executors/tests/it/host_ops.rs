@@ -308,10 +308,9 @@ async fn records_of_a_bound_call_keep_and_extend_the_profiles() {
 #[tokio::test]
 async fn call_without_deadline_session_and_trace_adds_none() {
     let tenant = Tenant::new().await;
-    let refused = world(&tenant, &[]).api(create(json!({
-        "title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}
-    })));
-    let refused = refused.await.unwrap_err();
+    let closed = world(&tenant, &[]);
+    let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}});
+    let refused = closed.api(create(request)).await.unwrap_err();
     assert_eq!(refused.name, "PermissionDenied");
     assert_eq!(refused.message, "the tool cannot call other tools; add \"t\" to permissions.tools");
     let call = tenant.call(code(json!({"tools": true}), &[]), json!({}));

@@ -139,7 +139,13 @@ impl Slots {
         let is_taken = leaves_one && inner.take(kind, tool);
         inner.gauge();
         drop(inner);
-        is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
+        is_taken.then(|| Slot {
+            slots: self.clone(),
+            kind,
+            tool: tool.to_owned(),
+            since: Instant::now(),
+            waiting: Waiting::No,
+        })
     }
 
     /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
