@@ -111,7 +111,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
 
 /// `$.a.b` or `output.a.b` as a pointer to it.
 fn pointer(path: &str) -> String {
-    path.split('.').skip(1).map(|step| format!("/{step}")).collect()
+    path.split('.').skip(1).flat_map(|step| ["/", step]).collect()
 }
 
 /// A value that fits a property: the smallest of its type.

@@ -224,6 +224,7 @@ impl Migrate {
             source: None,
             adopt: false,
             overwrite: false,
+            as_draft: false,
             allowed: self.private_hosts.allowed.clone(),
             output,
         };

@@ -50,14 +50,15 @@ impl Publish {
         let tool = Written { path: name.clone(), name: name.clone(), is_code, id, version };
         let verdicts = Verdicts::wait_for(&client, vec![tool], Duration::from_secs(self.wait)).await?;
         let problem = verdicts.refusals().first().cloned().or_else(|| verdicts.unknown());
+        let warning = verdicts.warnings().pop();
         if output.is_json() {
             output.json(&json!({
                 "tool_id": id, "name": name, "record_version": version, "problem": problem,
-                "runner": verdicts.of(&name), "warning": verdicts.warning(),
+                "runner": verdicts.of(&name), "warning": warning,
             }))?;
         } else {
             output.line(&format!("{name} is published (record {id}, version {version})"))?;
-            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &verdicts.warning())] {
+            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &warning)] {
                 if let Some(text) = text {
                     output.line(&output.paint(style, text))?;
                 }

@@ -114,6 +114,11 @@ impl Slots {
         inner.cpu_bound.taken() + inner.io_bound.taken()
     }
 
+    /// How many calls wait for others without a slot, at most.
+    pub fn parked(&self) -> usize {
+        self.inner.lock().parked
+    }
+
     /// Takes a slot for a call of this tool. `None` if its kind is full.
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
         let kind = self.kind(tool);
@@ -352,6 +357,8 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use proptest::prelude::*;
 
     use super::*;

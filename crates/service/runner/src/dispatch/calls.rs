@@ -44,7 +44,8 @@ pub(crate) struct WaitingForSlot {
 impl Calls {
     /// Whether more responses are being written than allowed.
     pub fn is_writing_too_many_responses(&self) -> bool {
-        self.tasks.len() >= self.slots.taken() + self.waiting() + self.max_response_writes
+        let running = self.slots.taken() + self.slots.parked();
+        self.tasks.len() >= running + self.waiting() + self.max_response_writes
     }
 
     pub fn waiting(&self) -> usize {

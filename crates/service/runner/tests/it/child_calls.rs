@@ -49,7 +49,7 @@ async fn with_outer(fixture: &Fixture, fake: &Arc<Fake>, more: Value) {
     fixture.create(code("outer", changes)).await;
 }
 
-async fn start(fixture: &Fixture, fake: &Arc<Fake>, options: RunnerOptions, is_local: bool) -> Running {
+fn start(fixture: &Fixture, fake: &Arc<Fake>, options: RunnerOptions, is_local: bool) -> Running {
     if is_local { fixture.start_with(fake, options) } else { Running::start(fixture.runner.clone(), fake, options) }
 }
 
@@ -82,7 +82,7 @@ async fn a_tool_gets_the_result_of_an_ordinary_call() {
             Err(ToolFailure::new(ErrorCode::ExecutionFailed, "it broke").with_details(json!({"n": 1})))
         });
         fixture.create(code("failing", json!({}))).await;
-        let runner = start(&fixture, &fake, options(), is_local).await;
+        let runner = start(&fixture, &fake, options(), is_local);
         let input = json!({"tool": "inner", "input": {"n": 1}});
         let outer = fixture.ask_with("outer", json!({"input": input, "session": "s1", "deadline_ms": 600_000})).await;
         let got = output(fixture.answer(outer).await);
@@ -150,7 +150,7 @@ async fn calls_that_wait_for_calls_need_no_slot() {
             .create(code("deep", json!({"permissions": {"tools": ["deep"]}, "limits": {"timeout_ms": 600_000}})))
             .await;
         let one = RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() };
-        let runner = start(&fixture, &fake, one, is_local).await;
+        let runner = start(&fixture, &fake, one, is_local);
         let mut asked = Vec::new();
         for _ in 0..12 {
             asked.push(fixture.ask("deep", json!({"depth": 3})).await);
