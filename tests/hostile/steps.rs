@@ -170,8 +170,9 @@ async fn take(harness: &Harness, case: &Case, step: &Step) -> (String, Vec<Strin
         grant(tenant, case).await;
     }
     let record = step.record(case);
-    let request_id = record.context.get("request_id").cloned();
-    let is_request = RequestKind::of(record.schema_name.as_deref()).is_some();
+    let kind = RequestKind::of(record.schema_name.as_deref());
+    let request_id = kind.and_then(|kind| ToolRequest::own_id(kind, &record.context)).map(str::to_owned);
+    let is_request = kind.is_some();
     let id = match (agent.create(record, None).await, &step.refused) {
         (Ok(created), None) => created.id,
         (Ok(_), Some(_)) => return ("written".into(), vec![format!("the store accepted {}", named(step))]),
@@ -206,7 +207,7 @@ async fn take(harness: &Harness, case: &Case, step: &Step) -> (String, Vec<Strin
                 .filter(|never| text.contains(never))
                 .map(|never| format!("the response contains {never:?}")),
         );
-        let count = responses(&**agent, id, request_id.and_then(|id| id.as_str().map(str::to_owned))).await;
+        let count = responses(&**agent, id, request_id).await;
         if count != 1 {
             faults.push(format!("{count} responses to {}", named(step)));
         }

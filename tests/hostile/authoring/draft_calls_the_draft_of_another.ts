@@ -16,7 +16,7 @@ export async function execute(input: { real?: boolean }, context: any): Promise<
   if (!input.real) await fetch("https://api.example.com/");
   await context.api.createBreadcrumb({
     title: "ask", tags: ["tool:request", "workspace:hostile"], schema_name: "tool.request.v1",
-    context: { tool: "{{tool}}-rival", input: { real: true }, request_id: "{{tool}}-inner" },
+    context: { tool: "{{tool}}-rival", input: { real: true }, requestId: "{{tool}}-inner" },
   });
   for (;;) {
     const query = { schema_name: "tool.response.v1", tag: "request:{{tool}}-inner", include_context: true };
