@@ -324,11 +324,12 @@ export interface paths {
         /**
          * Read the audit log
          * @description Changes of agents, tokens, grants, secrets and tools, and uses of secrets. An entry is written
-         *     in the transaction of the change. The actions are `agent.created`, `agent.changed`,
-         *     `agent.key_rotated`, `agent.deleted`; `token.revoked`, `tokens.revoked`; `acl.granted`,
-         *     `acl.revoked`; `secret.created`, `secret.decrypted` and so on; `tool.created`, `tool.changed`,
-         *     `tool.deleted`, `tool.expired`, `tool.imported`; `webhook.created`, `webhook.deleted`,
-         *     `webhook_secret.set`.
+         *     in the transaction of the change. The word before the dot is the group of an action: `agent`
+         *     (`agent.created`, `agent.changed`, `agent.key_rotated`, `agent.deleted`), `token`
+         *     (`token.revoked`, and `token.all_revoked` for all tokens of an agent), `acl` (`acl.granted`,
+         *     `acl.revoked`), `secret` (`secret.created`, `secret.decrypted` and so on), `tool`
+         *     (`tool.created`, `tool.changed`, `tool.deleted`, `tool.expired`, `tool.imported`) and `webhook`
+         *     (`webhook.created`, `webhook.deleted`, `webhook.secret_set`, `webhook.secret_rewrapped`).
          *
          *     Roles: curator.
          */
@@ -1409,11 +1410,13 @@ export interface paths {
         };
         /**
          * List the offered tools
-         * @description All tools of the caller's profile and allow list, by name. The format `rcrt` also has the tools
-         *     with missing requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are
-         *     lists for a model (or the result of `tools/list`). A name that the format does not allow is
-         *     replaced by another one, which can be invoked too. A tool whose input is never an object is left
-         *     out. The lists are empty until the first runner of a tenant has loaded its tools.
+         * @description All tools of the caller's profile and allow list, by name, without those whose last day
+         *     (`deprecated.remove_after`) is over. The format `rcrt` also has the tools with missing
+         *     requirements, each with what to do. The formats `openai` (Chat Completions API),
+         *     `openai-responses` (Responses API), `anthropic` and `mcp` are lists for a model (or the result
+         *     of `tools/list`). A name that the format does not allow is replaced by another one, which can be
+         *     invoked too. A tool whose input is never an object is left out. The lists are empty until the
+         *     first runner of a tenant has loaded its tools.
          *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
@@ -1436,7 +1439,8 @@ export interface paths {
         /**
          * Read the catalog entry of a tool
          * @description In the format `rcrt`, a tool that cannot be called yet has `missing_requirements` and no
-         *     `parameters`. The name is the tool's own or its name in a format.
+         *     `parameters`. The name is the tool's own or its name in a format. A deprecated tool whose last
+         *     day is over is not found; the detail names its replacement.
          *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
@@ -1467,13 +1471,13 @@ export interface paths {
          *     then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
          *     `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
          *
-         *     With `?format=openai`, `anthropic` or `mcp` the body is a model's call of the tool (one of the
-         *     `tool_calls` of a message or a `function_call` item; a `tool_use` block; the params of
-         *     `tools/call`), and the body of a 200 is the message that the model expects, also for a failure
-         *     (a `tool` message or a `function_call_output` item; a `tool_result` block; the result of
-         *     `tools/call`). Arguments that are not valid JSON, or have an integer beyond 64 bits, are such a
-         *     failure: no request is written. The other fields of the usual body are then parameters of the
-         *     query.
+         *     With `?format=openai`, `openai-responses`, `anthropic` or `mcp` the body is a model's call of
+         *     the tool (one of the `tool_calls` of a message; a `function_call` item; a `tool_use` block; the
+         *     params of `tools/call`), and the body of a 200 is the message that the model expects, also for a
+         *     failure (a `tool` message; a `function_call_output` item; a `tool_result` block; the result of
+         *     `tools/call`). `openai` also takes a `function_call` item. Arguments that are not valid JSON, or
+         *     have an integer beyond 64 bits, are such a failure: no request is written. The other fields of
+         *     the usual body are then parameters of the query.
          *
          *     Roles: curator, emitter, runner, caller.
          */
@@ -2458,7 +2462,7 @@ export interface components {
              */
             workspace?: string | null;
         };
-        /** @description In the format rcrt; openai, one of two; anthropic; or mcp. */
+        /** @description In the format rcrt; openai; openai-responses; anthropic; or mcp. */
         InvocationInFormat: components["schemas"]["Invocation"] | components["schemas"]["OpenAiToolCall"] | components["schemas"]["OpenAiFunctionCall"] | components["schemas"]["AnthropicToolUse"] | components["schemas"]["McpToolCall"];
         /**
          * @description The `output` of a response whose result is larger than the caller accepts. `metadata` of the
@@ -2611,9 +2615,9 @@ export interface components {
              */
             hosts?: string[];
             /**
-             * @description A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at
-             *     most 200 characters; unique in its tenant. A tool's `required_secrets` can name it if it is
-             *     a letter or `_`, followed by letters, digits and `_`.
+             * @description A letter or `_`, followed by letters, digits and `_`; at most 200 characters; unique in its
+             *     tenant. A server with `--compat rcrt` also accepts spaces and any of `.:/@+()-`, and a digit
+             *     in front; a tool's `required_secrets` cannot name such a secret.
              */
             name: string;
             /** @description Whether a tool's code receives the value itself. By default it receives a handle. */
@@ -2848,7 +2852,7 @@ export interface components {
         Requeued: {
             requeued: boolean;
         };
-        /** @description In the format rcrt; openai, one of two; anthropic; or mcp. */
+        /** @description In the format rcrt; openai; openai-responses; anthropic; or mcp. */
         ResponseInFormat: components["schemas"]["ToolResponse"] | components["schemas"]["OpenAiToolMessage"] | components["schemas"]["OpenAiFunctionOutput"] | components["schemas"]["AnthropicToolResult"] | components["schemas"]["McpToolResult"];
         /** @enum {string} */
         ResponseStatus: "success" | "error";
@@ -2872,6 +2876,8 @@ export interface components {
              */
             jti?: string | null;
             ok: boolean;
+            /** @description `true`: no token with the id `jti` is listed. It is refused should it appear. */
+            unlisted?: boolean;
         };
         /**
          * @description Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of
@@ -2880,8 +2886,8 @@ export interface components {
         RevokeTokens: {
             /**
              * Format: uuid
-             * @description The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller.
-             *     Only curators can revoke tokens of other agents.
+             * @description The agent of `jti` or `all`. When absent, the agent of the listed token, or for `all` the
+             *     caller. Only curators can revoke tokens of other agents.
              */
             agent_id?: string | null;
             /** @description `true`: all tokens of the agent that were issued before now. */
@@ -2889,7 +2895,7 @@ export interface components {
             /**
              * Format: uuid
              * @description The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim
-             *     `jti`.
+             *     `jti`. A token that is not listed is only revoked if `agent_id` names its agent.
              */
             jti?: string | null;
             /** @description The token itself. */
@@ -3161,13 +3167,20 @@ export interface components {
             /** @description At most 50. */
             warnings: components["schemas"]["ToolFinding"][];
         };
-        /** @description In the format rcrt, openai, anthropic or mcp. */
+        /** @description In the format rcrt, openai, openai-responses, anthropic or mcp. */
         ToolInFormat: components["schemas"]["CatalogEntry"] | {
             function: {
                 description: string;
                 name: string;
                 parameters: Record<string, unknown>;
             };
+            /** @enum {string} */
+            type: "function";
+        } | {
+            description: string;
+            name: string;
+            parameters: Record<string, unknown>;
+            strict: boolean;
             /** @enum {string} */
             type: "function";
         } | {
@@ -3180,13 +3193,20 @@ export interface components {
             inputSchema: Record<string, unknown>;
             name: string;
         };
-        /** @description In the format rcrt, openai, anthropic or mcp. */
+        /** @description In the format rcrt, openai, openai-responses, anthropic or mcp. */
         ToolList: components["schemas"]["Catalog"] | {
             function: {
                 description: string;
                 name: string;
                 parameters: Record<string, unknown>;
             };
+            /** @enum {string} */
+            type: "function";
+        }[] | {
+            description: string;
+            name: string;
+            parameters: Record<string, unknown>;
+            strict: boolean;
             /** @enum {string} */
             type: "function";
         }[] | {
@@ -5870,7 +5890,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description rcrt when absent */
-                format?: "rcrt" | "openai" | "anthropic" | "mcp";
+                format?: "rcrt" | "openai" | "openai-responses" | "anthropic" | "mcp";
                 /** @description Also filter by this profile */
                 profile?: "main" | "subagent" | "scheduled" | "a2asynthesis";
             };
@@ -5904,7 +5924,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description rcrt when absent */
-                format?: "rcrt" | "openai" | "anthropic" | "mcp";
+                format?: "rcrt" | "openai" | "openai-responses" | "anthropic" | "mcp";
             };
             header?: never;
             path: {
@@ -5942,7 +5962,7 @@ export interface operations {
                 /** @description The same */
                 definition_hash?: string;
                 /** @description rcrt when absent */
-                format?: "rcrt" | "openai" | "anthropic" | "mcp";
+                format?: "rcrt" | "openai" | "openai-responses" | "anthropic" | "mcp";
                 /** @description The same */
                 max_result_chars?: number;
                 /** @description The same */

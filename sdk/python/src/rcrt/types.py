@@ -18,7 +18,7 @@ EventNumber = int
 saw receives every later event once, in order.
 """
 InvocationInFormat = Union["Invocation", "OpenAiToolCall", "OpenAiFunctionCall", "AnthropicToolUse", "McpToolCall"]
-"""In the format rcrt; openai, one of two; anthropic; or mcp."""
+"""In the format rcrt; openai; openai-responses; anthropic; or mcp."""
 LargeResultKind = Literal["text", "json"]
 """How the parts form the whole result."""
 LeaseStatus = Literal["held", "cancel_requested", "lost"]
@@ -36,7 +36,7 @@ as it is.
 Release = Union[Literal["unstarted"], dict[str, Any]]
 """How a runner returns a call to the queue."""
 ResponseInFormat = Union["ToolResponse", "OpenAiToolMessage", "OpenAiFunctionOutput", "AnthropicToolResult", "McpToolResult"]
-"""In the format rcrt; openai, one of two; anthropic; or mcp."""
+"""In the format rcrt; openai; openai-responses; anthropic; or mcp."""
 ResponseStatus = Literal["success", "error"]
 Role = Literal["curator", "emitter", "subscriber", "runner", "caller"]
 """Which HTTP routes an agent can use. An agent can have several roles."""
@@ -44,9 +44,9 @@ Sensitivity = Literal["low", "pii", "secret"]
 Tag = str
 """A tag, as the OpenAPI document describes it. In Rust it is a string."""
 ToolInFormat = Union["CatalogEntry", dict[str, Any]]
-"""In the format rcrt, openai, anthropic or mcp."""
+"""In the format rcrt, openai, openai-responses, anthropic or mcp."""
 ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any]]
-"""In the format rcrt, openai, anthropic or mcp."""
+"""In the format rcrt, openai, openai-responses, anthropic or mcp."""
 ToolSource = str
 """What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor."""
 TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
@@ -798,9 +798,9 @@ class NewGrant(TypedDict, total=False):
 
 class _NewSecret(TypedDict):
     name: str
-    """A letter, a digit or `_`, followed by letters, digits, spaces and any of `_.:/@+()-`; at most 200 characters;
-    unique in its tenant. A tool's `required_secrets` can name it if it is a letter or `_`, followed by letters,
-    digits and `_`.
+    """A letter or `_`, followed by letters, digits and `_`; at most 200 characters; unique in its tenant. A server
+    with `--compat rcrt` also accepts spaces and any of `.:/@+()-`, and a digit in front; a tool's
+    `required_secrets` cannot name such a secret.
     """
     value: str
     """1 to 65,536 bytes; at least 8 if tools cannot read it."""
@@ -990,13 +990,15 @@ class RevokeTokens(TypedDict, total=False):
     this request.
     """
     agent_id: Union[str, None]
-    """The agent of `jti` or `all`. When absent, the agent of the listed token, else the caller. Only curators can
-    revoke tokens of other agents.
+    """The agent of `jti` or `all`. When absent, the agent of the listed token, or for `all` the caller. Only curators
+    can revoke tokens of other agents.
     """
     all: bool
     """`true`: all tokens of the agent that were issued before now."""
     jti: Union[str, None]
-    """The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim `jti`."""
+    """The id of the token, as `POST /auth/token` and `GET /auth/tokens` return it: its claim `jti`. A token that is
+    not listed is only revoked if `agent_id` names its agent.
+    """
     token: Union[str, None]
     """The token itself."""
 
@@ -1017,6 +1019,8 @@ class RevokedTokens(_RevokedTokens, total=False):
     """All tokens that were issued before this time."""
     jti: Union[str, None]
     """The one token."""
+    unlisted: bool
+    """`true`: no token with the id `jti` is listed. It is refused should it appear."""
 
 
 class _RunnerReport(TypedDict):

@@ -59,7 +59,7 @@ async fn each_error_arrives_unchanged() {
         call(none),
         cancel(none),
         create_secret(secret("TAKEN", "w")),
-        create_secret(secret("no name!", "")),
+        create_secret(secret("NO_VALUE", "")),
         update_secret(none, SecretChanges::value("v")),
         delete_secret(none),
         grant_secret(none, none),
