@@ -77,8 +77,8 @@ CREATE POLICY tenant ON calls
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON calls TO rcrt_app;
 
--- The live runners. The write of a tool waits until each has applied its event. Unlogged: after a
--- crash, every runner reports again within a second.
+-- The live runners, with what each last reported. The write of a tool waits until each has applied
+-- its event. Unlogged: after a crash, every runner reports again within a second.
 CREATE UNLOGGED TABLE runners (
     owner_id uuid NOT NULL,
     runner_id uuid NOT NULL,
@@ -88,6 +88,13 @@ CREATE UNLOGGED TABLE runners (
     applied bigint NOT NULL,
     host text NOT NULL,
     working_folder text,
+    version text NOT NULL,
+    started_at timestamptz NOT NULL,
+    -- Slots used and free, by kind.
+    slots jsonb NOT NULL,
+    draining boolean NOT NULL,
+    -- When this row was written.
+    reported_at timestamptz NOT NULL,
     PRIMARY KEY (owner_id, runner_id)
 );
 ALTER TABLE runners ENABLE ROW LEVEL SECURITY;

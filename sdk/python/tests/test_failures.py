@@ -113,6 +113,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "revoke_tokens": lambda rcrt: rcrt.revoke_tokens(),
     "rotate_agent_key": lambda rcrt: rcrt.rotate_agent_key("a"),
     "run_hygiene": lambda rcrt: rcrt.run_hygiene(),
+    "runners": lambda rcrt: rcrt.runners(),
     "search_breadcrumbs": lambda rcrt: rcrt.search_breadcrumbs("a"),
     "set_webhook_secret": lambda rcrt: rcrt.set_webhook_secret("a", "s"),
     "start_call": lambda rcrt: rcrt.start_call(LEASE, 1),

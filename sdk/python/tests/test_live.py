@@ -92,6 +92,14 @@ async def test_a_call_names_the_version_that_must_run() -> None:
         assert other.get("error_code") == "ToolNotFound"
 
 
+async def test_live_runners_are_listed() -> None:
+    async with curator() as rcrt:
+        [runner] = await rcrt.runners()
+        assert runner["draining"] is False and runner["slots"]["worker"]["free"] > 0
+        response = await rcrt.invoke("calculator", {"expression": "1"})
+        assert response["metadata"]["runner_id"] == runner["runner_id"]
+
+
 async def test_a_call_continues_after_the_caller_stops_waiting() -> None:
     request_id = word()
     async with curator() as rcrt:

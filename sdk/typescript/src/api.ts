@@ -1127,7 +1127,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List runners
+         * @description The live runners of the tenant, the oldest first, with their slots and calls. A runner reports
+         *     its slots about every second, and at once that it is draining. A runner that stops is removed at
+         *     once; one that is lost, when its lease ends.
+         *
+         *     Roles: curator.
+         */
+        get: operations["list_runners"];
         put?: never;
         /**
          * Report a runner
@@ -2906,10 +2914,52 @@ export interface components {
          * @enum {string}
          */
         Role: "curator" | "emitter" | "subscriber" | "runner" | "caller";
-        /** @description That a runner is live, and how far it has followed the tenant's tools. */
+        /** @description A runner of the tenant whose lease has not ended, with its load. */
+        RunnerInfo: {
+            /**
+             * Format: int64
+             * @description Calls that it has claimed and not started.
+             */
+            claimed: number;
+            /** @description It takes no more calls and finishes those that it has. */
+            draining: boolean;
+            host: string;
+            /**
+             * Format: int64
+             * @description How long it counts as live without another report, in milliseconds.
+             */
+            lease_left_ms: number;
+            /**
+             * Format: date-time
+             * @description When its last report was stored. A report without news is stored only when a third of the
+             *     lease has passed.
+             */
+            reported_at: string;
+            /** Format: uuid */
+            runner_id: string;
+            /**
+             * Format: int64
+             * @description Calls that it runs.
+             */
+            running: number;
+            /** @description By its last report. Calls whose requests are not written yet count too. */
+            slots: components["schemas"]["RunnerSlots"];
+            /**
+             * Format: date-time
+             * @description By the clock of its machine.
+             */
+            started_at: string;
+            /** @description The version of its program. */
+            version: string;
+            /** @description The folder that its file tools use. */
+            working_folder?: string | null;
+        };
+        /** @description That a runner is live, what it does, and how far it has followed the tenant's tools. */
         RunnerReport: {
             /** @description The runner uses every change of a tool up to this event. */
             applied: components["schemas"]["EventNumber"];
+            /** @description It takes no more calls and finishes those that it has. */
+            draining: boolean;
             /** @description The name of its machine. */
             host: string;
             /**
@@ -2920,8 +2970,20 @@ export interface components {
             lease_ms: number;
             /** Format: uuid */
             runner_id: string;
+            slots: components["schemas"]["RunnerSlots"];
+            /** Format: date-time */
+            started_at: string;
+            /** @description The version of its program. */
+            version: string;
             /** @description The folder that its file tools use. */
             working_folder?: string | null;
+        };
+        /** @description The slots in which a runner's calls run. */
+        RunnerSlots: {
+            /** @description For calls that only wait, of tools of the type `http`. */
+            waiting: components["schemas"]["SlotCount"];
+            /** @description For calls of code and of native tools. */
+            worker: components["schemas"]["SlotCount"];
         };
         /** @description The changes to a secret. Absent fields keep their values, and grants remain. */
         SecretChanges: {
@@ -2981,6 +3043,13 @@ export interface components {
         };
         /** @enum {string} */
         Sensitivity: "low" | "pii" | "secret";
+        /** @description Slots of one kind. */
+        SlotCount: {
+            /** Format: int32 */
+            free: number;
+            /** Format: int32 */
+            used: number;
+        };
         Start: {
             lease: components["schemas"]["Lease"];
             /**
@@ -5289,6 +5358,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, unknown>;
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_runners: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List runners */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnerInfo"][];
                 };
             };
             /** @description Refused: a problem document that says why */

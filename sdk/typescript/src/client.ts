@@ -326,6 +326,11 @@ export class Rcrt {
     return await this.#transport.json("post", "/calls/{request_id}/cancel", { ...options, path, again: true });
   }
 
+  /** The live runners with their slots and calls, the oldest first; for curators. */
+  async runners(options: RequestOptions = {}): Promise<shapes.RunnerInfo[]> {
+    return await this.#transport.json("get", "/runners", { ...options, again: true });
+  }
+
   // For runners
 
   /**

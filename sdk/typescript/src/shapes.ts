@@ -21,6 +21,7 @@ export type Claim = Schemas["Claim"];
 export type ClaimRequest = Schemas["ClaimRequest"];
 export type LeaseState = Schemas["LeaseState"];
 export type ReportReply = Schemas["ReportReply"];
+export type RunnerInfo = Schemas["RunnerInfo"];
 export type RunnerReport = Schemas["RunnerReport"];
 export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknown };
 export type LargeResult = Schemas["LargeResult"];

@@ -104,6 +104,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   revokeTokens: (client) => client.revokeTokens({}),
   rotateAgentKey: (client) => client.rotateAgentKey("a"),
   runHygiene: (client) => client.runHygiene(),
+  runners: (client) => client.runners(),
   searchBreadcrumbs: (client) => client.searchBreadcrumbs("a"),
   setWebhookSecret: (client) => client.setWebhookSecret("a", "s"),
   startCall: (client) => client.startCall(lease, 1),

@@ -88,6 +88,14 @@ test("a call names the version that must run", async () => {
   assert.equal((await pins({ definitionHash: `sha256:${"0".repeat(64)}` })).ended, "ToolNotFound");
 });
 
+test("live runners are listed", async () => {
+  const client = curator();
+  const [runner, ...others] = await client.runners();
+  assert.ok(runner !== undefined && others.length === 0 && !runner.draining && runner.slots.worker.free > 0);
+  const { metadata } = await client.invoke("calculator", { expression: "1" });
+  assert.equal((metadata as { runner_id?: string }).runner_id, runner.runner_id);
+});
+
 test("a call continues after the caller stops waiting, and the same key waits again", async () => {
   const client = curator();
   const tag = word();

@@ -124,7 +124,7 @@ pub use permissions::{AccessList, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
-pub use runner_report::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerReport};
+pub use runner_report::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, SlotCount};
 pub use search::{MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode, SearchResults};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,

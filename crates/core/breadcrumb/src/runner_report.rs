@@ -1,7 +1,8 @@
-//! What a runner reports at intervals, and what it learns from that.
+//! What a runner reports at intervals, what it learns from that, and what is known of each runner.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -10,10 +11,28 @@ use crate::{EventNumber, Violations};
 
 /// The longest time that the write of a tool waits for runners that have not applied it.
 pub const RUNNERS_WAIT: Duration = Duration::from_secs(1);
-/// The most characters of a report's `host` and `working_folder`.
+/// The most characters of a report's `host`, `version` and `working_folder`.
 const MAX_CHARS: usize = 4096;
 
-/// That a runner is live, and how far it has followed the tenant's tools.
+/// Slots of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlotCount {
+    pub used: u32,
+    pub free: u32,
+}
+
+/// The slots in which a runner's calls run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunnerSlots {
+    /// For calls of code and of native tools.
+    pub worker: SlotCount,
+    /// For calls that only wait, of tools of the type `http`.
+    pub waiting: SlotCount,
+}
+
+/// That a runner is live, what it does, and how far it has followed the tenant's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunnerReport {
@@ -29,6 +48,12 @@ pub struct RunnerReport {
     /// The folder that its file tools use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_folder: Option<String>,
+    /// The version of its program.
+    pub version: String,
+    pub started_at: DateTime<Utc>,
+    pub slots: RunnerSlots,
+    /// It takes no more calls and finishes those that it has.
+    pub draining: bool,
 }
 
 /// A runner of the tenant whose lease has not ended.
@@ -38,6 +63,33 @@ pub struct LiveRunner {
     pub host: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_folder: Option<String>,
+    /// How long it counts as live without another report, in milliseconds.
+    pub lease_left_ms: u64,
+}
+
+/// A runner of the tenant whose lease has not ended, with its load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerInfo {
+    pub runner_id: Uuid,
+    pub host: String,
+    /// The version of its program.
+    pub version: String,
+    /// The folder that its file tools use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_folder: Option<String>,
+    /// By its last report. Calls whose requests are not written yet count too.
+    pub slots: RunnerSlots,
+    /// Calls that it has claimed and not started.
+    pub claimed: u64,
+    /// Calls that it runs.
+    pub running: u64,
+    /// It takes no more calls and finishes those that it has.
+    pub draining: bool,
+    /// By the clock of its machine.
+    pub started_at: DateTime<Utc>,
+    /// When its last report was stored. A report without news is stored only when a third of the
+    /// lease has passed.
+    pub reported_at: DateTime<Utc>,
     /// How long it counts as live without another report, in milliseconds.
     pub lease_left_ms: u64,
 }
@@ -59,10 +111,15 @@ impl RunnerReport {
             found.add("lease_ms", "must be 0, or from 1000 to 600000");
         }
         let folder = self.working_folder.as_deref().unwrap_or_default();
-        for (field, text) in [("host", self.host.as_str()), ("working_folder", folder)] {
+        for (field, text) in
+            [("host", self.host.as_str()), ("version", self.version.as_str()), ("working_folder", folder)]
+        {
             if text.contains('\0') || text.chars().count() > MAX_CHARS {
                 found.add(field, format!("must have at most {MAX_CHARS} characters, none of them NUL"));
             }
+        }
+        if !(1970..=9999).contains(&self.started_at.year()) {
+            found.add("started_at", "must be in a year from 1970 to 9999");
         }
         found.into_result()
     }

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
-    restore, runner, secret, server, tenant, token, tool, up,
+    restore, runner, runners, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -33,6 +33,7 @@ pub enum Command {
     Up(up::Up),
     Server(server::Server),
     Runner(runner::Runner),
+    Runners(runners::Runners),
     Bootstrap(bootstrap::Bootstrap),
     Call(call::Call),
     Calls(calls::Calls),

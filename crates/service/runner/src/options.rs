@@ -58,8 +58,8 @@ pub struct RunnerOptions {
     /// Agents whose tools are system tools (those that `rcrt bootstrap` writes as). Different
     /// validation rules apply to them.
     pub system_authors: HashSet<Uuid>,
-    /// The name of this machine and the folder of the file tools, for the warning at the start of
-    /// runners whose files differ. Default: none.
+    /// The name of this machine and the folder of the file tools, for the list of runners and the
+    /// warning at the start of runners whose files differ. Default: none.
     pub host: String,
     pub working_folder: Option<String>,
     /// Non-public hosts that tools can name in `permissions.net`; the same as the egress gate has.

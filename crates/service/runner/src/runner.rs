@@ -121,6 +121,7 @@ struct Parts {
     leases: Arc<Leases>,
     hints: Arc<QueueHints>,
     peers: Arc<PeerRunners>,
+    slots: Arc<Slots>,
     reporter: Arc<Reporter>,
     call_runner: Arc<CallRunner>,
     local: Option<LocalRegistration>,
@@ -150,7 +151,22 @@ impl Parts {
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(QueueHints::default());
         let peers = PeerRunners::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
-        let reporter = Reporter::new(store.clone(), loading.clone(), peers.clone(), readiness.clone(), &options);
+        let most_waiting = options.max_waiting;
+        let slots = Slots::new(
+            registry.clone(),
+            SlotPool::new(options.max_calls, options.max_calls_per_tool),
+            SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting)),
+            RunnerOptions::max_parked(options.max_calls),
+        );
+        let reporter = Reporter::new(
+            store.clone(),
+            loading.clone(),
+            peers.clone(),
+            readiness.clone(),
+            slots.clone(),
+            stop.clone(),
+            &options,
+        );
         let call_runner = Arc::new(CallRunner {
             store: store.clone(),
             tool_access: ToolAccess {
@@ -179,6 +195,7 @@ impl Parts {
             leases,
             hints,
             peers,
+            slots,
             reporter,
             call_runner,
             local: runner.local.clone(),
@@ -297,18 +314,10 @@ impl Parts {
     }
 
     fn claim_loop(&self) -> ClaimLoop {
-        let cpu_bound = SlotPool::new(self.options.max_calls, self.options.max_calls_per_tool);
-        let most_waiting = self.options.max_waiting;
-        let io_bound = SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
         let calls = Arc::new(Calls {
             call_runner: self.call_runner.clone(),
             hints: self.hints.clone(),
-            slots: Slots::new(
-                self.registry.clone(),
-                cpu_bound,
-                io_bound,
-                RunnerOptions::max_parked(self.options.max_calls),
-            ),
+            slots: self.slots.clone(),
             max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
             waiting: Arc::default(),

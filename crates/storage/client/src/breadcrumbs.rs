@@ -8,8 +8,9 @@ use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails, CallHistory, CallPage,
     CallQuery, CallQueue, CallState, CallStats, CallStatsQuery, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
     EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, Records, Release,
-    ReportReply, Rights, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets,
-    Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    ReportReply, Rights, RunnerInfo, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges,
+    SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
+    Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -234,6 +235,10 @@ impl CallQueue for Client {
 impl Runners for Client {
     async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
         Ok(self.send(Request::new(Method::POST, &["runners"], Idempotent).json(report)?).await?)
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
+        Ok(self.send(Request::new(Method::GET, &["runners"], Idempotent)).await?)
     }
 }
 

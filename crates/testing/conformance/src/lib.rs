@@ -22,6 +22,7 @@ pub mod profiles;
 pub mod records;
 pub mod request_ids;
 pub mod rights;
+pub mod runners;
 pub mod secrets;
 pub mod selectors;
 pub mod ttl;
@@ -143,6 +144,10 @@ macro_rules! suite {
                 a_completion_must_be_a_response,
                 a_response_needs_a_lease_and_cannot_be_changed,
                 another_tenants_calls_are_not_found,
+            ],
+            runners: [
+                live_runners_are_listed_with_their_load,
+                an_invalid_report_of_a_runner_is_refused,
             ],
             call_history: [
                 calls_are_listed_by_every_filter,

@@ -434,6 +434,10 @@ class Rcrt:
         at = {"request_id": request_id}
         return cast(types.Call, await self._transport.json("POST", "/calls/{request_id}/cancel", at=at, again=True))
 
+    async def runners(self) -> list[types.RunnerInfo]:
+        """The live runners with their slots and calls, the oldest first; for curators."""
+        return cast(list[types.RunnerInfo], await self._read("/runners"))
+
     # For runners
 
     async def claim_calls(self, wanted: types.ClaimRequest) -> list[types.Claim]:

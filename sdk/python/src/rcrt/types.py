@@ -1023,20 +1023,61 @@ class RevokedTokens(_RevokedTokens, total=False):
     """`true`: no token with the id `jti` is listed. It is refused should it appear."""
 
 
+class _RunnerInfo(TypedDict):
+    claimed: int
+    """Calls that it has claimed and not started."""
+    draining: bool
+    """It takes no more calls and finishes those that it has."""
+    host: str
+    lease_left_ms: int
+    """How long it counts as live without another report, in milliseconds."""
+    reported_at: str
+    """When its last report was stored. A report without news is stored only when a third of the lease has passed."""
+    runner_id: str
+    running: int
+    """Calls that it runs."""
+    slots: RunnerSlots
+    """By its last report. Calls whose requests are not written yet count too."""
+    started_at: str
+    """By the clock of its machine."""
+    version: str
+    """The version of its program."""
+
+
+class RunnerInfo(_RunnerInfo, total=False):
+    """A runner of the tenant whose lease has not ended, with its load."""
+    working_folder: Union[str, None]
+    """The folder that its file tools use."""
+
+
 class _RunnerReport(TypedDict):
     applied: EventNumber
     """The runner uses every change of a tool up to this event."""
+    draining: bool
+    """It takes no more calls and finishes those that it has."""
     host: str
     """The name of its machine."""
     lease_ms: int
     """How long the runner counts as live without another report, in milliseconds: 1,000 to 600,000. 0 when it stops."""
     runner_id: str
+    slots: RunnerSlots
+    started_at: str
+    version: str
+    """The version of its program."""
 
 
 class RunnerReport(_RunnerReport, total=False):
-    """That a runner is live, and how far it has followed the tenant's tools."""
+    """That a runner is live, what it does, and how far it has followed the tenant's tools."""
     working_folder: Union[str, None]
     """The folder that its file tools use."""
+
+
+class RunnerSlots(TypedDict):
+    """The slots in which a runner's calls run."""
+    waiting: SlotCount
+    """For calls that only wait, of tools of the type `http`."""
+    worker: SlotCount
+    """For calls of code and of native tools."""
 
 
 class SecretChanges(TypedDict, total=False):
@@ -1090,6 +1131,12 @@ class SelectorSubscription(TypedDict):
     id: str
     owner_id: str
     selector: Selector
+
+
+class SlotCount(TypedDict):
+    """Slots of one kind."""
+    free: int
+    used: int
 
 
 class Start(TypedDict):

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb, Records, Release,
-    ReportReply, RunnerReport, StoreError,
+    ReportReply, RunnerInfo, RunnerReport, StoreError,
 };
 
 /// The queue of calls.
@@ -84,6 +84,11 @@ pub trait CallQueue: Records {
 pub trait Runners: Send + Sync + 'static {
     /// Reports that a runner is live. For runners.
     async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError>;
+
+    /// The live runners with their load, for curators. A store without runners returns none.
+    async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// The live runners that do not yet use the newest version of this tool. A store whose writes
     /// are waited for elsewhere returns none.

@@ -17,10 +17,10 @@ use crate::{
     AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
     EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
-    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerReport, Search,
-    SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream,
-    Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, TokenRevocation,
-    ToolFailure, UnfinishedCalls, Webhooks,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerInfo, RunnerReport,
+    Search, SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions,
+    SubscriptionStream, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
+    TokenRecord, TokenRevocation, ToolFailure, UnfinishedCalls, Webhooks,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -124,6 +124,7 @@ decorator! {
 
     Runners {
         async fn report_runner(report: &RunnerReport) -> Result<ReportReply>;
+        async fn runners() -> Result<Vec<RunnerInfo>>;
         async fn runners_behind(tool: Uuid) -> Result<Vec<Uuid>>;
     }
 

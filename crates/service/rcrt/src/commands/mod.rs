@@ -34,6 +34,7 @@ mod required_secrets;
 pub mod restore;
 pub mod runner;
 mod runner_verdict;
+pub mod runners;
 pub mod secret;
 pub mod server;
 pub mod tenant;
@@ -112,6 +113,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Call(call) => call.run(config, output).await,
         Command::Calls(calls) => calls.run(config, output).await,
         Command::Logs(logs) => logs.run(config, output).await,
+        Command::Runners(runners) => runners.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,

@@ -2,51 +2,125 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, run};
+use crate::replaced::until;
 
 /// The longest wait for a signal before the test fails.
 const PATIENCE: Duration = Duration::from_mins(2);
+const METRICS_TOKEN: &str = "a-token-for-metrics";
 
 #[test]
 fn a_separate_runner_runs_the_calls_of_a_server() {
     let folder = TempDir::new().unwrap();
-    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let data = folder.path().join("data");
+    let server = Running::start(&data, &["server", "--listen", "127.0.0.1:0", "--metrics-token", METRICS_TOKEN]);
     server.run(&["bootstrap"]).ends_with(0);
 
     // Without a runner, the call times out and is cancelled.
     let ran = server.run(&["call", "echo", r#"{"message": "x"}"#, "--timeout", "1"]).ends_with(1);
     assert!(ran.stderr.contains("no response within 1 s"), "{}", ran.stderr);
     assert!(ran.stderr.contains("no runner had started it; is one running?"), "{}", ran.stderr);
+    assert!(server.run(&["runners"]).ends_with(0).stderr.contains("no runner is live"));
 
     // The port is free a moment later.
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut runner = server
-        .command(&["runner", "--metrics-listen", &listen])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = service.local_addr().unwrap().to_string();
+    let options =
+        ["runner", "--metrics-listen", &listen, "--metrics-token", METRICS_TOKEN, "--allow-private-host", &address];
+    let mut runner = started(&server, &options);
     let response = server.json(&["call", "calculator", r#"{"expression": "6 * 7"}"#]);
     assert_eq!(response["status"], "success", "{response}");
     calls_are_listed_shown_and_counted(&server);
-    let metrics = metrics(&listen);
-    assert!(metrics.contains("rcrt_tool_invocations_total{tool=\"calculator\",status=\"success\"} 1"), "{metrics}");
-    assert!(metrics.contains("rcrt_runner_slots{kind=\"worker\",state=\"free\"}"), "{metrics}");
-    assert!(metrics.contains("rcrt_runner_info{") && metrics.contains("rcrt_runner_draining 0"), "{metrics}");
+    for token in [None, Some("another-token-for-metrics")] {
+        assert!(metrics(&listen, token).starts_with("HTTP/1.1 401 "));
+    }
+    let shows = |address: &str, lines: &[&str]| {
+        until(|| {
+            let metrics = metrics(address, Some(METRICS_TOKEN));
+            let has = |line: &&str| metrics.lines().any(|own| own == *line);
+            lines.iter().all(has).then_some(metrics)
+        })
+    };
+    let idle = shows(
+        &listen,
+        &[r#"rcrt_runner_slots{kind="worker",state="used"} 0"#, r#"rcrt_runner_slots{kind="waiting",state="used"} 0"#],
+    );
+    assert!(idle.contains("rcrt_tool_invocations_total{tool=\"calculator\",status=\"success\"} 1"), "{idle}");
+    assert!(idle.contains("rcrt_runner_info{") && idle.contains("rcrt_runner_draining 0"), "{idle}");
+
+    let runners = server.json(&["runners"]);
+    let own = &runners[0];
+    assert_eq!((runners.as_array().unwrap().len(), &own["draining"]), (1, &json!(false)), "{runners}");
+    assert!(idle.contains(&format!("runner={}", own["runner_id"])), "{runners}\n{idle}");
+    let shown_in_metrics = |name: &str, value: &str| idle.contains(&format!("{name}=\"{value}\""));
+    for name in ["host", "version"] {
+        assert!(shown_in_metrics(name, own[name].as_str().unwrap()), "{runners}\n{idle}");
+    }
+
+    // A call of code.
+    let mut timer = started(&server, &["call", "timer", r#"{"seconds": 300}"#]);
+    shows(&listen, &[r#"rcrt_runner_slots{kind="worker",state="used"} 1"#]);
+    until(|| {
+        let shown = metrics(&server.address().to_string(), Some(METRICS_TOKEN));
+        shown.lines().any(|line| line.ends_with(r#"tool="timer",state="running"} 1"#)).then_some(())
+    });
+    until(|| {
+        let own = server.json(&["runners"])[0].clone();
+        ((&own["slots"]["worker"]["used"], &own["running"]) == (&json!(1), &json!(1))).then_some(())
+    });
+    kill(Pid::from_raw(timer.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(timer.wait().unwrap().code(), Some(130));
+    shows(&listen, &[r#"rcrt_runner_slots{kind="worker",state="used"} 0"#]);
+
+    // A call that waits for a service, and ends while the runner drains.
+    server.post("/breadcrumbs", &waiting_tool(&address));
+    let mut waits = started(&server, &["call", "waits", "{}"]);
+    let (accepted, connection) = channel();
+    std::thread::spawn(move || accepted.send(service.accept().unwrap().0).unwrap());
+    let mut connection = connection.recv_timeout(PATIENCE).expect("the tool's request");
+    let used = r#"rcrt_runner_slots{kind="waiting",state="used"} 1"#;
+    shows(&listen, &[used, r#"rcrt_runner_slots{kind="waiting",state="free"} 1999"#]);
     kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
+    shows(&listen, &[used, "rcrt_runner_draining 1"]);
+    connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ndone").unwrap();
+    assert_eq!(waits.wait().unwrap().code(), Some(0));
     assert_eq!(runner.wait().unwrap().code(), Some(0));
+    assert_eq!(server.json(&["runners"]), json!([]));
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
     // The server itself ended the call that no runner claimed.
     let failed: Vec<&str> = stderr.lines().filter(|line| line.contains("the call failed")).collect();
     assert!(failed.len() == 1 && failed[0].contains("code=Cancelled"), "{stderr}");
+}
+
+/// A command of this server, whose output is not read.
+fn started(server: &Running, arguments: &[&str]) -> Child {
+    server.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// A tool that waits for the service at this address.
+fn waiting_tool(address: &str) -> serde_json::Value {
+    json!({
+        "schema_name": "tool.v1",
+        "title": "Waits",
+        "tags": ["tool", "tool:waits"],
+        "context": {
+            "name": "waits",
+            "description": "Waits for a service.",
+            "definition": {"examples": [{"description": "Nothing in", "input": {}}]},
+            "implementation": {"type": "http", "url": format!("http://{address}/")}
+        }
+    })
 }
 
 /// A runner that is suspended reports nothing.
@@ -97,9 +171,11 @@ fn calls_are_listed_shown_and_counted(server: &Running) {
     assert!(unknown.contains("no call has the request id"), "{unknown}");
 }
 
-fn metrics(address: &str) -> String {
+/// The whole response.
+fn metrics(address: &str, token: Option<&str>) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let sent = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
+    write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\n{sent}connection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text

@@ -1,19 +1,21 @@
-//! Reports to the store that this runner is live, and how far it has followed the tools. The write
-//! of a tool waits for that, so the report follows each change of a tool at once. The reply names
-//! the other live runners, and says whether secrets or grants have changed.
+//! Reports to the store that this runner is live, its load, and how far it has followed the tools.
+//! The write of a tool waits for that, so the report follows each change of a tool at once. The
+//! reply names the other live runners, and says whether secrets or grants have changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use chrono::Utc;
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{EventNumber, LiveRunner, ReportReply, RunnerReport, Runners, StoreError};
+use rcrt_breadcrumb::{EventNumber, LiveRunner, ReportReply, RunnerReport, RunnerSlots, Runners, StoreError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
+use crate::coordination::slots::Slots;
 use crate::options::RunnerOptions;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool_loader::ToolLoader;
@@ -32,6 +34,10 @@ pub(crate) struct Reporter {
     loading: Arc<ToolLoader>,
     peers: Arc<PeerRunners>,
     readiness: Arc<Readiness>,
+    slots: Arc<Slots>,
+    /// Cancelled when this runner takes no more calls.
+    draining: CancellationToken,
+    /// What does not change between reports.
     report: RunnerReport,
     /// The newest event that was handed to the loader.
     seen: AtomicI64,
@@ -45,6 +51,8 @@ impl Reporter {
         loading: Arc<ToolLoader>,
         peers: Arc<PeerRunners>,
         readiness: Arc<Readiness>,
+        slots: Arc<Slots>,
+        draining: CancellationToken,
         options: &RunnerOptions,
     ) -> Arc<Self> {
         let report = RunnerReport {
@@ -53,12 +61,18 @@ impl Reporter {
             applied: EventNumber(0),
             host: options.host.clone(),
             working_folder: options.working_folder.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            started_at: Utc::now(),
+            slots: RunnerSlots::default(),
+            draining: false,
         };
         Arc::new(Self {
             store,
             loading,
             peers,
             readiness,
+            slots,
+            draining,
             report,
             seen: AtomicI64::new(0),
             tool_changed: Notify::new(),
@@ -74,10 +88,15 @@ impl Reporter {
         }
     }
 
+    fn report(&self, applied: EventNumber) -> RunnerReport {
+        let (slots, draining) = (self.slots.counts(), self.draining.is_cancelled());
+        RunnerReport { applied, slots, draining, ..self.report.clone() }
+    }
+
     /// The first report, before this runner claims calls. Warns of runners with other files.
     pub async fn begin(&self, latest: EventNumber) -> Result<(), StoreError> {
         self.seen(latest, false);
-        let report = RunnerReport { applied: latest, ..self.report.clone() };
+        let report = self.report(latest);
         let reply = with_retries("report this runner", || self.store.report_runner(&report)).await?;
         for other in reply.runners.iter().filter(|other| other.runner_id != self.report.runner_id) {
             if let Some(warning) = other_folder(&self.report, other) {
@@ -109,7 +128,7 @@ impl Reporter {
                 applied = seen;
             }
             let asked = Instant::now();
-            let report = RunnerReport { applied, ..self.report.clone() };
+            let report = self.report(applied);
             match timeout(self.lease() / 3, self.store.report_runner(&report)).await {
                 Ok(Ok(reply)) => {
                     is_failing = false;
@@ -126,6 +145,7 @@ impl Reporter {
             }
             tokio::select! {
                 () = self.tool_changed.notified(), if !is_failing => {}
+                () = self.draining.cancelled(), if !is_failing && !report.draining => {}
                 () = sleep(EVERY) => {}
             }
         }
@@ -180,6 +200,10 @@ mod tests {
             applied: EventNumber(0),
             host: "a".into(),
             working_folder: Some("/work".into()),
+            version: "1".into(),
+            started_at: Utc::now(),
+            slots: RunnerSlots::default(),
+            draining: false,
         };
         let other = |host: &str, folder: Option<&str>| LiveRunner {
             runner_id: Uuid::from_u128(2),

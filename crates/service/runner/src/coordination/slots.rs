@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use metrics::gauge;
 use parking_lot::Mutex;
+use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -117,6 +118,11 @@ impl Slots {
     /// How many calls wait for others without a slot, at most.
     pub fn parked(&self) -> usize {
         self.inner.lock().parked
+    }
+
+    /// The slots as they are now.
+    pub fn counts(&self) -> RunnerSlots {
+        self.inner.lock().counts()
     }
 
     /// Takes a slot for a call of this tool. `None` if its kind is full.
@@ -238,13 +244,18 @@ impl Inner {
         Some(ClaimSpec { limit, except_tools: except })
     }
 
+    fn counts(&self) -> RunnerSlots {
+        let of = |pool: &SlotPool| SlotCount { used: pool.taken() as u32, free: pool.free() as u32 };
+        RunnerSlots { worker: of(&self.cpu_bound), waiting: of(&self.io_bound) }
+    }
+
     /// Shows the slots in the metrics.
     fn gauge(&self) {
-        let (cpu, io) = (&self.cpu_bound, &self.io_bound);
-        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "used").set(cpu.taken() as f64);
-        gauge!("rcrt_runner_slots", "kind" => "worker", "state" => "free").set(cpu.free() as f64);
-        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "used").set(io.taken() as f64);
-        gauge!("rcrt_runner_slots", "kind" => "waiting", "state" => "free").set(io.free() as f64);
+        let RunnerSlots { worker, waiting } = self.counts();
+        for (kind, slots) in [("worker", worker), ("waiting", waiting)] {
+            gauge!("rcrt_runner_slots", "kind" => kind, "state" => "used").set(slots.used);
+            gauge!("rcrt_runner_slots", "kind" => kind, "state" => "free").set(slots.free);
+        }
     }
 
     fn take(&mut self, kind: Kind, tool: &str) -> bool {
@@ -286,6 +297,7 @@ impl Slot {
         let mut inner = self.slots.inner.lock();
         if inner.io_bound.take(&self.tool) {
             inner.leave(Kind::CpuBound, &self.tool);
+            inner.gauge();
             self.kind = Kind::IoBound;
             drop(inner);
             self.slots.free();

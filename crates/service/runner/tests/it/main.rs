@@ -29,6 +29,7 @@ mod precedence;
 mod profiles;
 mod progress;
 mod read_your_writes;
+mod reports;
 mod rights;
 mod scale;
 mod secrets;

@@ -114,6 +114,7 @@ pub fn table() -> Vec<RouteEntry> {
         entry(RUNNERS, routes!(calls::complete)),
         entry(RUNNERS, routes!(calls::release)),
         entry(RUNNERS, routes!(runners::report)),
+        entry(CURATORS, routes!(runners::list)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),

@@ -1,16 +1,17 @@
-//! The reports of runners, and what the writer of a tool learns of them.
+//! The reports of runners, the list of them, and what the writer of a tool learns of them.
 
 use std::time::Instant;
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerReport};
+use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport};
 use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 
 /// How many live runners did not use a changed tool when its write was acknowledged.
 pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind");
@@ -23,6 +24,18 @@ pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind")
     request_body = RunnerReport, responses((status = 200, body = ReportReply)))]
 pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) -> Result<Json<ReportReply>, Problem> {
     Ok(Json(caller.store.report_runner(&report).await?))
+}
+
+/// List runners
+///
+/// The live runners of the tenant, the oldest first, with their slots and calls. A runner reports
+/// its slots about every second, and at once that it is draining. A runner that stops is removed at
+/// once; one that is lost, when its lease ends.
+#[utoipa::path(get, path = "/runners", tag = "calls", operation_id = "list_runners",
+    responses((status = 200, body = Vec<RunnerInfo>)))]
+pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<RunnerInfo>>, Problem> {
+    query.finish(&[])?;
+    Ok(Json(caller.store.runners().await?))
 }
 
 /// Adds the header if runners are behind. Only a write that took as long as it waits for runners

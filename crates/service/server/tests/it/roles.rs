@@ -56,6 +56,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("POST", "/calls/complete", RUNNERS),
     ("POST", "/calls/release", RUNNERS),
     ("POST", "/runners", RUNNERS),
+    ("GET", "/runners", CURATORS),
     ("POST", "/secrets", CURATORS),
     ("GET", "/secrets", RUNNERS),
     ("PUT", "/secrets/{id}", CURATORS),

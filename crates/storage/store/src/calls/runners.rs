@@ -1,9 +1,12 @@
-//! The live runners of a tenant: their reports, and how far each has followed the tools.
+//! The live runners of a tenant: their reports with their load, and how far each has followed the
+//! tools.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rcrt_breadcrumb::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerReport, StoreError};
+use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, StoreError};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::database::Database;
@@ -14,6 +17,9 @@ use crate::database::transaction::TenantTransaction;
 /// The first and the longest pause between two looks at the runners.
 const LOOK_FIRST: Duration = Duration::from_millis(2);
 const LOOK_LONGEST: Duration = Duration::from_millis(20);
+/// A change of the slots alone is written if the last write is at least this old. The slots of a
+/// busy runner change with every report.
+const LOAD_EVERY: Duration = Duration::from_secs(1);
 
 from_row! {
     struct RunnerRow {
@@ -21,6 +27,26 @@ from_row! {
         host: String,
         working_folder: Option<String>,
         applied: i64,
+        slots: Json<RunnerSlots>,
+        draining: bool,
+        /// Since the row was written.
+        age_ms: f64,
+        left_ms: f64,
+    }
+}
+
+from_row! {
+    struct InfoRow {
+        runner_id: Uuid,
+        host: String,
+        version: String,
+        working_folder: Option<String>,
+        slots: Json<RunnerSlots>,
+        claimed: i64,
+        running: i64,
+        draining: bool,
+        started_at: DateTime<Utc>,
+        reported_at: DateTime<Utc>,
         left_ms: f64,
     }
 }
@@ -28,7 +54,8 @@ from_row! {
 /// Writes only what is new: a repeated report within the first third of the lease only reads.
 pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> Result<ReportReply> {
     let mut live: Vec<RunnerRow> = sqlx::query_as(
-        "SELECT runner_id, host, working_folder, applied,
+        "SELECT runner_id, host, working_folder, applied, slots, draining,
+            extract(epoch FROM clock_timestamp() - reported_at)::float8 * 1000 AS age_ms,
             extract(epoch FROM live_until - clock_timestamp())::float8 * 1000 AS left_ms
          FROM runners WHERE live_until > clock_timestamp() ORDER BY runner_id",
     )
@@ -56,6 +83,9 @@ pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> 
                 host: report.host.clone(),
                 working_folder: report.working_folder.clone(),
                 applied: report.applied.0,
+                slots: Json(report.slots),
+                draining: report.draining,
+                age_ms: 0.0,
                 left_ms: report.lease_ms as f64,
             });
         }
@@ -75,6 +105,8 @@ fn is_news(row: &RunnerRow, report: &RunnerReport) -> bool {
         || row.left_ms < report.lease_ms as f64 * 2.0 / 3.0
         || row.host != report.host
         || row.working_folder != report.working_folder
+        || row.draining != report.draining
+        || (row.slots.0 != report.slots && row.age_ms >= LOAD_EVERY.as_millis() as f64)
 }
 
 async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()> {
@@ -83,10 +115,14 @@ async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()>
         .execute(tx.connection())
         .await?;
     sqlx::query(
-        "INSERT INTO runners (owner_id, runner_id, live_until, applied, host, working_folder)
-         VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond', $4, $5, $6)
+        "INSERT INTO runners (owner_id, runner_id, live_until, applied, host, working_folder, version, started_at,
+            slots, draining, reported_at)
+         VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond', $4, $5, $6, $7, $8, $9, $10,
+            clock_timestamp())
          ON CONFLICT (owner_id, runner_id) DO UPDATE SET live_until = EXCLUDED.live_until,
-            applied = EXCLUDED.applied, host = EXCLUDED.host, working_folder = EXCLUDED.working_folder",
+            applied = EXCLUDED.applied, host = EXCLUDED.host, working_folder = EXCLUDED.working_folder,
+            version = EXCLUDED.version, started_at = EXCLUDED.started_at, slots = EXCLUDED.slots,
+            draining = EXCLUDED.draining, reported_at = EXCLUDED.reported_at",
     )
     .bind(tx.owner_id)
     .bind(report.runner_id)
@@ -94,9 +130,44 @@ async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()>
     .bind(report.applied.0)
     .bind(&report.host)
     .bind(&report.working_folder)
+    .bind(&report.version)
+    .bind(report.started_at)
+    .bind(Json(report.slots))
+    .bind(report.draining)
     .execute(tx.connection())
     .await?;
     Ok(())
+}
+
+/// The live runners, the oldest first. Their calls are counted from the queue, by the index of
+/// leased calls.
+pub(crate) async fn list(mut tx: TenantTransaction) -> Result<Vec<RunnerInfo>> {
+    let rows: Vec<InfoRow> = sqlx::query_as(
+        "WITH held AS (
+            SELECT runner_id, count(*) FILTER (WHERE state = 'claimed') AS claimed,
+                count(*) FILTER (WHERE state = 'running') AS running
+            FROM calls WHERE runner_id IS NOT NULL GROUP BY runner_id)
+         SELECT r.*, COALESCE(held.claimed, 0) AS claimed, COALESCE(held.running, 0) AS running,
+            extract(epoch FROM r.live_until - clock_timestamp())::float8 * 1000 AS left_ms
+         FROM runners r LEFT JOIN held USING (runner_id)
+         WHERE r.live_until > clock_timestamp() ORDER BY r.started_at, r.runner_id",
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    let runners = rows.into_iter().map(|row| RunnerInfo {
+        runner_id: row.runner_id,
+        host: row.host,
+        version: row.version,
+        working_folder: row.working_folder,
+        slots: row.slots.0,
+        claimed: row.claimed.unsigned_abs(),
+        running: row.running.unsigned_abs(),
+        draining: row.draining,
+        started_at: row.started_at,
+        reported_at: row.reported_at,
+        lease_left_ms: row.left_ms.max(0.0) as u64,
+    });
+    Ok(runners.collect())
 }
 
 /// The live runners that have not applied the newest change of this record.
@@ -133,5 +204,45 @@ pub(crate) async fn wait(database: &Arc<Database>, owner_id: Uuid, record: Uuid)
         }
         tokio::time::sleep(pause.min(left)).await;
         pause = (pause * 2).min(LOOK_LONGEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcrt_breadcrumb::{EventNumber, SlotCount};
+
+    use super::*;
+
+    #[test]
+    fn the_load_alone_is_written_once_in_a_while_and_the_rest_at_once() {
+        let report = RunnerReport {
+            runner_id: Uuid::from_u128(1),
+            lease_ms: 15_000,
+            applied: EventNumber(1),
+            host: "host".into(),
+            working_folder: None,
+            version: "1".into(),
+            started_at: DateTime::UNIX_EPOCH,
+            slots: RunnerSlots::default(),
+            draining: false,
+        };
+        let row = |age_ms| RunnerRow {
+            runner_id: report.runner_id,
+            host: report.host.clone(),
+            working_folder: None,
+            applied: 1,
+            slots: Json(report.slots),
+            draining: false,
+            age_ms,
+            left_ms: 15_000.0 - age_ms,
+        };
+        let slots = RunnerSlots { worker: SlotCount { used: 1, free: 7 }, ..RunnerSlots::default() };
+        let busy = RunnerReport { slots, ..report.clone() };
+        assert!(!is_news(&row(4_000.0), &report));
+        assert!(is_news(&row(6_000.0), &report), "the lease is extended");
+        assert!(!is_news(&row(900.0), &busy));
+        assert!(is_news(&row(1_000.0), &busy));
+        assert!(is_news(&row(0.0), &RunnerReport { draining: true, ..busy }));
+        assert!(is_news(&row(0.0), &RunnerReport { applied: EventNumber(2), ..report }));
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AnsweredTerms, Call, CallQueue, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb,
-    Release, ReportReply, RunnerReport, Runners, StoreError, Violations,
+    Release, ReportReply, RunnerInfo, RunnerReport, Runners, StoreError, Violations,
 };
 use uuid::Uuid;
 
@@ -88,6 +88,10 @@ impl Runners for TenantStore {
     async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
         report.check()?;
         retrying!(async { runners::report(self.begin_async_commit().await?, report).await })
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
+        Ok(runners::list(self.begin().await?).await?)
     }
 
     async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {

@@ -1,11 +1,12 @@
 //! Row-level security, tested on raw connections below the store.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, EventNumber, Identity, NewBreadcrumb, NewSecret, Role, RunnerReport, Tenancy,
-    ToolRequest, Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Tenancy, ToolRequest, Visibility,
+    schema_names,
 };
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{claim_of, note, request};
+use rcrt_conformance::runners::report_of;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
@@ -44,14 +45,7 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     agent.update(shared, 1, BreadcrumbChanges::default()).await.unwrap();
     let Identity { owner_id, agent_id, .. } = agent.identity;
     crate::tokens::fill(&harness.store, owner_id, agent_id).await;
-    let report = RunnerReport {
-        runner_id: Uuid::new_v4(),
-        lease_ms: 600_000,
-        applied: EventNumber(0),
-        host: "host".into(),
-        working_folder: None,
-    };
-    agent.report_runner(&report).await.unwrap();
+    agent.report_runner(&report_of(Uuid::new_v4())).await.unwrap();
     agent.log_egress(vec![crate::egress_log::record("a.example", 1)]).await.unwrap();
     owner_id
 }

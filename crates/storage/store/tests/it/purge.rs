@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{BreadcrumbChanges, EventNumber, NewSecret, RunnerReport, Selector, StoreError, Tenancy};
+use rcrt_breadcrumb::{BreadcrumbChanges, NewSecret, Selector, StoreError, Tenancy};
 use rcrt_conformance::harness::{claim_of, note, noted, request};
+use rcrt_conformance::runners::report_of;
 use rcrt_conformance::{Agent, Harness};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -57,14 +58,7 @@ async fn fill(agent: &Agent) {
     let secret = agent.create_secret(secret).await.unwrap().id;
     agent.grant_secret(secret, tool).await.unwrap();
     agent.create_selector(Selector::default()).await.unwrap();
-    let report = RunnerReport {
-        runner_id: Uuid::new_v4(),
-        lease_ms: 600_000,
-        applied: EventNumber(0),
-        host: "host".into(),
-        working_folder: None,
-    };
-    agent.report_runner(&report).await.unwrap();
+    agent.report_runner(&report_of(Uuid::new_v4())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -116,7 +116,11 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("POST /calls/complete", "/calls/complete",
         r#"{"lease": {lease}, "response": {"title": "r", "schema_name": "tool.response.v1", "context": {"status": "success"}}}"#, 200, 409),
     fixture("POST /calls/release", "/calls/release", r#"{"lease": {lease}, "release": "unstarted"}"#, 200, 409),
-    fixture("POST /runners", "/runners", r#"{"runner_id": "{request}", "lease_ms": 1000, "applied": 0, "host": "h"}"#, 200, 200),
+    fixture("POST /runners", "/runners",
+        r#"{"runner_id": "{request}", "lease_ms": 1000, "applied": 0, "host": "h", "version": "1", "draining": false,
+            "started_at": "2026-01-31T12:00:00Z",
+            "slots": {"worker": {"used": 0, "free": 1}, "waiting": {"used": 0, "free": 1}}}"#, 200, 200),
+    fixture("GET /runners", "/runners", "", 200, 200),
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
     fixture("GET /secrets", "/secrets", "", 200, 200),
