@@ -3,6 +3,7 @@ import { defineConfig } from "@playwright/test";
 /** Run by build/test-dashboard, which sets the program and the browser. */
 export default defineConfig({
   testDir: "tests",
+  testMatch: process.env["RCRT_PICTURES"] === undefined ? /(?<!pictures)\.spec\.ts$/ : /pictures\.spec\.ts$/,
   globalSetup: "./tests/setup.ts",
   outputDir: process.env["RCRT_TEST_OUTPUT"] ?? "test-results",
   // One server for all: its tests change the same tenant, and the machine is small.

@@ -17,6 +17,7 @@ class Test(Stage):
     def setUp(self):
         super().setUp()
         self.stand_in("test-sdk", at=self.tree / "build")
+        self.stand_in("test-dashboard", at=self.tree / "build")
         self.stand_in("python3")
         self.ran(failed=0)
 
@@ -28,6 +29,7 @@ class Test(Stage):
         self.run_script("build/test").ends(0).says("1 passed, 0 failed, 1 skipped", "skipped 1: only by hand")
         self.assertIn("cargo test --locked --no-fail-fast --workspace", self.called())
         self.assertIn("test-sdk ", self.called())
+        self.assertIn("test-dashboard ", self.called())
         self.assertTrue(any("unittest discover" in call for call in self.called()))
 
     def test_where_programs_can_be_jailed_their_tests_must_run(self):
@@ -50,6 +52,9 @@ class Test(Stage):
         self.stand_in("test-sdk", "echo 'sdk: broken'; exit 1", at=self.tree / "build")
         self.run_script("build/test").ends(1).says("sdk: broken", "run build/test-sdk")
         self.stand_in("test-sdk", at=self.tree / "build")
+        self.stand_in("test-dashboard", "echo 'dashboard: broken'; exit 1", at=self.tree / "build")
+        self.run_script("build/test").ends(1).says("dashboard: broken", "run build/test-dashboard")
+        self.stand_in("test-dashboard", at=self.tree / "build")
         self.stand_in("python3", "echo 'FAILED (failures=1)' >&2; exit 1")
         self.run_script("build/test").ends(1).says("FAILED (failures=1)", "scripts of build/ failed")
 

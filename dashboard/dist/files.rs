@@ -1,16 +1,16 @@
 // Written by build/dashboard.
 &[
     File {
-        path: "assets/index-CR34Nek8.css",
+        path: "assets/index-Du0rpYuK.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"5e59ef7eeaf214da0ac50531f7b947e3\"",
-        gzip: include_bytes!("assets/index-CR34Nek8.css.gz"),
+        etag: "\"fb773cd06a79278a24edafdfee16c3ed\"",
+        gzip: include_bytes!("assets/index-Du0rpYuK.css.gz"),
     },
     File {
-        path: "assets/index-DBkoVrXZ.js",
+        path: "assets/index-a87f4fvY.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"232f5bc336b139b6d55b8713bf6a398f\"",
-        gzip: include_bytes!("assets/index-DBkoVrXZ.js.gz"),
+        etag: "\"0945fe4caa7d92836247ad956c994644\"",
+        gzip: include_bytes!("assets/index-a87f4fvY.js.gz"),
     },
     File {
         path: "assets/worker-DU5HL_wZ.js",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"7fedeef7479ddc057dded23de67d4c71\"",
+        etag: "\"936a5802a87c2d22168be6343c0db005\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

@@ -27,7 +27,7 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     "failed-call": `calls/${failed.request}`,
     "large-result": `calls/${large.request}`,
     tools: "tools",
-    tool: "tools/calculator?tab=run&input=%7B%22expression%22%3A%22sqrt(16)%20*%203%22%7D",
+    tool: `tools/calculator?tab=run&call=${good.request}`,
     definition: "tools/browser-context-capture?tab=about",
     source: "tools/calculator?tab=source",
     examples: "tools/calculator?tab=examples",

@@ -20,14 +20,24 @@ export interface TableRow {
 const isObject = (value: unknown): value is Schema => typeof value === "object" && value !== null && !Array.isArray(value);
 const MOST_DEPTH = 6;
 
-export function fieldsOf(schema: unknown): Field[] {
+/** What a `$ref` inside of the same schema means, with the words beside it. */
+function resolved(schema: unknown, root: unknown): Schema {
+  if (!isObject(schema)) return {};
+  const ref = schema["$ref"];
+  if (typeof ref !== "string" || !ref.startsWith("#/")) return schema;
+  const steps = ref.slice(2).split("/").map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const target = steps.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), root);
+  return isObject(target) ? { ...target, ...schema } : schema;
+}
+
+export function fieldsOf(schema: unknown, root: unknown = schema): Field[] {
   if (!isObject(schema) || !isObject(schema["properties"])) return [];
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
-  return Object.entries(schema["properties"]).map(([name, property]) => ({
-    name,
-    schema: isObject(property) ? property : {},
-    required: required.includes(name),
-  }));
+  return Object.entries(schema["properties"]).map(([name, property]) => {
+    const own = resolved(property, root);
+    const items = isObject(own["items"]) ? { items: resolved(own["items"], root) } : {};
+    return { name, schema: { ...own, ...items }, required: required.includes(name) };
+  });
 }
 
 /** What a value can be, in words. */
@@ -68,9 +78,9 @@ export function limitsOf(schema: Schema): string[] {
   return LIMITS.filter(([word]) => schema[word] !== undefined).map(([word, say]) => say(schema[word])).filter((text) => text !== "");
 }
 
-export function tableOf(schema: unknown, prefix = "", depth = 0): TableRow[] {
+export function tableOf(schema: unknown, root: unknown = schema, prefix = "", depth = 0): TableRow[] {
   if (depth > MOST_DEPTH) return [];
-  return fieldsOf(schema).flatMap((field) => {
+  return fieldsOf(schema, root).flatMap((field) => {
     const path = `${prefix}${field.name}`;
     const items = isObject(field.schema["items"]) ? field.schema["items"] : undefined;
     const row: TableRow = {
@@ -81,7 +91,7 @@ export function tableOf(schema: unknown, prefix = "", depth = 0): TableRow[] {
       limits: limitsOf(field.schema),
       description: typeof field.schema["description"] === "string" ? field.schema["description"] : "",
     };
-    const inside = items === undefined ? tableOf(field.schema, `${path}.`, depth + 1) : tableOf(items, `${path}[].`, depth + 1);
+    const inside = items === undefined ? tableOf(field.schema, root, `${path}.`, depth + 1) : tableOf(items, root, `${path}[].`, depth + 1);
     return [row, ...inside];
   });
 }

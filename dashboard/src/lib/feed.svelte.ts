@@ -4,6 +4,7 @@
  */
 import type { CallQuery, CallSummary } from "@rcrt/client";
 import type { CallChange, Change } from "../stream/change";
+import { stream } from "../stream/stream.svelte";
 import { session } from "./session.svelte";
 
 export interface Row {
@@ -67,16 +68,18 @@ export class Feed {
     clearTimeout(this.#refresh);
   }
 
-  /** Reads the newest calls. */
-  async load(): Promise<void> {
+  /**
+   * Reads the newest calls. Without `isGapless`, calls between them and the known ones can be
+   * missing, unless both have one in common.
+   */
+  async load(isGapless = false): Promise<void> {
     this.loading = this.#rows.length === 0;
     try {
       const page = await session.client.calls({ ...this.filter, limit: PAGE });
       if (this.#isClosed) return;
-      // A gap to what is known: only the new page is certain to be complete.
       // With a state, calls leave the list as they go on.
       const isSame = this.filter.state === undefined;
-      const meets = isSame && (page.calls.some((call) => this.#byId.has(call.request)) || page.next == null);
+      const meets = isSame && (isGapless || page.calls.some((call) => this.#byId.has(call.request)) || page.next == null);
       if (!meets) this.#clear();
       if (!meets || this.#next === undefined) {
         this.#next = page.next ?? undefined;
@@ -125,13 +128,11 @@ export class Feed {
       if (this.#held.length > MOST) this.#held = this.#held.slice(-MOST);
       return;
     }
-    // The text and the agent of a call are not in its events, so the server filters.
-    const { tool, session: conversation, text, agent_id, state, status, error_code } = this.filter;
-    const isSimple = [text, agent_id, state, status, error_code].every((value) => value === undefined);
+    const { tool, session: conversation } = this.filter;
     for (const { call, at } of calls) {
       if (call === undefined) continue;
       if (this.#byId.has(call.request)) this.#update(call, Date.parse(at));
-      else if (isSimple && call.kind === "request" && matches(call, tool, conversation)) this.#put(newRow(call, Date.parse(at)));
+      else if (this.#isSimple && call.kind === "request" && matches(call, tool, conversation)) this.#put(newRow(call, Date.parse(at)));
     }
     this.version++;
     this.refreshSoon();
@@ -140,7 +141,8 @@ export class Feed {
   /** The exact times of the newest calls, at most every second. */
   refreshSoon(): void {
     this.#refresh ??= setTimeout(async () => {
-      if (!this.paused) await this.load();
+      // The live stream has every call, also those between two lists.
+      if (!this.paused) await this.load(this.#isSimple && stream.state === "live");
       this.#refresh = undefined;
       const isUnfinished = (index: number) => this.at(index) !== undefined && this.at(index)?.state !== "finished";
       if (!this.#isClosed && !this.paused && Array.from({ length: 50 }, (_, index) => index).some(isUnfinished)) this.refreshSoon();
@@ -155,6 +157,12 @@ export class Feed {
     this.held = 0;
     this.apply(held);
     void this.load();
+  }
+
+  /** The text and the agent of a call are not in its events, so the server filters. */
+  get #isSimple(): boolean {
+    const { text, agent_id, state, status, error_code } = this.filter;
+    return [text, agent_id, state, status, error_code].every((value) => value === undefined);
   }
 
   #clear(): void {

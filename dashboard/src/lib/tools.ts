@@ -108,7 +108,7 @@ export function permissionsOf(context: Record<string, unknown> | undefined, sour
   else if (source === "sandbox") words.push("It cannot reach the network.");
   if (permissions["hrtime"] === true) words.push("It has a precise clock.");
   const secrets = Array.isArray(context["required_secrets"]) ? context["required_secrets"].map(String) : [];
-  if (secrets.length > 0) words.push(`It needs the secrets ${secrets.join(", ")}, each granted to it.`);
+  if (secrets.length > 0) words.push(`It needs the ${secrets.length === 1 ? "secret" : "secrets"} ${secrets.join(", ")}, granted to it.`);
   if (source === "sandbox") words.push("It runs in a sandbox: no files, no programs, no environment.");
   if (source === "native") words.push("It is a part of the program; its rights are those that the operator set.");
   return words;

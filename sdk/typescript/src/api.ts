@@ -11,8 +11,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Redirect to the page */
-        get: operations["home"];
+        /** The dashboard */
+        get: operations["dashboard"];
         put?: never;
         post?: never;
         delete?: never;
@@ -308,6 +308,23 @@ export interface paths {
          *     Roles: curator, subscriber, runner.
          */
         post: operations["resume_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/assets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A script or the style of the dashboard */
+        get: operations["dashboard_asset"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -988,6 +1005,23 @@ export interface paths {
          *     Roles: curator, subscriber, runner, caller.
          */
         post: operations["stream_ticket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/favicon.svg": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The dashboard's icon */
+        get: operations["dashboard_icon"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3437,7 +3471,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    home: {
+    dashboard: {
         parameters: {
             query?: never;
             header?: never;
@@ -3446,11 +3480,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page is at /docs */
-            308: {
+            /** @description The dashboard */
+            200: {
                 headers: {
-                    /** @description The page */
-                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3968,6 +4009,45 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["WebhookInfo"];
                 };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    dashboard_asset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description With a hash of the file's content */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A script or the style of the dashboard */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Refused: a problem document that says why */
             default: {
@@ -5185,6 +5265,42 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["StreamTicket"];
                 };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    dashboard_icon: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The dashboard's icon */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/svg+xml": string;
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Refused: a problem document that says why */
             default: {
