@@ -23,10 +23,13 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN
 END
 $$;
 
--- The migrating user needs SET ROLE on its own connections. A superuser has it anyway.
+-- The migrating user needs SET ROLE on its own connections. A superuser has it anyway. Since
+-- Postgres 16, who creates a role is a member without that right.
 DO $$
 BEGIN
-    IF NOT pg_has_role(current_user, 'rcrt_app', 'MEMBER') THEN
+    IF NOT pg_has_role(current_user, 'rcrt_app',
+        CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+    THEN
         EXECUTE format('GRANT rcrt_app TO %I', current_user);
     END IF;
 END

@@ -137,10 +137,15 @@ RETURNS TABLE (calls bigint, versions bigint, events bigint, egress bigint, reco
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$ SELECT r.calls, r.versions, r.events, r.egress, r.recorded_at FROM retention r $$;
 
-REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention()
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention()
-    TO rcrt_app;
+-- The ids of the keys that encrypt secrets of all tenants, for `rcrt doctor`.
+CREATE FUNCTION used_secrets_keys() RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT s.key_id FROM secrets s UNION SELECT w.key_id FROM webhook_secrets w ORDER BY 1 $$;
+
+REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention(),
+    used_secrets_keys() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention(),
+    used_secrets_keys() TO rcrt_app;
 
 REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(), tenants_with_orphans(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rcrt_breadcrumb::{Host, HostEntry, HostError};
+use rcrt_breadcrumb::{Host, HostEntry, HostError, Purpose, special_purpose};
 
 /// `[TOOL=]HOST[:PORT]`: a host that can have a non-public address, for every tool or for one tool.
 /// Without a port it applies to every port. It grants no access by itself: the tool's
@@ -40,6 +40,8 @@ pub enum PrivateHostError {
     NoTool(String),
     #[error(transparent)]
     Host(#[from] HostError),
+    #[error("{host} is a non-public address ({purpose}) that cannot be allowed; name a host of a private network")]
+    NeverAllowed { host: HostEntry, purpose: Purpose },
 }
 
 impl FromStr for PrivateHost {
@@ -47,14 +49,25 @@ impl FromStr for PrivateHost {
 
     fn from_str(text: &str) -> Result<Self, PrivateHostError> {
         let Some((tool, host)) = text.split_once('=') else {
-            return Ok(Self { tool: None, entry: HostEntry::parse(text)? });
+            return Ok(Self { tool: None, entry: allowable(text)? });
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if tool.is_empty() || !tool.chars().all(is_name) {
             return Err(PrivateHostError::NoTool(text.to_owned()));
         }
-        Ok(Self { tool: Some(tool.to_owned()), entry: HostEntry::parse(host)? })
+        Ok(Self { tool: Some(tool.to_owned()), entry: allowable(host)? })
     }
+}
+
+/// Parses a host, and refuses an address to which no request is ever sent.
+fn allowable(text: &str) -> Result<HostEntry, PrivateHostError> {
+    let host = HostEntry::parse(text)?;
+    if let Host::Address(address) = &host.host
+        && let Some(purpose) = special_purpose(*address).filter(|purpose| !purpose.is_private_use())
+    {
+        return Err(PrivateHostError::NeverAllowed { host, purpose });
+    }
+    Ok(host)
 }
 
 impl fmt::Display for PrivateHost {

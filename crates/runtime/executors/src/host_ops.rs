@@ -419,6 +419,7 @@ pub(crate) fn op_error(error: &StoreError) -> OpError {
         StoreError::Unauthorized(_) | StoreError::Forbidden(_) => "PermissionDenied",
         StoreError::TooLarge { .. } | StoreError::QuotaExceeded { .. } => "ResourceExhausted",
         StoreError::Full
+        | StoreError::SecretKeyMissing(_)
         | StoreError::Unavailable(_)
         | StoreError::LeaseLost { .. }
         | StoreError::EventsMissed { .. } => "Unavailable",

@@ -6,6 +6,7 @@ use rcrt_breadcrumb::StoreError;
 use serde_json::json;
 
 use crate::config::Format;
+use crate::progress;
 
 /// The statuses, as `--help` shows them.
 pub const HELP: &str = "\
@@ -111,14 +112,13 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Prints the error on stderr once, and returns its status.
-#[allow(clippy::print_stderr)]
 pub fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     if format == Format::Json {
         return report_json(&sentence(error), status_of(error));
     }
     let shown = error.chain().any(|cause| cause.downcast_ref::<Failure>().is_some_and(Failure::is_shown));
     if !shown {
-        eprintln!("rcrt: {}", sentence(error));
+        progress::fail(&sentence(error));
     }
     ExitCode::from(status_of(error))
 }
@@ -127,6 +127,11 @@ pub fn report(error: &anyhow::Error, format: Format) -> ExitCode {
 fn sentence(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain() {
+        // Postgres' own text: that of sqlx ends with a line of the source code of Postgres.
+        if let Some(sqlx::Error::Database(error)) = cause.downcast_ref::<sqlx::Error>() {
+            parts.push(error.message().to_owned());
+            break;
+        }
         let text = match cause.downcast_ref::<StoreError>() {
             Some(StoreError::Invalid(violations)) if violations.0.len() > 1 => {
                 violations.0.iter().fold("the input is not valid:".to_owned(), |text, one| format!("{text}\n  {one}"))

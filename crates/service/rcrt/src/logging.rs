@@ -6,6 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, Format};
 use crate::exit::Failure;
+use crate::progress;
 
 pub fn start(config: &Config, default: &str) -> anyhow::Result<()> {
     let wanted = config.log.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(default);
@@ -14,7 +15,10 @@ pub fn start(config: &Config, default: &str) -> anyhow::Result<()> {
     })?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {
-        Format::Json => lines.json().flatten_event(true).init(),
+        Format::Json => {
+            lines.json().flatten_event(true).init();
+            progress::log_as_json();
+        }
         Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
     }
     Ok(())

@@ -1,7 +1,11 @@
 //! Progress of long steps: a line on stderr for each step, with its duration.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use chrono::{SecondsFormat, Utc};
+use serde_json::json;
 
 /// The duration is printed only for steps that take at least this long.
 const MIN_SHOWN: Duration = Duration::from_secs(1);
@@ -35,8 +39,30 @@ impl ConsoleProgress {
     }
 }
 
+/// Whether stderr has only JSON, one line for each entry of the log.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Makes the lines of [`say`] and [`fail`] entries of the log, as all others on stderr.
+pub fn log_as_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
+}
+
 /// Prints a line on stderr.
-#[allow(clippy::print_stderr)]
 pub fn say(text: &str) {
-    eprintln!("rcrt: {text}");
+    print("INFO", text);
+}
+
+/// Prints the reason of a failure on stderr.
+pub fn fail(text: &str) {
+    print("ERROR", text);
+}
+
+#[allow(clippy::print_stderr)]
+fn print(level: &str, text: &str) {
+    if IS_JSON.load(Ordering::Relaxed) {
+        let at = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        eprintln!("{}", json!({"timestamp": at, "level": level, "message": text, "target": "rcrt"}));
+    } else {
+        eprintln!("rcrt: {text}");
+    }
 }

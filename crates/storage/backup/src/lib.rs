@@ -36,7 +36,10 @@ pub struct Database {
 pub enum BackupError {
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{} already exists", path.display())]
+    #[error(
+        "{} already exists; name another file, such as one with the date: backup-$(date +%F).rcrt",
+        path.display()
+    )]
     Exists { path: PathBuf },
     #[error("{} is not a backup", path.display())]
     NoBackup { path: PathBuf },

@@ -61,6 +61,7 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
             limit: limit.unwrap_or_default(),
             used: used.unwrap_or_default(),
         },
+        "secret_key_missing" => StoreError::SecretKeyMissing(detail),
         "full" => StoreError::Full,
         "unavailable" | "draining" | "rate_limited" | "too_many_streams" => {
             StoreError::Unavailable(format!("{REFUSED_FOR_NOW}{detail}"))

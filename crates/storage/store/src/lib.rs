@@ -58,12 +58,15 @@ mod writing;
 
 pub use database::cluster::{StoredSize, create_app_role, server_version, stored_sizes};
 pub use database::migrating::{MIGRATOR, migrate};
-pub use database::open_error::OpenError;
+pub use database::open_error::{DatabaseRight, OpenError};
 pub use options::{Retention, StoreOptions};
 pub use records::context_reads::ContextReadLimits;
 pub use retention::recorded_retention;
 pub use search::semantic::{EmbeddingOptions, EmbeddingState};
-pub use secrets::{Rewrapped, SecretsKey, SecretsKeys, rewrap_secrets, secrets_by_key};
+pub use secrets::{
+    Rewrapped, SecretsKey, SecretsKeys, UnreadableSecret, rewrap_secrets, secrets_by_key, secrets_under_other_keys,
+    used_secrets_keys,
+};
 pub use store::Store;
 pub use transfer::restoring::{
     BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, continue_event_numbers, delete_unreadable_secrets,

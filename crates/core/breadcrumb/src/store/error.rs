@@ -33,6 +33,9 @@ pub enum StoreError {
     /// `tool_creations`.
     #[error("{}", used_up(quota, *limit, *used))]
     QuotaExceeded { quota: String, limit: u64, used: u64 },
+    /// A secret is encrypted under a key that the server does not have. Only its operator can help.
+    #[error("{0}")]
+    SecretKeyMissing(String),
     /// The database is out of disk space.
     #[error("the store is out of disk space; nothing was written")]
     Full,

@@ -59,6 +59,10 @@ fn private_host_is_for_every_tool_or_for_one() {
     for text in ["", "=localhost", "a b=localhost", "a=", "a=b=c", "tool=http://localhost", "tool=localhost:0"] {
         assert!(text.parse::<PrivateHost>().is_err(), "{text:?}");
     }
+    for never in ["169.254.169.254", "chat=[fe80::1]:80", "224.0.0.1", "0.0.0.0", "[::ffff:169.254.169.254]"] {
+        let error = never.parse::<PrivateHost>().unwrap_err().to_string();
+        assert!(error.contains("cannot be allowed"), "{never}: {error}");
+    }
 }
 
 #[test]

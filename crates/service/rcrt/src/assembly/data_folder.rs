@@ -23,7 +23,7 @@ impl DataFolder {
                 lock.data_dir().display()
             );
         }
-        let keys = Keys::load(lock.data_dir())?;
+        let keys = Keys::open(lock.data_dir())?;
         Ok(Self { lock, keys })
     }
 

@@ -6,10 +6,12 @@ use anyhow::Context;
 use clap::Args;
 use rcrt_breadcrumb::TenantQuotas;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
-use rcrt_store::{Retention, SecretsKeys, Store, StoreOptions};
+use rcrt_store::{Retention, Store, StoreOptions};
 
 use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
+use super::secrets_keys::check_secrets_keys;
+use crate::keys::Keys;
 use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Clone, Args)]
@@ -85,7 +87,7 @@ impl Database {
     /// Starts the embedded Postgres if it is used, migrates the schema, and opens the store.
     pub async fn open(
         lock: DataLock,
-        secrets_keys: SecretsKeys,
+        keys: &Keys,
         options: &DatabaseOptions,
         retention: Retention,
         progress: &ConsoleProgress,
@@ -103,10 +105,10 @@ impl Database {
             }
         };
         let opened = match (&postgres, &options.database_url) {
-            (Some(postgres), _) => open_embedded(postgres, secrets_keys, options, retention, progress).await,
+            (Some(postgres), _) => open_embedded(postgres, keys, options, retention, progress).await,
             (None, url) => {
                 let url = url.clone().unwrap_or_default();
-                open(url, None, secrets_keys, options, Some(retention), progress).await
+                open(url, None, keys, options, Some(retention), progress).await
             }
         };
         match opened {
@@ -149,18 +151,18 @@ impl Database {
 /// the options for that.
 pub async fn open_runner_store(
     admin_url: String,
-    secrets_keys: SecretsKeys,
+    keys: &Keys,
     options: &DatabaseOptions,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
-    open(admin_url, None, secrets_keys, options, None, progress).await
+    open(admin_url, None, keys, options, None, progress).await
 }
 
 /// Opens the store on the embedded Postgres. It logs in as its role directly, so it cannot return
 /// to another role.
 async fn open_embedded(
     postgres: &Postgres,
-    secrets_keys: SecretsKeys,
+    keys: &Keys,
     options: &DatabaseOptions,
     retention: Retention,
     progress: &ConsoleProgress,
@@ -169,7 +171,7 @@ async fn open_embedded(
     rcrt_store::create_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
     let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, rcrt_postgres::DATABASE);
-    open(admin_url, Some(app_url), secrets_keys, options, Some(retention), progress).await
+    open(admin_url, Some(app_url), keys, options, Some(retention), progress).await
 }
 
 /// Returns the user that owns the tables in the embedded Postgres. After a restore that is an
@@ -183,11 +185,15 @@ pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
 async fn open(
     admin_url: String,
     app_url: Option<String>,
-    secrets_keys: SecretsKeys,
+    keys: &Keys,
     options: &DatabaseOptions,
     retention: Option<Retention>,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
+    // Before the store opens: a new key would hide that the right one is missing.
+    Box::pin(check_secrets_keys(&admin_url, keys, None)).await?;
+    keys.create_secrets_key()?;
+    let secrets_keys = keys.secrets_keys()?;
     let options = StoreOptions {
         app_url,
         max_connections: options.database_connections,

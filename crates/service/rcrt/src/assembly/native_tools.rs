@@ -137,6 +137,7 @@ impl NativeToolOptions {
     pub fn check(&self, data: &Path) -> anyhow::Result<()> {
         self.search_choice()?;
         self.settings(data)?;
+        working_folder(self.workdir.as_deref(), &std::path::absolute(data)?)?;
         let known = crate::embedded::native_tools();
         for (option, names, known) in [
             ("--enable-tool", &self.enabled, known.as_slice()),

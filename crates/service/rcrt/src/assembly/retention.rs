@@ -10,6 +10,8 @@ use rcrt_store::Retention;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::exit::Failure;
+
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
@@ -39,6 +41,18 @@ pub struct RetentionOptions {
 pub struct Keep(Option<Duration>);
 
 impl RetentionOptions {
+    /// Refuses old versions that are deleted before the events that show them.
+    pub fn check(self) -> Result<(), Failure> {
+        match (self.keep_versions.0, self.keep_events.0) {
+            (Some(versions), Some(events)) if versions < events => Err(Failure::Usage(format!(
+                "--keep-versions {} is less than --keep-events {}; an event shows the version that it reports, so keep \
+                 versions at least as long",
+                self.keep_versions, self.keep_events
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     pub fn in_store(self) -> Retention {
         let limited = |keep: Keep, default| keep.0.unwrap_or(default);
         let default = Retention::default();

@@ -28,11 +28,11 @@ use crate::host_options::{DeniedHosts, PrivateHosts};
 #[command(next_help_heading = "Runner options")]
 pub struct RunnerTaskOptions {
     /// Maximum number of concurrent calls that need a worker [default: suits this machine]
-    #[arg(long, env = "RCRT_MAX_CALLS", value_name = "N")]
+    #[arg(long, env = "RCRT_MAX_CALLS", value_name = "N", value_parser = at_least_one)]
     pub max_calls: Option<usize>,
 
     /// Maximum number of concurrent calls of one tool [default: suits this machine]
-    #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N")]
+    #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N", value_parser = at_least_one)]
     pub max_calls_per_tool: Option<usize>,
 
     /// Maximum number of concurrent calls that only wait for a service (http tools); they need no
@@ -76,6 +76,11 @@ pub enum Dispatch {
     #[default]
     Local,
     Queue,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "must be a whole number, at least 1; without the option it suits this machine".to_owned())
 }
 
 /// Parses `--sandbox`, and lists its values for shell completion.

@@ -129,6 +129,7 @@ impl ServingOptions {
         self.origins()?;
         self.hosts()?;
         self.database.embedding.options()?;
+        self.retention.check()?;
         Ok(check_url(self.database.database_url.as_ref())?)
     }
 

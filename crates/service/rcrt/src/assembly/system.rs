@@ -45,7 +45,7 @@ impl System {
         progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
         let data = folder.path();
-        let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, retention, progress).await?;
+        let database = Database::open(folder.lock, &folder.keys, options, retention, progress).await?;
         let database = self.database.insert(database);
         let used = match (&options.database_url, database.postgres_version()) {
             (Some(url), _) => DatabaseInfo::external(url).await?,

@@ -14,6 +14,7 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
     let own = data.join(DEFAULT);
     let Some(given) = given else { return Ok(own) };
     let folder = std::path::absolute(given)?;
+    check_folder(&folder)?;
     let (real, real_data) = (resolved(&folder)?, resolved(data)?);
     if real_data.starts_with(&real) {
         let message = format!(
@@ -33,6 +34,24 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
         return Err(Failure::Usage(message).into());
     }
     Ok(folder)
+}
+
+/// Refuses a path that is not a folder, and one below a file.
+fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    let Some(there) = folder.ancestors().find(|path| path.symlink_metadata().is_ok()) else { return Ok(()) };
+    if there.is_dir() {
+        return Ok(());
+    }
+    let message = if there == folder {
+        format!("--workdir: {} is not a folder; name a folder", folder.display())
+    } else {
+        format!(
+            "--workdir: {} cannot be created, because {} is not a folder; name another folder",
+            folder.display(),
+            there.display()
+        )
+    };
+    Err(Failure::Usage(message).into())
 }
 
 /// Resolves links, also for a path whose last components do not exist.
@@ -82,5 +101,18 @@ mod tests {
             assert_eq!(chosen(good).unwrap(), root.path().join(good), "{good}");
         }
         assert_eq!(working_folder(None, &data).unwrap(), data.join("work"));
+    }
+
+    #[test]
+    fn a_file_is_not_a_working_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(root.path().join("nowhere"), root.path().join("dangling")).unwrap();
+        for bad in ["file", "file/below", "dangling"] {
+            let path = root.path().join(bad);
+            let error = working_folder(Some(&path), &root.path().join("data")).unwrap_err().to_string();
+            assert!(error.contains(path.to_str().unwrap()) && error.contains("is not a folder"), "{error}");
+        }
     }
 }

@@ -23,7 +23,7 @@ be verified. Keep a copy of <data>/keys too, or write the keys to another file w
 from the backup.
 
 Examples:
-  rcrt backup nightly.rcrt
+  rcrt backup backup-$(date +%F).rcrt
   rcrt backup nightly.rcrt --include-key nightly.keys
   rcrt backup nightly.rcrt --database-url postgres://rcrt@db/rcrt")]
 pub struct Backup {

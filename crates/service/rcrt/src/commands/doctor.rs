@@ -25,8 +25,8 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 The exit status is 1 if tools cannot run here: no engine, a protection that the sandbox level requires and this machine \
-does not have, or a Postgres that cannot be used. Postgres is the one that the running server uses, else the one in \
-DATABASE_URL.
+does not have, a Postgres that cannot be used, or a missing key of secrets. Postgres is the one that the running server \
+uses, else the one in DATABASE_URL.
 
 The tools that wait for something are listed with what to do. If a server responds, they are as its runners report them; \
 else as a runner with the same options (or the same environment) would find them.
@@ -183,7 +183,7 @@ impl Doctor {
         } else {
             print(output, &findings)?;
         }
-        let is_reusable = findings.sandbox.is_enough && !findings.postgres.is_fatal;
+        let is_reusable = findings.sandbox.is_enough && !findings.postgres.is_fatal && !findings.stored.lacks_keys();
         if is_reusable { Ok(()) } else { Err(Failure::Shown.into()) }
     }
 }
@@ -323,7 +323,10 @@ async fn checked(url: &str) -> Postgres {
             version: Some(version),
             ..fatal("has no pgvector; install the extension `vector` on its machine".into())
         },
-        Ok(Err(error)) => fatal(format!("cannot be used: {error}")),
+        Ok(Err(error)) => {
+            let text = error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+            fatal(format!("cannot be used: {text}"))
+        }
         Err(_) => fatal("does not respond".into()),
     }
 }

@@ -7,8 +7,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::doctor::{ANSWER_TIME, running_cluster};
-use crate::assembly::{self, RetentionOptions};
+use crate::assembly::{self, DatabaseInfo, RetentionOptions};
 use crate::config::Config;
+use crate::keys::{KeyKind, Keys};
 use crate::output::{Output, Style};
 
 /// What the database keeps, for how long, and how much of it there is.
@@ -18,6 +19,11 @@ pub(super) struct Stored {
     retention: Option<RecordedRetention>,
     /// `None` if the database does not respond in time.
     sizes: Option<Vec<StoredKind>>,
+    /// The keys that secrets need and the data folder lacks. `None` if the database does not
+    /// respond in time.
+    missing_keys: Option<Vec<String>>,
+    /// A database is set up, and the file of its current key of secrets does not exist.
+    is_key_file_missing: bool,
 }
 
 /// The options of the server that deleted last.
@@ -39,11 +45,21 @@ struct StoredKind {
 
 impl Stored {
     pub(super) async fn read(config: &Config) -> Self {
-        let Some(url) = database_url(config) else { return Self { retention: None, sizes: None } };
-        let (retention, sizes) = tokio::join!(
+        let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
+        let is_set_up = config.data.join("postgres").is_dir() || DatabaseInfo::read(&config.data).is_some();
+        let is_key_file_missing = is_set_up && !ring.present().exists();
+        let Some(url) = database_url(config) else {
+            return Self { retention: None, sizes: None, missing_keys: None, is_key_file_missing };
+        };
+        let (retention, sizes, used_keys) = tokio::join!(
             timeout(ANSWER_TIME, rcrt_store::recorded_retention(&url)),
             timeout(ANSWER_TIME, rcrt_store::stored_sizes(&url)),
+            timeout(ANSWER_TIME, rcrt_store::used_secrets_keys(&url)),
         );
+        let missing_keys = used_keys.ok().and_then(Result::ok).and_then(|used| {
+            let known = ring.ids().ok()?;
+            Some(used.into_iter().filter(|id| !known.contains(id)).collect())
+        });
         let recorded = |(retention, recorded_at): (Retention, DateTime<Utc>)| RecordedRetention {
             options: retention.into(),
             recorded_at,
@@ -53,11 +69,30 @@ impl Stored {
             StoredKind { kind, entries, bytes, bytes_of }
         };
         let sizes = sizes.ok().and_then(Result::ok).map(|sizes| sizes.into_iter().map(kind).collect());
-        Self { retention: retention.ok().and_then(Result::ok).flatten().map(recorded), sizes }
+        let retention = retention.ok().and_then(Result::ok).flatten().map(recorded);
+        Self { retention, sizes, missing_keys, is_key_file_missing }
+    }
+
+    /// Whether a server would not start, because it cannot decrypt every secret.
+    pub(super) fn lacks_keys(&self) -> bool {
+        self.missing_keys.as_ref().is_some_and(|missing| !missing.is_empty())
+    }
+
+    fn print_missing_keys(&self, output: Output) -> anyhow::Result<()> {
+        if self.is_key_file_missing {
+            let text = "the file keys/secrets.key of the data folder does not exist";
+            output.line(&format!("  {}", output.paint(Style::Bad, text)))?;
+        }
+        for id in self.missing_keys.iter().flatten() {
+            let text = format!("secrets are encrypted under the key {id}, which is not in the folder keys");
+            output.line(&format!("  {} (`rcrt keys rewrap` names them)", output.paint(Style::Bad, &text)))?;
+        }
+        Ok(())
     }
 
     pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
         output.line(&format!("\n{}", output.paint(Style::Bold, "Stored:")))?;
+        self.print_missing_keys(output)?;
         let why = "not known: this needs a running Postgres, and DATABASE_URL for an external one";
         match &self.retention {
             None => output.line(&format!("  the server's retention options are {why}"))?,

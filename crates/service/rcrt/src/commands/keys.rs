@@ -1,10 +1,13 @@
 //! `rcrt keys`: key rotation while servers run.
 
+use std::collections::BTreeSet;
+
+use anyhow::bail;
 use clap::{Args, Subcommand};
-use rcrt_store::Rewrapped;
+use rcrt_store::{Rewrapped, UnreadableSecret};
 use serde_json::json;
 
-use crate::assembly::{DirectDatabase, check_url};
+use crate::assembly::{DirectDatabase, check_secrets_keys, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::keys::{self, KeyKind};
@@ -22,10 +25,16 @@ Examples:
   rcrt keys rotate tokens
   rcrt keys rotate tokens --drop-old")]
 pub enum Keys {
-    /// List the keys by their ids
-    List,
+    List(List),
     Rotate(Rotate),
     Rewrap(Rewrap),
+}
+
+/// List the keys by their ids, and the missing keys of secrets in the database
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    database: DatabaseArgs,
 }
 
 /// Create a new key and use it from now on; the old one still verifies and decrypts
@@ -48,6 +57,9 @@ pub struct Rotate {
 /// Encrypt every secret under the newest key, after an interrupted `rotate secrets`
 #[derive(Debug, Args)]
 pub struct Rewrap {
+    /// Delete the secrets whose key is lost, and print their names
+    #[arg(long)]
+    lose_secrets: bool,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -62,39 +74,55 @@ struct DatabaseArgs {
 impl Keys {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let keys = keys::Keys::of(&config.data);
-        if !keys.ring(KeyKind::Secrets).present().exists() {
+        if ![KeyKind::Tokens, KeyKind::Secrets].iter().any(|kind| keys.ring(*kind).present().exists()) {
             let what =
                 format!("there are no keys in {}; name the server's data folder with --data", config.data.display());
             return Err(Failure::NotFound(what).into());
         }
         match self {
-            Self::List => list(&keys, output),
+            Self::List(list) => list.run(config, &keys, output).await,
             Self::Rotate(rotate) => rotate.run(config, &keys, output).await,
-            Self::Rewrap(Rewrap { database }) => {
-                let (rewrapped, _) = database.rewrap(config, &keys).await?;
-                print_rewrapped(&rewrapped, output)
-            }
+            Self::Rewrap(rewrap) => rewrap.run(config, &keys, output).await,
         }
     }
 }
 
-fn list(keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
-    let mut rows = Vec::new();
-    for (kind, name) in [(KeyKind::Tokens, "tokens"), (KeyKind::Secrets, "secrets")] {
-        for (index, (id, _)) in keys.ring(kind).load()?.into_iter().enumerate() {
-            rows.push((name, id, index == 0));
+/// A key as `rcrt keys list` shows it.
+struct Row {
+    kind: &'static str,
+    id: String,
+    state: &'static str,
+}
+
+impl List {
+    async fn run(self, config: &Config, keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
+        check_url(self.database.database_url.as_ref())?;
+        let mut rows = Vec::new();
+        for (ring, kind) in [(KeyKind::Tokens, "tokens"), (KeyKind::Secrets, "secrets")] {
+            let ring = keys.ring(ring);
+            let mut state = if ring.present().exists() { "in use" } else { "known" };
+            for id in ring.ids()? {
+                rows.push(Row { kind, id, state });
+                state = "known";
+            }
         }
+        match self.database.missing(config, keys).await {
+            Ok(missing) => rows.extend(missing.into_iter().map(|id| Row { kind: "secrets", id, state: "missing" })),
+            Err(error) => output.note(&format!("the keys that the database needs are not known: {error:#}")),
+        }
+        if output.is_json() {
+            let rows: Vec<_> = rows
+                .iter()
+                .map(|Row { kind, id, state }| {
+                    json!({"kind": kind, "id": id, "in_use": *state == "in use", "missing": *state == "missing"})
+                })
+                .collect();
+            return output.json(&rows);
+        }
+        let rows: Vec<Vec<String>> =
+            rows.into_iter().map(|Row { kind, id, state }| vec![kind.to_owned(), id, state.to_owned()]).collect();
+        output.table(&["KIND", "ID", "STATE"], &rows)
     }
-    if output.is_json() {
-        let rows: Vec<_> =
-            rows.iter().map(|(kind, id, used)| json!({"kind": kind, "id": id, "in_use": used})).collect();
-        return output.json(&rows);
-    }
-    let rows: Vec<Vec<String>> = rows
-        .into_iter()
-        .map(|(kind, id, used)| vec![kind.to_owned(), id, if used { "in use" } else { "known" }.to_owned()])
-        .collect();
-    output.table(&["KIND", "ID", "STATE"], &rows)
 }
 
 impl Rotate {
@@ -111,16 +139,26 @@ impl Rotate {
             ));
         }
         check_url(self.database.database_url.as_ref())?;
-        let id = ring.rotate()?;
-        if !output.is_json() {
-            output.line(&format!("the key {id} is in use"))?;
-        }
-        let mut still_needed = Vec::new();
-        if self.kind == KeyKind::Secrets {
-            let (rewrapped, needed) = self.database.rewrap(config, keys).await?;
-            print_rewrapped(&rewrapped, output)?;
-            still_needed = needed;
-        }
+        let rotate = || {
+            let id = ring.rotate()?;
+            if !output.is_json() {
+                output.line(&format!("the key {id} is in use"))?;
+            }
+            anyhow::Ok(id)
+        };
+        let (id, still_needed) = match self.kind {
+            KeyKind::Tokens => (rotate()?, Vec::new()),
+            KeyKind::Secrets => {
+                let work = async |url: &str| {
+                    check_secrets_keys(url, keys, Some("no key was created or deleted")).await?;
+                    let id = rotate()?;
+                    print_rewrapped(&rcrt_store::rewrap_secrets(url, &keys.secrets_keys()?).await?, output)?;
+                    let needed = rcrt_store::secrets_by_key(url).await?;
+                    anyhow::Ok((id, needed.into_iter().map(|(id, _)| id).collect::<Vec<_>>()))
+                };
+                self.database.with(config, REWRAPPING, work).await?
+            }
+        };
         if !self.drop_old {
             return if output.is_json() { output.json_line(&json!({"in_use": id})) } else { Ok(()) };
         }
@@ -143,6 +181,25 @@ impl Rotate {
     }
 }
 
+impl Rewrap {
+    async fn run(self, config: &Config, keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
+        check_url(self.database.database_url.as_ref())?;
+        if self.lose_secrets {
+            let ids = keys.ring(KeyKind::Secrets).ids()?;
+            let work = async |url: &str| anyhow::Ok(rcrt_store::delete_unreadable_secrets(url, &ids).await?);
+            let lost = self.database.with(config, "Deleting the secrets whose key is lost", work).await?;
+            return print_lost(&lost, output);
+        }
+        let work = async |url: &str| {
+            check_secrets_keys(url, keys, Some("nothing was changed")).await?;
+            print_rewrapped(&rcrt_store::rewrap_secrets(url, &keys.secrets_keys()?).await?, output)
+        };
+        self.database.with(config, REWRAPPING, work).await
+    }
+}
+
+const REWRAPPING: &str = "Encrypting secrets under the new key";
+
 fn about_backups(dropped: &[String]) -> String {
     format!(
         "backups from before this rotation need the deleted key {} to be restored; keep its copy (a file of `rcrt backup \
@@ -152,33 +209,65 @@ fn about_backups(dropped: &[String]) -> String {
 }
 
 impl DatabaseArgs {
-    /// Encrypts every secret under the newest key. Also returns the ids of the keys that secrets
-    /// still use.
-    async fn rewrap(&self, config: &Config, keys: &keys::Keys) -> anyhow::Result<(Rewrapped, Vec<String>)> {
+    /// Does this work with the URL of the database. `step` says what it does.
+    async fn with<T>(
+        &self,
+        config: &Config,
+        step: &str,
+        work: impl AsyncFnOnce(&str) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let progress = ConsoleProgress::new();
         let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
-        progress.step("Encrypting secrets under the new key");
-        let done = async {
-            let rewrapped = rcrt_store::rewrap_secrets(&direct.admin_url, &keys.secrets_keys()?).await?;
-            let needed = rcrt_store::secrets_by_key(&direct.admin_url).await?.into_iter().map(|(id, _)| id).collect();
-            anyhow::Ok((rewrapped, needed))
-        };
-        let done = done.await;
+        progress.step(step);
+        let done = work(&direct.admin_url).await;
         direct.close().await;
         progress.done();
         done
     }
+
+    /// The ids of the keys that secrets of the database need and the folder does not have.
+    async fn missing(&self, config: &Config, keys: &keys::Keys) -> anyhow::Result<BTreeSet<String>> {
+        let ids = keys.ring(KeyKind::Secrets).ids()?;
+        let work = async |url: &str| anyhow::Ok(rcrt_store::secrets_under_other_keys(url, &ids).await?);
+        let unreadable = self.with(config, "Looking for missing keys", work).await?;
+        Ok(unreadable.into_iter().map(|secret| secret.key_id).collect())
+    }
 }
 
+/// Prints the result, and fails if a secret cannot be decrypted.
 fn print_rewrapped(rewrapped: &Rewrapped, output: Output) -> anyhow::Result<()> {
     let Rewrapped { done, unreadable } = rewrapped;
     if output.is_json() {
+        let unreadable: Vec<_> = unreadable.iter().map(as_json).collect();
         output.json_line(&json!({"rewrapped": done, "unreadable": unreadable}))?;
     } else {
         output.line(&format!("{} encrypted under it", counted(*done as u64, "secret is", "secrets are")))?;
-        for id in unreadable {
-            output.line(&format!("the secret {id} is encrypted under a key that is not available"))?;
-        }
+    }
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    bail!(
+        "{} cannot be decrypted and was not changed; set it again, or delete it; no key was deleted",
+        names.join(", ")
+    )
+}
+
+/// Prints the secrets that were deleted because their key is lost.
+pub(super) fn print_lost(lost: &[UnreadableSecret], output: Output) -> anyhow::Result<()> {
+    if output.is_json() {
+        return output.json(&json!({"lost": lost.iter().map(as_json).collect::<Vec<_>>()}));
+    }
+    output.line(&format!(
+        "{} deleted, because the key is lost",
+        counted(lost.len() as u64, "secret is", "secrets are")
+    ))?;
+    for secret in lost {
+        output.line(&format!("{secret} is lost; it was encrypted under the key {}", secret.key_id))?;
     }
     Ok(())
+}
+
+pub(super) fn as_json(secret: &UnreadableSecret) -> serde_json::Value {
+    json!({"id": secret.id, "name": secret.name, "key": secret.key_id})
 }

@@ -6,10 +6,12 @@ use ::rcrt_backup::{BackupError, BackupKey, Manifest, Proof};
 use anyhow::{Context, bail};
 use clap::Args;
 use rcrt_postgres::DataLock;
+use rcrt_store::UnreadableSecret;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
+use super::keys::{as_json, print_lost};
 use crate::assembly::{DataFolder, DirectDatabase, check_url};
 use crate::config::Config;
 use crate::keys::{KeyFile, KeyKind, Keys};
@@ -80,21 +82,24 @@ impl Restore {
             Keys::load(&data)?;
             std::fs::write(&marker, self.target())
                 .with_context(|| format!("{} cannot be written", marker.display()))?;
-            self.load(config, &direct, &backup, &present, &progress).await?;
-            std::fs::remove_file(&marker).with_context(|| format!("{} cannot be removed", marker.display()))
+            let lost = self.load(config, &direct, &backup, &present, &progress).await?;
+            std::fs::remove_file(&marker).with_context(|| format!("{} cannot be removed", marker.display()))?;
+            anyhow::Ok(lost)
         };
         let restored = restored.await;
         direct.close().await;
         progress.done();
-        restored?;
+        let lost = restored?;
         if output.is_json() {
-            return output.json(&json!({"restored": self.file, "manifest": backup.manifest}));
+            let lost: Vec<_> = lost.iter().map(as_json).collect();
+            return output.json(&json!({"restored": self.file, "manifest": backup.manifest, "lost": lost}));
         }
         let Manifest { made_at, program, .. } = &backup.manifest;
         output.line(&format!(
             "restored the backup from {} (by version {program})",
             made_at.format("%Y-%m-%d %H:%M:%S UTC")
-        ))
+        ))?;
+        if self.lose_secrets { print_lost(&lost, output) } else { Ok(()) }
     }
 
     /// Identifies the database, without its password.
@@ -178,7 +183,7 @@ impl Restore {
         backup: &::rcrt_backup::Backup,
         keys: &[String],
         progress: &ConsoleProgress,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Vec<UnreadableSecret>> {
         // The event numbers of the current database, if there is one: subscribers may have seen
         // them.
         let counted = rcrt_store::backup_facts(&direct.admin_url).await.map_or(0, |facts| facts.event_horizon);
@@ -197,13 +202,12 @@ impl Restore {
         let options: PgConnectOptions = url.parse().context("the database URL is not valid")?;
         Box::pin(rcrt_store::migrate(&options, &rcrt_store::MIGRATOR, &|step| progress.step(step))).await?;
         rcrt_store::continue_event_numbers(&url, backup.manifest.event_horizon.max(counted)).await?;
-        if self.lose_secrets {
-            rcrt_store::delete_unreadable_secrets(&url, keys).await?;
-        }
+        let lost =
+            if self.lose_secrets { rcrt_store::delete_unreadable_secrets(&url, keys).await? } else { Vec::new() };
         if url != direct.restorer_url && !direct.is_embedded {
             rcrt_store::close_restored_owner(&direct.restorer_url).await?;
         }
-        Ok(())
+        Ok(lost)
     }
 }
 

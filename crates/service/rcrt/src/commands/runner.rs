@@ -101,13 +101,12 @@ impl Runner {
         let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
             (None, Some(url)) => {
                 let progress = ConsoleProgress::new();
-                let keys = Keys::load(&config.data)?;
+                let keys = Keys::open(&config.data)?;
                 // The servers compute embeddings. A runner with another model would make them all
                 // be computed again.
                 let mut database = self.database.clone();
                 database.embedding.or(Embeddings::Off);
-                let store =
-                    assembly::open_runner_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
+                let store = assembly::open_runner_store(url.clone(), &keys, &database, &progress).await?;
                 parts.store = Some(store.clone());
                 let agents =
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;

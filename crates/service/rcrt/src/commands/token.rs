@@ -188,7 +188,7 @@ fn verified(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(To
     if !config.data.join("keys/token.key").is_file() {
         return Err(Failure::Refused(otherwise.into()).into());
     }
-    let key = Keys::load(&config.data)?.token_key()?;
+    let key = Keys::open(&config.data)?.token_key()?;
     let proven = key.verify(token).map_err(|error| {
         Failure::Refused(format!(
             "{error}; the token was not issued with the keys of the data folder {}",

@@ -27,14 +27,27 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Loads the keys, and creates missing ones.
+    /// Loads the keys, and creates missing ones. For a database that can have secrets, use
+    /// [`Self::open`].
     pub fn load(data: &Path) -> anyhow::Result<Self> {
-        let keys = Self { folder: files::private_folder(data)? };
-        for kind in [KeyKind::Tokens, KeyKind::Secrets] {
-            files::create(&keys.ring(kind).present())?;
-            keys.ring(kind).load()?;
-        }
+        let keys = Self::open(data)?;
+        keys.create_secrets_key()?;
         Ok(keys)
+    }
+
+    /// Loads the keys, and creates a missing key of tokens. A key of secrets is not created: the
+    /// database can have secrets under one that was lost.
+    pub fn open(data: &Path) -> anyhow::Result<Self> {
+        let keys = Self { folder: files::private_folder(data)? };
+        files::create(&keys.ring(KeyKind::Tokens).present())?;
+        keys.ring(KeyKind::Tokens).load()?;
+        keys.ring(KeyKind::Secrets).ids()?;
+        Ok(keys)
+    }
+
+    /// Creates the key of secrets, unless there is one.
+    pub fn create_secrets_key(&self) -> anyhow::Result<()> {
+        files::create(&self.ring(KeyKind::Secrets).present())
     }
 
     /// The keys of a folder that may have none. Nothing is created.

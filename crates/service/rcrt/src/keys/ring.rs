@@ -35,7 +35,7 @@ impl Keyring {
         Self { folder: folder.to_owned(), kind }
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -71,6 +71,19 @@ impl Keyring {
             }
         }
         Ok(keys)
+    }
+
+    /// The ids of all keys, the current one first. There can be none.
+    pub fn ids(&self) -> anyhow::Result<Vec<String>> {
+        let present = Some(self.present()).filter(|path| path.exists());
+        let mut ids = Vec::new();
+        for path in present.into_iter().chain(self.others()?) {
+            let id = self.id(&files::read(&path)?)?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
     }
 
     fn id(&self, key: &[u8; KEY_BYTES]) -> anyhow::Result<String> {
@@ -218,6 +231,16 @@ mod tests {
         keys.ring(KeyKind::Secrets).rotate().unwrap();
         let changed = watch.changed().unwrap();
         assert_eq!((changed.len(), changed[1]), (2, first[0]));
+    }
+
+    #[test]
+    fn opened_keys_have_no_new_key_of_secrets() {
+        let data = tempfile::tempdir().unwrap();
+        let keys = Keys::open(data.path()).unwrap();
+        assert!(keys.ring(KeyKind::Tokens).present().exists());
+        assert!(keys.ring(KeyKind::Secrets).ids().unwrap().is_empty());
+        keys.create_secrets_key().unwrap();
+        assert_eq!(keys.ring(KeyKind::Secrets).ids().unwrap(), ids(&keys.ring(KeyKind::Secrets)));
     }
 
     #[test]

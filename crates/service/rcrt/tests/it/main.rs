@@ -18,6 +18,7 @@ mod killed;
 mod logs;
 mod messages;
 mod migrated;
+mod missing_keys;
 mod model_server;
 mod model_tools;
 mod native;

@@ -33,7 +33,7 @@ fn backup_export_key_rotation_and_restore_of_a_running_system() {
     let rights = |file: &str| folder.path().join(file).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((rights("all.rcrt"), rights("all.key")), (0o600, 0o600));
     let again = backup().ends_with(1);
-    assert!(again.stderr.contains("all.rcrt already exists"), "{}", again.stderr);
+    assert!(again.stderr.contains("all.rcrt already exists; name another file"), "{}", again.stderr);
     let exported = exports_and_imports(&up, folder.path());
     only_the_operator_creates_tenants(&up);
     assert_eq!(up.stop().0.code(), Some(0));

@@ -71,6 +71,23 @@ fn an_interrupted_first_start_fails_and_leaves_no_process() {
     assert_eq!(up.stop().0.code(), Some(0));
 }
 
+#[test]
+fn with_a_log_in_json_each_line_on_stderr_is_json() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    let lines: Vec<Value> = stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    for message in ["Starting the runner", "Stopped"] {
+        let line = lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{stderr}"));
+        assert!(line["level"] == "INFO" && line["timestamp"].is_string(), "{line}");
+    }
+    let mut command = rcrt();
+    command.args(["runner", "--server", "http://127.0.0.1:1", "--token", "x", "--log-format", "json"]);
+    let ran = Ran::of(command.current_dir(&folder).output().unwrap()).ends_with(5);
+    assert!(ran.stderr.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{}", ran.stderr);
+}
+
 fn first_response(up: &Running) {
     let response = &up.hello["response"]["context"];
     assert_eq!(response["status"], "success", "{response}");

@@ -89,6 +89,11 @@ fn decryption_failure(name: &str, tool: &Tool, error: &StoreError) -> ToolFailur
         StoreError::Forbidden(_) => MissingRequirements::secret(name, SecretUnavailable::NotGranted).failure(tool),
         StoreError::NotFound { .. } => MissingRequirements::secret(name, SecretUnavailable::Missing).failure(tool),
         StoreError::Unauthorized(_) => denied(format!("the runner is not allowed to read the secret {name:?}"), name),
+        StoreError::SecretKeyMissing(why) => {
+            tracing::error!(secret = name, why, "the key of a secret is missing");
+            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the secret {name:?} cannot be decrypted: {why}"))
+                .with_details(json!({"secret": name}))
+        }
         other => {
             tracing::error!(secret = name, error = %other, "a secret cannot be read");
             ToolFailure::new(ErrorCode::ExecutionFailed, format!("the secret {name:?} cannot be read")).retryable(true)

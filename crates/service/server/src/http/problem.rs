@@ -78,7 +78,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do. The page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 25] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Correct the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Correct each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -133,6 +133,12 @@ pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
     ),
     ("events_missed", StatusCode::GONE, "Events missed", "Continue from the number in the detail."),
     ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "Too many requests", "Wait for the seconds in Retry-After."),
+    (
+        "secret_key_missing",
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Key of a secret missing",
+        "Contact the operator, who can put the key back or set the secret again.",
+    ),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause under the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
     ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Use another server, or try again after a moment."),
@@ -330,6 +336,10 @@ impl From<StoreError> for Problem {
                 document.limit = Some(limit);
                 document.used = Some(used);
             }),
+            StoreError::SecretKeyMissing(why) => {
+                tracing::error!(why, "the key of a secret is missing");
+                Self::new("secret_key_missing", why)
+            }
             StoreError::Full => {
                 tracing::error!("the store is out of disk space");
                 Self::new("full", detail)

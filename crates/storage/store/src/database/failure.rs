@@ -95,6 +95,11 @@ pub(crate) fn code(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::code).map(Cow::into_owned)
 }
 
+/// The error's text, without the line in the source code of Postgres.
+pub(crate) fn text(error: &sqlx::Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
+}
+
 fn from_database(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolTimedOut) {
         return StoreError::Unavailable("no database connection became free in time".into());
@@ -114,7 +119,7 @@ fn from_database(error: &sqlx::Error) -> StoreError {
             tracing::warn!(%error, "the database cancelled a statement");
             StoreError::Unavailable("the database is too busy; try again later".into())
         }
-        _ => StoreError::Internal(error.to_string()),
+        _ => StoreError::Internal(text(error)),
     }
 }
 

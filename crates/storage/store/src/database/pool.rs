@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::commit::CommitListener;
 use super::connections::{Connection, IdleConnections};
 use super::failure::{self, Result, is_unreachable};
-use super::open_error::OpenError;
+use super::open_error::{DatabaseRight, OpenError};
 
 /// How long a caller waits for a free connection until it gets `Unavailable`.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -148,13 +148,13 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
                 Ok(())
             })
         })
-        .connect_with(app)
+        .connect_with(app.clone())
         .await
         .map_err(|source| match failure::code(&source).as_deref() {
             Some("42501") => {
-                OpenError::MissingPrivilege { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source }
+                OpenError::MissingPrivilege { right: DatabaseRight::Role, problem: failure::text(&source) }
             }
-            _ => OpenError::Unreachable(source),
+            _ => OpenError::connecting(&app, &source),
         })
 }
 
@@ -169,6 +169,6 @@ async fn check_role(pool: &PgPool, also_the_login: bool) -> Result<(), OpenError
     .bind(also_the_login)
     .fetch_one(pool)
     .await
-    .map_err(OpenError::Database)?;
+    .map_err(|error| OpenError::refused(&error))?;
     if is_ordinary { Ok(()) } else { Err(OpenError::RoleTooStrong) }
 }

@@ -55,8 +55,9 @@ impl EnvelopeCipher {
             ring = self.keys.renewed();
         }
         let key = ring.find(&sealed.key_id).ok_or_else(|| {
-            StoreError::Internal(format!(
-                "secret {} is encrypted under key {}, which this server does not have",
+            StoreError::SecretKeyMissing(format!(
+                "the secret {} is encrypted under the key {}, which is not among this server's keys; ask the operator to \
+                 put the key back, or to set the secret again",
                 secret_ref.id, sealed.key_id
             ))
         })?;

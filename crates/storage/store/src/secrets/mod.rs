@@ -16,7 +16,9 @@ pub(crate) use self::decrypt::{check_reason, decrypt};
 pub(crate) use self::encryption::{EnvelopeCipher, Sealed, SecretRef};
 pub(crate) use self::grants::{end_with_records, grant, is_tool, refuse_change_by_others, revoke};
 pub use self::keys::{SecretsKey, SecretsKeys};
-pub use self::rewrapping::{Rewrapped, rewrap_secrets, secrets_by_key};
+pub use self::rewrapping::{
+    Rewrapped, UnreadableSecret, rewrap_secrets, secrets_by_key, secrets_under_other_keys, used_secrets_keys,
+};
 pub(crate) use self::write::{create, delete, update};
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;

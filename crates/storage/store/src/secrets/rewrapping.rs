@@ -1,15 +1,19 @@
 //! Key rotation: wraps the data keys under the newest key-encryption key. The encrypted values do
 //! not change.
 
+use std::fmt;
+
 use rcrt_breadcrumb::StoreError;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::SecretsKeys;
 use super::encryption::{SecretRef, rewrap};
 use super::keys::KeyRing;
+use crate::database::connect_options;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
+use crate::database::open_error::OpenError;
 
 /// How many secrets are locked at once.
 const BATCH: i64 = 100;
@@ -45,7 +49,29 @@ struct EncryptedTable {
 pub struct Rewrapped {
     pub done: usize,
     /// Secrets whose key is not available, or whose row was tampered with.
-    pub unreadable: Vec<Uuid>,
+    pub unreadable: Vec<UnreadableSecret>,
+}
+
+from_row! {
+    /// A secret that the available keys cannot decrypt.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UnreadableSecret {
+        /// For the signing secret of webhooks, the id of their agent.
+        pub id: Uuid,
+        /// Empty for the signing secret of webhooks.
+        pub name: String,
+        /// The key under which it is encrypted.
+        pub key_id: String,
+    }
+}
+
+impl fmt::Display for UnreadableSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() {
+            return write!(f, "the signing secret of the webhooks of agent {}", self.id);
+        }
+        write!(f, "the secret {}", self.name)
+    }
 }
 
 from_row! {
@@ -79,6 +105,44 @@ pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, Store
         Ok::<_, crate::database::failure::Failure>(counts)
     };
     Ok(counted.await?)
+}
+
+/// The secrets of all tenants that are encrypted under other keys than these. None if the database
+/// has no tables yet. `admin_url`: of the tables' owner.
+pub async fn secrets_under_other_keys(admin_url: &str, key_ids: &[String]) -> Result<Vec<UnreadableSecret>, OpenError> {
+    let options = connect_options(admin_url)?;
+    let mut connection = options.connect().await.map_err(|error| OpenError::connecting(&options, &error))?;
+    let found = async {
+        let has_tables: bool = sqlx::query_scalar(
+            "SELECT to_regclass('public.secrets') IS NOT NULL AND to_regclass('public.webhook_secrets') IS NOT NULL",
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        if !has_tables {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<UnreadableSecret> = sqlx::query_as(
+            "SELECT id, name, key_id FROM public.secrets WHERE key_id <> ALL ($1)
+             UNION ALL SELECT agent_id, '', key_id FROM public.webhook_secrets WHERE key_id <> ALL ($1)
+             ORDER BY key_id, name, id",
+        )
+        .bind(key_ids)
+        .fetch_all(&mut connection)
+        .await?;
+        Ok::<_, sqlx::Error>(rows)
+    };
+    let found = found.await.map_err(|error| OpenError::refused(&error));
+    // It can only fail if the connection is already gone.
+    let _ = connection.close().await;
+    found
+}
+
+/// The ids of the keys that encrypt secrets. Also for the role of the store, at `url`.
+pub async fn used_secrets_keys(url: &str) -> Result<Vec<String>, sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let used = sqlx::query_scalar("SELECT public.used_secrets_keys()").fetch_all(&mut connection).await;
+    let _ = connection.close().await;
+    used
 }
 
 async fn all(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped> {
@@ -116,7 +180,8 @@ async fn rewrap_all(
             let wrapped =
                 ring.find(&row.key_id).and_then(|old| rewrap(secret_ref, old, &ring.newest.1, &row.wrapped_key));
             let Some(wrapped) = wrapped else {
-                result.unreadable.push(row.id);
+                let WrappedRow { id, name, key_id, .. } = row;
+                result.unreadable.push(UnreadableSecret { id, name, key_id });
                 continue;
             };
             sqlx::query(sealed.wrap)

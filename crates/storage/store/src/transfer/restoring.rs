@@ -6,6 +6,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::database::failure::Result;
+use crate::secrets::UnreadableSecret;
 
 /// The low bits of an event number that follow its transaction; see `migrations/0004_events.sql`.
 const ORDINAL_BITS: u32 = 12;
@@ -67,14 +68,22 @@ pub async fn is_empty(url: &str) -> Result<bool, sqlx::Error> {
     Ok(tables == 0)
 }
 
-/// Deletes the secrets that are encrypted under other keys than these.
-pub async fn delete_unreadable_secrets(admin_url: &str, key_ids: &[String]) -> Result<(), sqlx::Error> {
+/// Deletes the secrets that are encrypted under other keys than these, and returns them.
+pub async fn delete_unreadable_secrets(
+    admin_url: &str,
+    key_ids: &[String],
+) -> Result<Vec<UnreadableSecret>, sqlx::Error> {
     let mut connection = PgConnection::connect(admin_url).await?;
-    for lost in ["DELETE FROM secrets WHERE key_id <> ALL ($1)", "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1)"]
-    {
-        sqlx::query(lost).bind(key_ids).execute(&mut connection).await?;
+    let mut deleted = Vec::new();
+    for lost in [
+        "DELETE FROM secrets WHERE key_id <> ALL ($1) RETURNING id, name, key_id",
+        "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1) RETURNING agent_id AS id, '' AS name, key_id",
+    ] {
+        let rows: Vec<UnreadableSecret> = sqlx::query_as(lost).bind(key_ids).fetch_all(&mut connection).await?;
+        deleted.extend(rows);
     }
-    connection.close().await
+    connection.close().await?;
+    Ok(deleted)
 }
 
 /// Deletes everything in a database, and prepares it for a restore. Returns the URL of the user

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use rcrt_breadcrumb::{NewSecret, SecretChanges};
+use rcrt_breadcrumb::{NewSecret, SecretChanges, StoreError};
 use rcrt_conformance::Harness;
-use rcrt_store::{SecretsKey, SecretsKeys, Store, StoreOptions, rewrap_secrets, secrets_by_key};
+use rcrt_store::{
+    SecretsKey, SecretsKeys, Store, StoreOptions, UnreadableSecret, rewrap_secrets, secrets_by_key,
+    secrets_under_other_keys, used_secrets_keys,
+};
 use rcrt_test_database::TestDatabase;
 use sqlx::Connection;
 
@@ -78,7 +81,18 @@ async fn secrets_under_a_missing_key_are_reported_and_unchanged() {
     let lost = agent.create_secret(NewSecret::new("LOST", "a lost value")).await.unwrap().id;
     let keys = SecretsKeys::new(key(3), vec![key(2)]);
     let rewrapped = rewrap_secrets(&database.admin_url, &keys).await.unwrap();
-    assert_eq!((rewrapped.done, rewrapped.unreadable), (0, vec![lost]));
+    let expected = UnreadableSecret { id: lost, name: "LOST".into(), key_id: key(1).id() };
+    assert_eq!((rewrapped.done, &rewrapped.unreadable), (0, &vec![expected.clone()]));
+    let under_other_keys = secrets_under_other_keys(&database.admin_url, &[key(2).id(), key(3).id()]).await.unwrap();
+    assert_eq!(under_other_keys, [expected]);
+    assert!(secrets_under_other_keys(&database.admin_url, &[key(1).id()]).await.unwrap().is_empty());
+    // The store's role sees the ids, and no secret.
+    assert_eq!(used_secrets_keys(&database.app_url).await.unwrap(), [key(1).id()]);
+    let foreign = open(&database, key(2).into()).await;
+    let there = foreign.agent(agent.identity.owner_id).await;
+    let refused = there.decrypt_secret(lost, "to see it", None).await;
+    assert!(matches!(&refused, Err(StoreError::SecretKeyMissing(why)) if why.contains(&key(1).id())), "{refused:?}");
+    foreign.close().await;
     assert_eq!(agent.decrypt_secret(lost, "to see it", None).await.unwrap(), "a lost value");
     harness.admin().await.close().await.unwrap();
     harness.close().await;

@@ -2,7 +2,7 @@
 
 use rcrt_breadcrumb::Tenancy;
 use rcrt_conformance::harness::PATIENCE;
-use rcrt_store::{OpenError, SecretsKey, Store, StoreOptions};
+use rcrt_store::{DatabaseRight, OpenError, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
 
@@ -42,11 +42,19 @@ async fn several_databases_share_the_role() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_errors_name_the_problem() {
     let nowhere = Store::open(options("postgres://nobody@127.0.0.1:1/none"), &|_| {}).await.unwrap_err();
-    assert!(matches!(nowhere, OpenError::Unreachable(_)), "{nowhere}");
+    assert!(matches!(nowhere, OpenError::Unreachable { .. }), "{nowhere}");
+    assert!(nowhere.to_string().contains("no Postgres accepts connections at 127.0.0.1:1"), "{nowhere}");
     let nonsense = Store::open(options("not a url"), &|_| {}).await.unwrap_err();
     assert!(matches!(nonsense, OpenError::Url(_)), "{nonsense}");
 
     let database = TestDatabase::new().await;
+    for (url, says) in [
+        (database.admin_url.replacen(&database.name.replace('_', "%5F"), "absent", 1), "has no database \"absent\""),
+        (database.admin_url.replacen("postgres://postgres", "postgres://nobody", 1), "has no user \"nobody\""),
+    ] {
+        let missing = Store::open(options(&url), &|_| {}).await.unwrap_err().to_string();
+        assert!(missing.contains(says) && !missing.contains("at line"), "{missing}");
+    }
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
     sqlx::query(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
@@ -97,6 +105,16 @@ async fn a_user_without_rights_gets_an_error_that_names_them() {
     sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE ROLE {role} LOGIN"))).execute(&mut admin).await.unwrap();
     let url = database.admin_url.replace("postgres://postgres", &format!("postgres://{role}"));
     assert_ne!(url, database.admin_url);
-    let refused = Store::open(options(&url), &|_| {}).await.unwrap_err();
-    assert!(matches!(refused, OpenError::MissingPrivilege { .. } | OpenError::Migrations(_)), "{refused}");
+    for (lacks, given) in [
+        (DatabaseRight::Schema, format!("GRANT CREATE ON SCHEMA public TO {role}")),
+        (DatabaseRight::Extension, "CREATE EXTENSION vector".to_owned()),
+        (DatabaseRight::Role, format!("GRANT rcrt_app TO {role}")),
+    ] {
+        let refused = Store::open(options(&url), &|_| {}).await.unwrap_err();
+        assert!(matches!(&refused, OpenError::MissingPrivilege { right, .. } if *right == lacks), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("A Postgres of your own") && !text.contains("at line"), "{text}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(given)).execute(&mut admin).await.unwrap();
+    }
+    Store::open(options(&url), &|_| {}).await.unwrap().close().await;
 }

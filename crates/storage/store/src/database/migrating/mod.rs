@@ -19,7 +19,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlSafeStr as _};
 
 use crate::database::failure;
-use crate::database::open_error::OpenError;
+use crate::database::open_error::{DatabaseRight, OpenError};
 
 /// The migrations of the repository's `migrations/`.
 pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
@@ -46,7 +46,7 @@ pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: Progress<'_>) -> Result<(), OpenError> {
     // Without timeouts: a migration can take long.
     let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
-    let mut connection = admin.connect().await.map_err(OpenError::Unreachable)?;
+    let mut connection = admin.connect().await.map_err(|error| OpenError::connecting(&admin, &error))?;
     check_server(&mut connection).await?;
     migration_lock::acquire(&mut connection, progress).await.map_err(database)?;
     let applied = apply_missing(&mut connection, migrations, progress).await;
@@ -56,11 +56,15 @@ pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: 
 }
 
 async fn check_server(connection: &mut PgConnection) -> Result<(), OpenError> {
-    let number: String =
-        sqlx::query_scalar("SHOW server_version_num").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
+    let number: String = sqlx::query_scalar("SHOW server_version_num")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(|error| OpenError::refused(&error))?;
     if number.parse::<u32>().unwrap_or(0) < 150_000 {
-        let version: String =
-            sqlx::query_scalar("SHOW server_version").fetch_one(connection).await.map_err(OpenError::Database)?;
+        let version: String = sqlx::query_scalar("SHOW server_version")
+            .fetch_one(connection)
+            .await
+            .map_err(|error| OpenError::refused(&error))?;
         return Err(OpenError::TooOld(version));
     }
     Ok(())
@@ -136,22 +140,22 @@ fn database(source: sqlx::Error) -> OpenError {
 
 /// Converts a failed migration to an error for the operator.
 fn explain(error: MigrateError) -> OpenError {
-    match error {
-        MigrateError::VersionMissing(version) => OpenError::Newer(version),
-        MigrateError::ExecuteMigration(source, version) => {
-            match failure::code(&source).as_deref() {
-                // The extension's files are not on the server.
-                Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
-                Some("42501") => OpenError::MissingPrivilege {
-                    what: "create tables, the extension vector or the role rcrt_app",
-                    source,
-                },
-                Some("55P03" | "40P01") => OpenError::LocksUnavailable { version, source },
-                _ if failure::is_unreachable(&source) => OpenError::Unreachable(source),
-                _ => OpenError::Migration { version, source },
-            }
+    let (source, version) = match error {
+        MigrateError::VersionMissing(version) => return OpenError::Newer(version),
+        MigrateError::ExecuteMigration(source, version) => (source, Some(version)),
+        MigrateError::Execute(source) => (source, None),
+        other => return OpenError::Migrations(other),
+    };
+    let problem = failure::text(&source);
+    match (failure::code(&source).as_deref(), version) {
+        // The extension's files are not on the server.
+        (Some("0A000" | "58P01"), Some(1)) => OpenError::NoPgvector,
+        (Some("42501"), _) => OpenError::MissingPrivilege { right: DatabaseRight::lacking(&problem), problem },
+        (Some("55P03" | "40P01"), Some(version)) => OpenError::LocksUnavailable { version, problem },
+        _ if failure::is_unreachable(&source) => {
+            OpenError::Unreachable { problem: format!("the connection to the database was lost: {problem}") }
         }
-        MigrateError::Execute(source) if failure::is_unreachable(&source) => OpenError::Unreachable(source),
-        other => OpenError::Migrations(other),
+        (_, Some(version)) => OpenError::Migration { version, problem },
+        (_, None) => OpenError::Database { problem },
     }
 }
