@@ -79,7 +79,7 @@ use crate::output::Output;
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let config = cli.config;
     let asks_a_server = cli.command.asks_a_server();
-    let ended = dispatch(cli.command, &config).await;
+    let ended = Box::pin(dispatch(cli.command, &config)).await;
     if asks_a_server { ended.map_err(|error| name_the_server(error, &config)) } else { ended }
 }
 
