@@ -1050,6 +1050,33 @@ class RunnerInfo(_RunnerInfo, total=False):
     """The folder that its file tools use."""
 
 
+class _RunnerInfo(TypedDict):
+    claimed: int
+    """Calls that it has claimed and not started."""
+    draining: bool
+    """It takes no more calls and finishes those that it has."""
+    host: str
+    lease_left_ms: int
+    """How long it counts as live without another report, in milliseconds."""
+    reported_at: str
+    """When its last report was stored. A report without news is stored only when a third of the lease has passed."""
+    runner_id: str
+    running: int
+    """Calls that it runs."""
+    slots: RunnerSlots
+    """By its last report. Calls whose requests are not written yet count too."""
+    started_at: str
+    """By the clock of its machine."""
+    version: str
+    """The version of its program."""
+
+
+class RunnerInfo(_RunnerInfo, total=False):
+    """A runner of the tenant whose lease has not ended, with its load."""
+    working_folder: Union[str, None]
+    """The folder that its file tools use."""
+
+
 class _RunnerReport(TypedDict):
     applied: EventNumber
     """The runner uses every change of a tool up to this event."""
