@@ -2141,7 +2141,7 @@ export interface components {
             lease_ms: number;
             /**
              * Format: int32
-             * @description The maximum number of calls, 1 to 100. The oldest calls come first.
+             * @description The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest.
              */
             limit: number;
             /**

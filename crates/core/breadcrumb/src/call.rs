@@ -46,8 +46,7 @@ pub struct Call {
 pub struct ClaimRequest {
     /// Identifies the runner process.
     pub runner_id: Uuid,
-    /// The maximum number of calls, 1 to 100. Calls that another call waits for come first, then
-    /// the oldest.
+    /// The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest.
     #[schema(minimum = 1, maximum = 100)]
     pub limit: u32,
     /// How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
