@@ -2141,7 +2141,8 @@ export interface components {
             lease_ms: number;
             /**
              * Format: int32
-             * @description The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest.
+             * @description The maximum number of calls, 1 to 100. Calls that another call waits for come first, then
+             *     the oldest.
              */
             limit: number;
             /**
@@ -2478,6 +2479,11 @@ export interface components {
              * @description Milliseconds from now until the request gets the response `Timeout`.
              */
             deadline_ms?: number | null;
+            /**
+             * @description Streams the console lines as `tool.log.v1` records while the tool runs, and adds `debug` to
+             *     the response's metadata: a timeline, and what the call used.
+             */
+            debug?: boolean | null;
             /** @description The definition that must run, as `metadata.definition_hash` of a response. */
             definition_hash?: string | null;
             /** @description The input of the tool; `{}` when absent. */
@@ -3335,7 +3341,8 @@ export interface components {
             /**
              * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`,
              *     `tool_version`, `definition_hash`, and `deprecated` if its author announced its end),
-             *     `notice` (a sentence for whoever reads the output), and what executors add.
+             *     `notice` (a sentence for whoever reads the output), `debug` of a call with `debug`, and what
+             *     executors add.
              */
             metadata?: Record<string, unknown>;
             /**
@@ -6173,6 +6180,8 @@ export interface operations {
             query?: {
                 /** @description The same */
                 deadline_ms?: number;
+                /** @description The same */
+                debug?: boolean;
                 /** @description The same */
                 definition_hash?: string;
                 /** @description rcrt when absent */

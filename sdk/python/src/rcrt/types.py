@@ -424,7 +424,7 @@ class _ClaimRequest(TypedDict):
     lease_ms: int
     """How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000."""
     limit: int
-    """The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest."""
+    """The maximum number of calls, 1 to 100. Calls that another call waits for come first, then the oldest."""
     runner_id: str
     """Identifies the runner process."""
 
@@ -653,6 +653,10 @@ class HygieneStats(_HygieneStats, total=False):
 class Invocation(TypedDict, total=False):
     deadline_ms: Union[int, None]
     """Milliseconds from now until the request gets the response `Timeout`."""
+    debug: Union[bool, None]
+    """Streams the console lines as `tool.log.v1` records while the tool runs, and adds `debug` to the response's
+    metadata: a timeline, and what the call used.
+    """
     definition_hash: Union[str, None]
     """The definition that must run, as `metadata.definition_hash` of a response."""
     input: Any
@@ -1050,33 +1054,6 @@ class RunnerInfo(_RunnerInfo, total=False):
     """The folder that its file tools use."""
 
 
-class _RunnerInfo(TypedDict):
-    claimed: int
-    """Calls that it has claimed and not started."""
-    draining: bool
-    """It takes no more calls and finishes those that it has."""
-    host: str
-    lease_left_ms: int
-    """How long it counts as live without another report, in milliseconds."""
-    reported_at: str
-    """When its last report was stored. A report without news is stored only when a third of the lease has passed."""
-    runner_id: str
-    running: int
-    """Calls that it runs."""
-    slots: RunnerSlots
-    """By its last report. Calls whose requests are not written yet count too."""
-    started_at: str
-    """By the clock of its machine."""
-    version: str
-    """The version of its program."""
-
-
-class RunnerInfo(_RunnerInfo, total=False):
-    """A runner of the tenant whose lease has not ended, with its load."""
-    working_folder: Union[str, None]
-    """The folder that its file tools use."""
-
-
 class _RunnerReport(TypedDict):
     applied: EventNumber
     """The runner uses every change of a tool up to this event."""
@@ -1340,7 +1317,7 @@ class ToolResponse(_ToolResponse, total=False):
     metadata: dict[str, Any]
     """`console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`,
     `definition_hash`, and `deprecated` if its author announced its end), `notice` (a sentence for whoever reads the
-    output), and what executors add.
+    output), `debug` of a call with `debug`, and what executors add.
     """
     output: Any
     """What the tool returned: any JSON. If that is larger than the caller accepts, a
