@@ -1,16 +1,16 @@
 // Written by build/dashboard.
 &[
     File {
-        path: "assets/index-Du0rpYuK.css",
+        path: "assets/index-6IaECCBb.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"fb773cd06a79278a24edafdfee16c3ed\"",
-        gzip: include_bytes!("assets/index-Du0rpYuK.css.gz"),
+        etag: "\"8cc25c39d198c440010259dc8905ae11\"",
+        gzip: include_bytes!("assets/index-6IaECCBb.css.gz"),
     },
     File {
-        path: "assets/index-a87f4fvY.js",
+        path: "assets/index-ZWw_KWZi.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"0945fe4caa7d92836247ad956c994644\"",
-        gzip: include_bytes!("assets/index-a87f4fvY.js.gz"),
+        etag: "\"cedb8cecfc9b80b35368c83e99711445\"",
+        gzip: include_bytes!("assets/index-ZWw_KWZi.js.gz"),
     },
     File {
         path: "assets/worker-DU5HL_wZ.js",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"936a5802a87c2d22168be6343c0db005\"",
+        etag: "\"3dfdf0ff3d88ee90e107cc210b489243\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

@@ -97,3 +97,18 @@ test("all tabs share one event stream", async ({ api, page, open, context }) => 
   await api.call("echo", { message: "for the other" }, { session: "tabs" });
   await expect(other.locator("a.call")).toHaveCount(2);
 });
+
+test("a session is read from its first call to its last", async ({ api, page, open }) => {
+  await api.call("echo", { message: "what is two plus two" }, { session: "whole" });
+  await api.call("calculator", { expression: "1/0" }, { session: "whole" });
+  await open("live?session=whole");
+  await page.getByRole("link", { name: /The whole session/ }).click();
+  const calls = page.getByRole("list", { name: "Calls of the session" }).getByRole("article");
+  await expect(calls).toHaveCount(2);
+  await expect(calls.first()).toContainText("what is two plus two");
+  await expect(calls.nth(1)).toContainText("Division by zero");
+  await api.call("calculator", { expression: "2+2" }, { session: "whole" });
+  await expect(calls.nth(2)).toContainText("4");
+  await calls.nth(2).getByRole("link", { name: "calculator" }).click();
+  await expect(page.getByRole("link", { name: "whole" })).toBeVisible();
+});

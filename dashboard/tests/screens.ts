@@ -26,6 +26,7 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     call: `calls/${good.request}`,
     "failed-call": `calls/${failed.request}`,
     "large-result": `calls/${large.request}`,
+    session: "sessions/support-12",
     tools: "tools",
     tool: `tools/calculator?tab=run&call=${good.request}`,
     definition: "tools/browser-context-capture?tab=about",

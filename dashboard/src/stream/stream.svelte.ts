@@ -13,6 +13,8 @@ class Stream {
   #listeners = new Map<Listener, () => void>();
   #worker: SharedWorker | undefined;
   #source: Source | undefined;
+  /** The browser has no shared worker for this page. */
+  #isAlone = false;
   #token: string | undefined;
 
   constructor() {
@@ -28,6 +30,7 @@ class Stream {
     this.#close();
     this.state = "connecting";
     try {
+      if (this.#isAlone) return this.#alone(token);
       this.#worker ??= new SharedWorker(new URL("./worker.ts", import.meta.url), { type: "module", name: "rcrt-events" });
       this.#worker.port.onmessage = ({ data }: MessageEvent<Message>) => this.#receive(data);
       // For example, a policy of the browser against workers.
@@ -55,6 +58,7 @@ class Stream {
 
   /** Without a shared worker, this tab has a stream of its own. */
   #alone(token: string): void {
+    this.#isAlone = true;
     this.#source?.close();
     this.#source = new Source(server, token, (message) => this.#receive(message));
   }
