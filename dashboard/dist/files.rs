@@ -7,16 +7,16 @@
         gzip: include_bytes!("assets/index-6IaECCBb.css.gz"),
     },
     File {
-        path: "assets/index-ZWw_KWZi.js",
+        path: "assets/index-Iz0zaV0p.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"cedb8cecfc9b80b35368c83e99711445\"",
-        gzip: include_bytes!("assets/index-ZWw_KWZi.js.gz"),
+        etag: "\"a3141055b44d86c1709f041c8587f460\"",
+        gzip: include_bytes!("assets/index-Iz0zaV0p.js.gz"),
     },
     File {
-        path: "assets/worker-DU5HL_wZ.js",
+        path: "assets/worker-CREEXJdx.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"6dd49669afe211a97f7b6f52f9f40409\"",
-        gzip: include_bytes!("assets/worker-DU5HL_wZ.js.gz"),
+        etag: "\"ee058894cf6826065f74532eb3574b90\"",
+        gzip: include_bytes!("assets/worker-CREEXJdx.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"3dfdf0ff3d88ee90e107cc210b489243\"",
+        etag: "\"211efa29b9604d2508e0d119dfb6644d\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
