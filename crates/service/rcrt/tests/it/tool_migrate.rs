@@ -177,7 +177,8 @@ fn the_shadow_is_compared_and_promoted(up: &Running, migrate: &dyn Fn(&str, &[&s
         (&json!("tool.code.v1"), &json!("/days/2026"))
     );
     assert_eq!(row(up, "days").unwrap()["next"], "rcrt tool migrate days --retire-legacy");
-    let text = migrate("days", &["--retire-legacy"]).ends_with(0).stdout;
+    // The catalog follows the write.
+    let text = until(|| Some(migrate("days", &["--retire-legacy"])).filter(|ran| ran.status == 0)).stdout;
     assert!(text.contains("the tool.v1 days is retired"), "{text}");
     assert_eq!(row(up, "days"), None);
     assert_eq!(call()["output"]["path"], "/days/2026");
