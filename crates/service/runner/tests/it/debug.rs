@@ -125,7 +125,8 @@ async fn a_quick_call_loses_no_line_and_a_call_without_debug_has_none() {
 async fn lines_have_no_secrets_and_can_be_stored() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("talks", json!({"required_secrets": ["API_KEY"]}))).await;
-    let secret = fixture.person.create_secret(NewSecret::new("API_KEY", "hunter2hunter2")).await.unwrap().id;
+    let key = NewSecret { readable: true, ..NewSecret::new("API_KEY", "hunter2hunter2") };
+    let secret = fixture.person.create_secret(key).await.unwrap().id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     fake.does("talks", |call, _| async move {
         print(&debug_of(&call), "the key is hunter2hunter2, and NUL is \0");
@@ -133,7 +134,7 @@ async fn lines_have_no_secrets_and_can_be_stored() {
     });
     let runner = fixture.start(&fake);
     let request = fixture.ask_with("talks", json!({"debug": true})).await;
-    fixture.answer(request).await;
+    assert_eq!(fixture.answer(request).await.output, Some(json!("done")));
     assert_eq!(messages(&logs(&fixture, request).await), ["the key is [secret API_KEY], and NUL is \u{fffd}"]);
     runner.stop().await;
 }

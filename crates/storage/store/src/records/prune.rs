@@ -69,9 +69,10 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     Ok(forgotten.len())
 }
 
-/// Deletes responses and logs from before this time, and requests whose calls finished before it. The
-/// requests of open calls stay. Of their events, only the contexts are deleted too. A record that
-/// another transaction has locked is left for the next batch. Returns how many: at most a batch.
+/// Deletes responses and logs from before this time, and requests whose calls finished before it.
+/// The requests of open calls stay. Of their events, only the contexts are deleted too. A record
+/// that another transaction has locked is left for the next batch. Returns how many: at most a
+/// batch.
 pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let found: Vec<Uuid> = sqlx::query_scalar(OLD_CALLS).bind(before).bind(CALLS).fetch_all(tx.connection()).await?;
     if found.is_empty() {
