@@ -1,8 +1,8 @@
 //! Runs a tool's examples as tests: each in the real sandbox, with the tool's permissions and
-//! limits, in a world that the example describes. Network, records and other tools are the example's;
-//! the clock and the random numbers are seeded; nothing is written. It also runs a tool once on the
-//! real network, records that as an example, tries a tool with inputs made from its schema, and
-//! compares an http tool with the code made from it.
+//! limits, in a world that the example describes. Network, records and other tools are the
+//! example's; the clock and the random numbers are seeded; nothing is written. It also runs a tool
+//! once on the real network, records that as an example, tries a tool with inputs made from its
+//! schema, and compares an http tool with the code made from it.
 //!
 //! It deliberately does not know records of tools, queues or who may publish what.
 //!

@@ -15,8 +15,8 @@ use crate::{ExampleStatus, LiveReport, LiveRun};
 
 impl ExampleRunner {
     /// Runs the tool once on the real network, and returns the example with `http`, `calls`,
-    /// `breadcrumbs` and `writes` of that run; `None` if the tool used none of them. The output is that of a run
-    /// of the new example, which must pass. The error says why it cannot be recorded.
+    /// `breadcrumbs` and `writes` of that run; `None` if the tool used none of them. The output is
+    /// that of a run of the new example, which must pass. The error says why it cannot be recorded.
     pub async fn record(
         &self,
         definition: &Arc<ToolDefinition>,

@@ -1,5 +1,5 @@
-//! Makes the `http`, `calls` and `breadcrumbs` of an example from the requests, calls and records of
-//! a real run.
+//! Makes the `http`, `calls` and `breadcrumbs` of an example from the requests, calls and records
+//! of a real run.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,7 @@ use rcrt_sandbox::Level;
 use tokio::sync::OnceCell;
 
 use super::local_sandbox::LocalSandbox;
-use super::tested_tool::{CandidateTool, details};
+use super::tested_tool::{CandidateTool, failures};
 use crate::seed::{Seed, SeedCheck};
 
 /// Runs the examples of code in a sandbox of this command. The first tool with examples starts it.
@@ -47,7 +47,8 @@ impl SeedCheck for ExampleCheck {
         let tested = candidate.test(&sandbox.runner).await;
         let failed = tested.examples.iter().filter(|example| example.status == ExampleStatus::Failed);
         let failed = failed.map(|example| {
-            format!("{path}: the example {:?} fails: {}", example.description, details(example).join("; "))
+            let reasons = failures(example).collect::<Vec<_>>().join("; ");
+            format!("{path}: the example {:?} fails: {reasons}", example.description)
         });
         tested.errors.iter().map(|error| format!("{path}: {error}")).chain(failed).collect()
     }

@@ -15,6 +15,9 @@ use super::tool_validate::{definitions, read as read_file};
 use crate::output::{Output, Style};
 use crate::tool_file::{ExpectedRecord, LocatedFinding, is_tool};
 
+/// The most console lines that are shown of one example.
+const MAX_CONSOLE: usize = 50;
+
 /// A tool and what came of its examples.
 #[derive(Debug, Serialize)]
 pub struct TestedTool {
@@ -118,12 +121,18 @@ pub fn details(example: &ExampleReport) -> Vec<String> {
     if example.status == ExampleStatus::Passed {
         return Vec::new();
     }
+    let console = example.console.iter().take(MAX_CONSOLE).map(|line| format!("console: {}", line.message));
+    let others = example.console.len().saturating_sub(MAX_CONSOLE);
+    let others = (others > 0).then(|| format!("console: {others} more lines"));
+    failures(example).chain(console).chain(others).collect()
+}
+
+/// Why an example did not pass.
+pub fn failures(example: &ExampleReport) -> impl Iterator<Item = String> {
     let shown =
         |value: &Option<serde_json::Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-    let reason = example.reason.iter().cloned();
-    let differences = example.differences.iter().map(|one| {
+    let differences = example.differences.iter().map(move |one| {
         format!("{} {}: expected {}, got {}", one.path, one.message, shown(&one.expected), shown(&one.actual))
     });
-    let console = example.console.iter().map(|line| format!("console: {}", line.message));
-    reason.chain(differences).chain(console).collect()
+    example.reason.iter().cloned().chain(differences)
 }

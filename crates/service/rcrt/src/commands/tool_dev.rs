@@ -1,4 +1,5 @@
-//! `rcrt tool dev`: tests the tools of a folder at each change, and writes those that pass as drafts.
+//! `rcrt tool dev`: tests the tools of a folder at each change, and writes those that pass as
+//! drafts.
 
 use std::path::PathBuf;
 

@@ -51,18 +51,26 @@ pub async fn is_changed_since(
     tags: &[String],
     version: i64,
 ) -> Result<bool, StoreError> {
-    let numbers = || tags.iter().filter_map(|tag| version_in(tag)?.parse::<i64>().ok());
-    if numbers().any(|number| number == version) {
+    if is_written_as(tags, version) {
         return Ok(false);
     }
-    let Some(written) = numbers().max() else { return Ok(true) };
+    if !tags.iter().any(|tag| is_version_tag(tag)) {
+        return Ok(true);
+    }
     let history = match store.history(id).await {
         Ok(history) => history,
         Err(StoreError::NotFound { .. }) => return Ok(true),
         Err(error) => return Err(error),
     };
-    let of = |number: i64| history.iter().find(|one| one.version == number);
-    Ok(of(written).zip(of(version)).is_none_or(|(old, new)| !is_same(old, new)))
+    // The newest comes first.
+    let written = history.iter().find(|one| is_written_as(&one.tags, one.version));
+    let current = history.iter().find(|one| one.version == version);
+    Ok(written.zip(current).is_none_or(|(old, new)| !is_same(old, new)))
+}
+
+/// Whether a source wrote this version.
+fn is_written_as(tags: &[String], version: i64) -> bool {
+    tags.iter().any(|tag| version_in(tag).and_then(|number| number.parse().ok()) == Some(version))
 }
 
 fn is_same(old: &BreadcrumbVersion, new: &BreadcrumbVersion) -> bool {

@@ -127,7 +127,7 @@ fn failed_calls_state_each_problem_once() {
     signing["context"]["required_secrets"] = json!(["CLIENT_KEY"]);
     signing["context"]["permissions"] = json!({"net": ["api.example.com"]});
     write(&tools, "signing-client", &signing, Some(SOURCE));
-    let ran = up.run(&["bootstrap", tools.to_str().unwrap()]).ends_with(0);
+    let ran = up.run(&["bootstrap", tools.to_str().unwrap(), "--no-examples"]).ends_with(0);
     // Its code computes with the value, as it has no network.
     assert!(ran.stderr.contains("`rcrt secret set SIGNING_KEY --readable &&"), "{}", ran.stderr);
     // Its code can send the value or compute with it.
@@ -227,7 +227,7 @@ fn effects_are_described(up: &Running, folder: &Path) {
         }
         write(&tools, name, &record, Some(SOURCE));
     }
-    up.run(&["bootstrap", tools.to_str().unwrap()]).ends_with(0);
+    up.run(&["bootstrap", tools.to_str().unwrap(), "--no-examples"]).ends_with(0);
     for (name, _, effects) in cases {
         let shown = up.run(&["tool", "show", name]).ends_with(0).stdout;
         let line = shown.lines().find_map(|line| line.strip_prefix("Effects")).unwrap().trim();
