@@ -246,7 +246,7 @@ struct Dev {
 impl Dev {
     fn start(installation: &Installation, tools: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rcrt"))
-            .args(["tool", "dev", "--output", "json"])
+            .args(["tool", "dev", "--publish", "--output", "json"])
             .arg(tools)
             .env("RCRT_DATA", installation.data.path())
             .env_remove("DATABASE_URL")
