@@ -2,7 +2,7 @@
  * A draft asks for a call of another author's draft, which only that author can call.
  *
  * status: steps
- * permissions: {"net": ["api.example.com"]}
+ * permissions: {"net": ["api.example.com"], "tools": true}
  * steps: [
  *   {"by": "rival", "create": {"name": "{{tool}}-rival", "code": {"language": "javascript", "source": "export async function execute(input) { if (!input.real) await fetch('https://api.example.com/'); return 'of the rival'; }"}},
  *   "expect": {"status": "created", "draft": true}},

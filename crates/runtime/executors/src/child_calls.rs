@@ -95,9 +95,10 @@ impl ChildCalls {
         }
     }
 
-    /// Whether `permissions.tools` allow a call of this tool.
+    /// Whether `permissions.tools` allow a call of this tool. A request without a tool is refused when
+    /// it is written.
     pub fn check(&self, tool: &str) -> Result<(), OpError> {
-        if self.allowed.grants(tool) {
+        if tool.is_empty() || self.allowed.grants(tool) {
             return Ok(());
         }
         let message = match &self.allowed {

@@ -15,7 +15,11 @@ use rcrt_test_servers::network::{Network, get, serve, text};
 use rcrt_test_tenant::{Tenant, code};
 
 fn world(tenant: &Tenant, secrets: &[&str]) -> CallHostOps {
-    let call = tenant.call(code(json!({}), secrets), json!({}));
+    world_with(tenant, json!({}), secrets)
+}
+
+fn world_with(tenant: &Tenant, permissions: Value, secrets: &[&str]) -> CallHostOps {
+    let call = tenant.call(code(permissions, secrets), json!({}));
     CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap()
 }
 
@@ -147,7 +151,7 @@ async fn invalid_arguments_are_reported_with_the_field() {
 #[tokio::test]
 async fn tool_can_request_tools_and_cannot_write_responses() {
     let tenant = Tenant::new().await;
-    let world = world(&tenant, &[]);
+    let world = world_with(&tenant, json!({"tools": ["echo"]}), &[]);
     let request =
         json!({"title": "a call", "schema_name": "tool.request.v1", "context": {"tool": "echo", "input": {}}});
     let request = world.api(create(request)).await.unwrap();
@@ -313,8 +317,7 @@ async fn call_without_deadline_session_and_trace_adds_none() {
     let refused = closed.api(create(request)).await.unwrap_err();
     assert_eq!(refused.name, "PermissionDenied");
     assert_eq!(refused.message, "the tool cannot call other tools; add \"t\" to permissions.tools");
-    let call = tenant.call(code(json!({"tools": true}), &[]), json!({}));
-    let world = CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap();
+    let world = world_with(&tenant, json!({"tools": true}), &[]);
     let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t", "awaited": true}});
     let created = world.api(create(request)).await.unwrap();
     let mut record = tenant.get(&created["id"]).await;
