@@ -182,7 +182,7 @@ fn an_example_without_its_network_is_not_run_and_not_passed() {
 const CALLS: &str = "
     const results = [];
     for (const [tool, args] of input.calls) {
-      results.push(await context.api.callTool(tool, args).catch((error: any) => [error.code, error.reason ?? error.message]));
+      results.push(await context.api.callTool(tool, args).catch((error: any) => [error.code ?? error.name, error.reason ?? error.message]));
     }
     return results;";
 

@@ -134,6 +134,7 @@ fn the_context_is_complete_and_frozen() {
             "deleteBreadcrumb",
             "searchBreadcrumbs",
             "vectorSearch",
+            "callTool",
             "getSecret",
             "decryptSecret"
         ])

@@ -51,8 +51,8 @@ async fn values_of_a_document_are_found_with_their_path() {
 #[tokio::test]
 async fn numbers_beyond_64_bits_are_not_rounded() {
     let fixture = Fixture::new().await;
-    let text = format!("{{\"n\": 123456789012345678901234567890, \"filler\": {:?}}}", "x".repeat(20_000));
-    let key = fixture.keep("registry.query", json!(text)).await;
+    let text = format!("{{\"n\": 123456789012345678901234567890, \"rest\": {}}}", people(600));
+    let key = fixture.keep("execute_python_script", json!(text)).await;
     let failure = fixture.call("result_jsonpath", json!({"key": key, "path": "$.n"})).await.unwrap_err();
     assert!(failure.message.contains("n: is the number 1234567890123456789"), "{failure}");
 }
