@@ -26,8 +26,20 @@ async fn call_tool(
     input: Value,
     options: Value,
 ) -> Result<Value, ToolFailure> {
-    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
-    let world = CallHostOps::new(egress, call).unwrap();
+    call_in(&world_of(call), cancelled, tool, input, options).await
+}
+
+fn world_of(call: &ToolCall) -> CallHostOps {
+    CallHostOps::new(Arc::new(Egress::new(EgressOptions::default()).unwrap()), call).unwrap()
+}
+
+async fn call_in(
+    world: &CallHostOps,
+    cancelled: &CancellationToken,
+    tool: &str,
+    input: Value,
+    options: Value,
+) -> Result<Value, ToolFailure> {
     tokio::select! {
         () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "stopped")),
         result = world.api(ApiCall::CallTool { tool: tool.into(), input, options }) => {
@@ -231,9 +243,10 @@ async fn a_repeated_attempt_does_not_repeat_a_call_that_succeeded() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let gate = fake.waits("slow");
     fake.does("outer", |call, cancelled| async move {
-        let first = call_tool(&call, &cancelled, "inner", json!({"n": 1}), json!({})).await?;
-        let again = call_tool(&call, &cancelled, "inner", json!({"n": 1}), json!({})).await?;
-        call_tool(&call, &cancelled, "slow", json!({}), json!({})).await?;
+        let world = world_of(&call);
+        let first = call_in(&world, &cancelled, "inner", json!({"n": 1}), json!({})).await?;
+        let again = call_in(&world, &cancelled, "inner", json!({"n": 1}), json!({})).await?;
+        call_in(&world, &cancelled, "slow", json!({}), json!({})).await?;
         Ok(json!([first["output"], again["output"]]))
     });
     let changes = json!({"permissions": {"tools": true}, "limits": {"max_attempts": 2}});
