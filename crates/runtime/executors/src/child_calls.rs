@@ -95,8 +95,8 @@ impl ChildCalls {
         }
     }
 
-    /// Whether `permissions.tools` allow a call of this tool. A request without a tool is refused when
-    /// it is written.
+    /// Whether `permissions.tools` allow a call of this tool. A request without a tool is refused
+    /// when it is written.
     pub fn check(&self, tool: &str) -> Result<(), OpError> {
         if tool.is_empty() || self.allowed.grants(tool) {
             return Ok(());

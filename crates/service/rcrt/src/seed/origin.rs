@@ -42,9 +42,8 @@ pub fn is_own_draft(tags: &[String], version: i64) -> bool {
     is_draft(tags) && tags.contains(&format!("{DRAFT_VERSION_TAG}{version}"))
 }
 
-/// Whether a version of this record has another content than the source wrote last. A rollback that
-/// restores the tags too has a newer version than its tag. The publication of a draft is a version
-/// with the same content.
+/// Whether somebody else changed this record after the source wrote it. A rollback that restores the
+/// tags too has a newer version than its tag. The publication of a draft is not a change.
 pub async fn is_changed_since(
     store: &dyn Records,
     id: Uuid,
@@ -65,7 +64,7 @@ pub async fn is_changed_since(
     // The newest comes first.
     let written = history.iter().find(|one| is_written_as(&one.tags, one.version));
     let current = history.iter().find(|one| one.version == version);
-    Ok(written.zip(current).is_none_or(|(old, new)| !is_same(old, new)))
+    Ok(written.zip(current).is_none_or(|(old, new)| !publishes(old, new)))
 }
 
 /// Whether a source wrote this version.
@@ -73,9 +72,12 @@ fn is_written_as(tags: &[String], version: i64) -> bool {
     tags.iter().any(|tag| version_in(tag).and_then(|number| number.parse().ok()) == Some(version))
 }
 
-fn is_same(old: &BreadcrumbVersion, new: &BreadcrumbVersion) -> bool {
+/// Whether the new version is the draft without its tag.
+fn publishes(old: &BreadcrumbVersion, new: &BreadcrumbVersion) -> bool {
     let context = |one: &BreadcrumbVersion| one.context.clone().into();
-    old.title == new.title
+    is_draft(&old.tags)
+        && !is_draft(&new.tags)
+        && old.title == new.title
         && old.schema_name == new.schema_name
         && same_tags(&old.tags, &new.tags)
         && same_json(&context(old), &context(new))
