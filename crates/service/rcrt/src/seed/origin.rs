@@ -42,8 +42,8 @@ pub fn is_own_draft(tags: &[String], version: i64) -> bool {
     is_draft(tags) && tags.contains(&format!("{DRAFT_VERSION_TAG}{version}"))
 }
 
-/// Whether somebody else changed this record after the source wrote it. A rollback that restores the
-/// tags too has a newer version than its tag. The publication of a draft is not a change.
+/// Whether somebody else changed this record after the source wrote it. A rollback that restores
+/// the tags too has a newer version than its tag. The publication of a draft is not a change.
 pub async fn is_changed_since(
     store: &dyn Records,
     id: Uuid,
