@@ -35,8 +35,8 @@ use super::{malformed_http, web};
 /// The longest wait for one response. Calls finish by their own limits, or the runtime has failed.
 const PATIENCE: Duration = Duration::from_mins(10);
 const ROOM: usize = 12;
-/// How many tools an agent of the third tenant can create in an hour.
-const CREATIONS: u64 = 3;
+/// How many tools an agent of the third tenant can create in an hour. One is the good tool.
+const CREATIONS: u64 = 4;
 /// The native tools of each tenant.
 const AUTHORING: [&str; 6] =
     ["create_tool", "update_tool", "test_tool", "describe_tool", "list_my_tools", "retire_tool"];

@@ -1,6 +1,5 @@
 /**
- * An agent creates more tools at once than it can create in an hour, and then deletes and creates
- * again.
+ * An agent creates more tools at once than it can create in an hour, and then one more.
  *
  * status: steps
  * outcomes: {"created": 3, "rejected": 4, "success": 1}
@@ -12,7 +11,7 @@
  *   {"by": "bounded", "create": {"name": "{{tool}}-5"}, "with_next": true},
  *   {"by": "bounded", "create": {"name": "{{tool}}-6"}},
  *   {"by": "bounded", "call": "list_my_tools", "input": {}, "expect": {"status": "success"}},
- *   {"by": "bounded", "create": {"name": "{{tool}}-7"}, "expect": {"status": "rejected", "error_code": "ResourceExhausted"}, "says": ["3 tools within an hour"]}
+ *   {"by": "bounded", "create": {"name": "{{tool}}-7"}, "expect": {"status": "rejected", "error_code": "ResourceExhausted"}, "says": ["4 tools within an hour"]}
  *   ]
  */
 export async function execute(): Promise<number> {
