@@ -2141,8 +2141,7 @@ export interface components {
             lease_ms: number;
             /**
              * Format: int32
-             * @description The maximum number of calls, 1 to 100. Calls that another call waits for come first, then
-             *     the oldest.
+             * @description The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest.
              */
             limit: number;
             /**

@@ -424,7 +424,7 @@ class _ClaimRequest(TypedDict):
     lease_ms: int
     """How long a lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000."""
     limit: int
-    """The maximum number of calls, 1 to 100. Calls that another call waits for come first, then the oldest."""
+    """The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest."""
     runner_id: str
     """Identifies the runner process."""
 
