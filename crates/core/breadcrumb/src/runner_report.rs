@@ -118,6 +118,14 @@ impl RunnerReport {
                 found.add(field, format!("must have at most {MAX_CHARS} characters, none of them NUL"));
             }
         }
+        for (kind, slots) in [("worker", self.slots.worker), ("waiting", self.slots.waiting)] {
+            for (name, count) in [("used", slots.used), ("free", slots.free)] {
+                // As the description of the API states for 32-bit integers.
+                if i32::try_from(count).is_err() {
+                    found.add(format!("slots.{kind}.{name}"), format!("must be at most {}", i32::MAX));
+                }
+            }
+        }
         if !(1970..=9999).contains(&self.started_at.year()) {
             found.add("started_at", "must be in a year from 1970 to 9999");
         }

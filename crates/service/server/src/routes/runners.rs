@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots};
+use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport};
 use uuid::Uuid;
 
 use crate::auth::access::Caller;
@@ -23,20 +23,7 @@ pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind")
 #[utoipa::path(post, path = "/runners", tag = "calls", operation_id = "report_runner",
     request_body = RunnerReport, responses((status = 200, body = ReportReply)))]
 pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) -> Result<Json<ReportReply>, Problem> {
-    check_slots(report.slots)?;
     Ok(Json(caller.store.report_runner(&report).await?))
-}
-
-/// As the description of the API states for 32-bit integers.
-fn check_slots(slots: RunnerSlots) -> Result<(), Problem> {
-    for (kind, count) in [("worker", slots.worker), ("waiting", slots.waiting)] {
-        for (name, count) in [("used", count.used), ("free", count.free)] {
-            if i32::try_from(count).is_err() {
-                return Err(Problem::invalid(format!("slots.{kind}.{name}"), format!("must be at most {}", i32::MAX)));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// List runners
