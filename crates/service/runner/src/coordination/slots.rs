@@ -127,27 +127,18 @@ impl Slots {
 
     /// Takes a slot for a call of this tool. `None` if its kind is full.
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
-        let kind = self.kind(tool);
-        let mut inner = self.inner.lock();
-        let is_taken = inner.take(kind, tool);
-        inner.gauge();
-        drop(inner);
-        is_taken.then(|| Slot {
-            slots: self.clone(),
-            kind,
-            tool: tool.to_owned(),
-            since: Instant::now(),
-            waiting: Waiting::No,
-        })
+        self.take_if(self.kind(tool), tool, |_| true)
     }
 
     /// Takes the slot of a worker for a run of this tool that nobody waits for. `None` unless
     /// another one stays free.
     pub fn take_spare(self: &Arc<Self>, tool: &str) -> Option<Slot> {
-        let kind = Kind::CpuBound;
+        self.take_if(Kind::CpuBound, tool, |inner| inner.cpu_bound.taken() + 1 < inner.cpu_bound.max_calls())
+    }
+
+    fn take_if(self: &Arc<Self>, kind: Kind, tool: &str, may_take: impl FnOnce(&Inner) -> bool) -> Option<Slot> {
         let mut inner = self.inner.lock();
-        let leaves_one = inner.cpu_bound.taken() + 1 < inner.cpu_bound.max_calls();
-        let is_taken = leaves_one && inner.take(kind, tool);
+        let is_taken = may_take(&inner) && inner.take(kind, tool);
         inner.gauge();
         drop(inner);
         is_taken.then(|| Slot {
