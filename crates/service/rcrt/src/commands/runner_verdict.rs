@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, DRAFT_TAG, Records, Selector, StoreError, schema_names};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::tool_report::{Report, Reports};
+use crate::exit::Failure;
+use crate::output::{Output, Style};
 use crate::seed::{self, SeedResult, SeedSet};
 
 /// How often the runners' records are read. An emitter cannot subscribe to their events.
@@ -125,6 +128,27 @@ impl Verdicts {
         &self.refusals
     }
 
+    /// Prints what was done with one tool, which was waited for under its name, and what the runners
+    /// make of it. `said` is for people, `fields` for programs. A problem is a failure.
+    pub fn report(&self, name: &str, said: &str, mut fields: Value, output: Output) -> anyhow::Result<()> {
+        let problem = self.refusals().first().cloned().or_else(|| self.unknown());
+        let warning = self.warnings().pop();
+        if output.is_json() {
+            fields["problem"] = json!(problem);
+            fields["runner"] = json!(self.of(name));
+            fields["warning"] = json!(warning);
+            output.json(&fields)?;
+        } else {
+            output.line(said)?;
+            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &warning)] {
+                if let Some(text) = text {
+                    output.line(&output.paint(style, text))?;
+                }
+            }
+        }
+        if problem.is_some() { Err(Failure::Shown.into()) } else { Ok(()) }
+    }
+
     /// The tools that a connected runner has neither accepted nor refused, as an error.
     pub fn unknown(&self) -> Option<String> {
         let (names, seconds) = (self.unknown.join(", "), self.patience.as_secs());
@@ -136,7 +160,7 @@ impl Verdicts {
         })
     }
 
-    /// About the tools that nobody, or only their author, can call.
+    /// About tools that cannot be called yet, and about drafts, which only their author can call.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if !self.unknown.is_empty() && !self.has_runner {

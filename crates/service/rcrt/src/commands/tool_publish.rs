@@ -13,8 +13,7 @@ use super::runner_verdict::{Verdicts, Written};
 use super::tool_lookup::{ToolsOfName, no_tool};
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
-use crate::output::{Output, Style};
+use crate::output::Output;
 
 /// Publish a draft of an agent, so that everybody can call it
 #[derive(Debug, Args)]
@@ -49,22 +48,9 @@ impl Publish {
         let is_code = client.get(id).await?.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
         let tool = Written { path: name.clone(), name: name.clone(), is_code, id, version };
         let verdicts = Verdicts::wait_for(&client, vec![tool], Duration::from_secs(self.wait)).await?;
-        let problem = verdicts.refusals().first().cloned().or_else(|| verdicts.unknown());
-        let warning = verdicts.warnings().pop();
-        if output.is_json() {
-            output.json(&json!({
-                "tool_id": id, "name": name, "record_version": version, "problem": problem,
-                "runner": verdicts.of(&name), "warning": warning,
-            }))?;
-        } else {
-            output.line(&format!("{name} is published (record {id}, version {version})"))?;
-            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &warning)] {
-                if let Some(text) = text {
-                    output.line(&output.paint(style, text))?;
-                }
-            }
-        }
-        if problem.is_some() { Err(Failure::Shown.into()) } else { Ok(()) }
+        let said = format!("{name} is published (record {id}, version {version})");
+        let fields = json!({"tool_id": id, "name": name, "record_version": version});
+        verdicts.report(&name, &said, fields, output)
     }
 
     /// Says why there is nothing to publish.

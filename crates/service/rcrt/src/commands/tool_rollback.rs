@@ -126,23 +126,12 @@ impl Rollback {
             version: written,
         };
         let verdicts = Verdicts::wait_for(client, vec![tool], Duration::from_secs(self.wait)).await?;
-        let problem = verdicts.refusals().first().cloned().or_else(|| verdicts.unknown());
-        let warning = verdicts.warnings().pop();
-        if output.is_json() {
-            output.json(&json!({
-                "name": self.name, "id": id, "from": chosen.version, "version": written,
-                "definition_hash": definition_hash(chosen), "written": true, "problem": problem,
-                "runner": verdicts.of(&self.name), "warning": warning,
-            }))?;
-        } else {
-            output.line(&format!("{}: version {} is now version {written}", self.name, chosen.version))?;
-            for (style, text) in [(Style::Bad, &problem), (Style::Warning, &warning)] {
-                if let Some(text) = text {
-                    output.line(&output.paint(style, text))?;
-                }
-            }
-        }
-        if problem.is_some() { Err(Failure::Shown.into()) } else { Ok(()) }
+        let said = format!("{}: version {} is now version {written}", self.name, chosen.version);
+        let fields = json!({
+            "name": self.name, "id": id, "from": chosen.version, "version": written,
+            "definition_hash": definition_hash(chosen), "written": true,
+        });
+        verdicts.report(&self.name, &said, fields, output)
     }
 }
 
