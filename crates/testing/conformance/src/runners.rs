@@ -77,8 +77,12 @@ pub async fn an_invalid_report_of_a_runner_is_refused(harness: &impl Harness) {
         host: "\0".into(),
         version: "v".repeat(4097),
         started_at: DateTime::from_timestamp(-1, 0).unwrap(),
+        slots: RunnerSlots { worker: SlotCount { used: u32::MAX, free: 0 }, ..slots(0) },
         ..report_of(Uuid::new_v4())
     };
-    assert_eq!(fields(agent.report_runner(&report).await), ["lease_ms", "host", "version", "started_at"]);
+    assert_eq!(
+        fields(agent.report_runner(&report).await),
+        ["lease_ms", "host", "version", "slots.worker.used", "started_at"]
+    );
     assert!(agent.runners().await.unwrap().is_empty());
 }
