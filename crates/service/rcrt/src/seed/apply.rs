@@ -125,16 +125,15 @@ async fn apply_seed(
         version: record.map(|(_, version)| version),
         findings: Vec::new(),
     };
-    let refusal = || async {
-        match check {
-            Some(check) => Some(check.findings(seed).await).filter(|findings| !findings.is_empty()),
-            None => None,
-        }
+    // What passed is not checked again after a conflict: examples take long.
+    let refusal = async |attempt: usize| match check.filter(|_| attempt == 1) {
+        Some(check) => Some(check.findings(seed).await).filter(|findings| !findings.is_empty()),
+        None => None,
     };
     let mut attempt = 1;
     loop {
         let Some(record) = existing(store, &seed.record, &set.tag(&seed.path)).await? else {
-            if let Some(findings) = refusal().await {
+            if let Some(findings) = refusal(attempt).await {
                 return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, None) });
             }
             if options.dry_run {
@@ -180,7 +179,7 @@ async fn apply_seed(
             );
             return Ok(SeedResult { findings: vec![finding], ..row(SeedOutcome::Kept, at) });
         }
-        if let Some(findings) = refusal().await {
+        if let Some(findings) = refusal(attempt).await {
             return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, at) });
         }
         if options.dry_run {
