@@ -142,7 +142,7 @@ pub struct EgressContext<'a> {
     pub connections: &'a Connections,
     /// `None`: the request is not in any tenant's egress log.
     pub origin: Option<Origin>,
-    /// Who else is told of each request.
+    /// What receives each request, beside the log.
     pub observer: Option<&'a Arc<dyn RequestObserver>>,
 }
 

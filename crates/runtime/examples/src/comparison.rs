@@ -69,7 +69,7 @@ impl Comparison<'_> {
             vault.outward().json(&mut legacy);
             vault.outward().json(&mut code);
         }
-        // What a service returns is no matcher.
+        // What a service returns is compared as it is, not read as a matcher.
         let found = differences(&json!({"$literal": legacy}), &code);
         let status = if found.is_empty() { ExampleStatus::Passed } else { ExampleStatus::Failed };
         let mut report = ExampleReport::of(&example.description, status, None);

@@ -47,7 +47,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Who is told of its requests to the network.
+    /// What receives its requests to the network.
     pub fn request_observer(&self) -> Option<Arc<dyn RequestObserver>> {
         self.debug.clone().map(|debug| -> Arc<dyn RequestObserver> { debug })
     }

@@ -1,4 +1,4 @@
-//! What the observer of a call is told.
+//! What the observer of a call receives.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

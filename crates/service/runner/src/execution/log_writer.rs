@@ -36,7 +36,7 @@ pub(crate) struct LogWriter {
     /// How many lines could not be written.
     lost: u64,
     /// The `dropped` of the last record, or 0.
-    told_dropped: u64,
+    reported_dropped: u64,
 }
 
 impl LogWriter {
@@ -52,7 +52,7 @@ impl LogWriter {
             attempt,
             written: (0, 0),
             lost: 0,
-            told_dropped: 0,
+            reported_dropped: 0,
         }
     }
 
@@ -100,10 +100,10 @@ impl LogWriter {
     async fn write(&mut self, batch: LogBatch) -> bool {
         let LogBatch { first_line, lines, dropped } = batch;
         let dropped = dropped.saturating_add(self.lost);
-        if lines.is_empty() && dropped == self.told_dropped {
+        if lines.is_empty() && dropped == self.reported_dropped {
             return false;
         }
-        self.told_dropped = dropped;
+        self.reported_dropped = dropped;
         let (sequence, count) = (self.written.0, lines.len() as u64);
         let key = format!("log:{}:{}:{sequence}:{first_line}", self.request.id, self.attempt);
         let record = self.record(sequence, first_line, lines, dropped);

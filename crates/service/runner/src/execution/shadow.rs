@@ -50,7 +50,7 @@ pub(crate) fn compared(request: Uuid, legacy: Result<Value, ErrorCode>, result: 
     let difference = |path: &str, message: &str, legacy: Option<Value>, code: Option<Value>| json!({"request": request, "path": path, "message": message, "legacy": legacy, "code": code});
     match (legacy, result) {
         (Ok(expected), Ok(output)) => {
-            // What a service returns is no matcher.
+            // What a service returns is compared as it is, not read as a matcher.
             let found = differences(&json!({"$literal": expected}), &output);
             if found.is_empty() {
                 return Outcome::Same;
