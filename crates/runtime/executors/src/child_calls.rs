@@ -154,7 +154,8 @@ impl ChildCalls {
     }
 
     /// The same for the same call of another attempt: it has the request's content, and how often
-    /// this attempt has made such a request. `None` outside of a runner, where runs are not attempts.
+    /// this attempt has made such a request. `None` outside of a runner, where runs are not
+    /// attempts.
     fn key(&self, request: &NewBreadcrumb) -> Option<String> {
         if self.parent.is_nil() {
             return None;

@@ -35,6 +35,13 @@ async fn token(base: &str) -> String {
     given.error_for_status().unwrap().json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned()
 }
 
+/// What a successful request to create something returns.
+async fn created(base: &str, token: &str, path: &str, body: Value) -> Value {
+    let answer = ask(base, Method::POST, path, token, body).await;
+    assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+    answer.json().await.unwrap()
+}
+
 /// Reads a stream until an event that matches.
 async fn wait_for_event(stream: Response, fits: impl Fn(&Value) -> bool) -> Value {
     let mut bytes = stream.bytes_stream();
@@ -203,11 +210,7 @@ async fn a_key_from_a_tools_configuration_reaches_the_model() {
     let up = Running::start(&folder.path().join("data"), &arguments);
     let base = up.api().to_owned();
     let token = token(&base).await;
-    let created = async |path: &str, body: Value| -> Value {
-        let answer = ask(&base, Method::POST, path, &token, body).await;
-        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
-        answer.json().await.unwrap()
-    };
+    let created = async |path: &str, body: Value| created(&base, &token, path, body).await;
     let listed = async |query: &str| -> Vec<Value> {
         let path = format!("/breadcrumbs?include_context=true&{query}");
         ask(&base, Method::GET, &path, &token, Value::Null).await.json().await.unwrap()
@@ -264,11 +267,7 @@ async fn a_key_from_a_configuration_reaches_the_included_tools() {
     up.run(&[&["bootstrap", tools.to_str().unwrap()], &more[..]].concat()).ends_with(0);
     let base = up.api().to_owned();
     let token = token(&base).await;
-    let created = async |path: &str, body: Value| -> Value {
-        let answer = ask(&base, Method::POST, path, &token, body).await;
-        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
-        answer.json().await.unwrap()
-    };
+    let created = async |path: &str, body: Value| created(&base, &token, path, body).await;
     let secret = created("/secrets", json!({"name": "OpenRouter key", "value": KEY, "scope_type": "global"})).await;
     for tool in ["openrouter", "venice"] {
         let config = json!({"title": format!("{tool} Configuration"), "schema_name": "tool.config.v1",
