@@ -12,6 +12,11 @@ use rcrt_egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, P
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// What the tool `tester` sends a request with, without a log.
+pub fn context<'a>(rules: &'a NetRules, vault: &'a Vault, connections: &'a Connections) -> EgressContext<'a> {
+    EgressContext { tool: "tester", rules, vault, connections, origin: None, observer: None }
+}
+
 /// A resolver: each name has a list of answers. Each lookup gets the next one, and the last one
 /// repeats.
 #[derive(Default)]
@@ -99,20 +104,7 @@ impl TestEgress {
         body: Option<BodyStream>,
     ) -> Result<FetchResponse, OpError> {
         let vault = Vault::default();
-        self.0
-            .fetch(
-                EgressContext {
-                    tool,
-                    rules,
-                    vault: &vault,
-                    connections: &Connections::default(),
-                    origin: None,
-                    observer: None,
-                },
-                request,
-                body,
-            )
-            .await
+        self.0.fetch(EgressContext { tool, ..context(rules, &vault, &Connections::default()) }, request, body).await
     }
 }
 

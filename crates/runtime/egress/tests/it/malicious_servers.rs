@@ -11,13 +11,13 @@ use axum::body::Bytes;
 use axum::routing::post;
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_breadcrumb::{FetchRequest, FetchResponse, OpError};
-use rcrt_egress::{Connections, EgressContext, EgressOptions, HeldSecret, Vault};
+use rcrt_egress::{Connections, EgressOptions, HeldSecret, Vault};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use rcrt_test_servers::network::{Network, TestEgress, get, listed, serve};
+use rcrt_test_servers::network::{Network, TestEgress, context, get, listed, serve};
 use rcrt_test_servers::{PATIENCE, raw};
 
 /// A limit for servers that never finish.
@@ -236,14 +236,7 @@ async fn undecodable_responses_reach_only_calls_without_secrets() {
 
         let vault = Vault::new(vec![secret.clone()]).unwrap();
         let connections = Connections::default();
-        let ask = EgressContext {
-            tool: "tester",
-            rules: &rules,
-            vault: &vault,
-            connections: &connections,
-            origin: None,
-            observer: None,
-        };
+        let ask = context(&rules, &vault, &connections);
         let error = network.egress().fetch(ask, request(), None).await.map(|answer| answer.status).unwrap_err();
         assert_is(&error, "TypeError", "the gate cannot decode");
     }
@@ -258,14 +251,7 @@ async fn bytes_after_a_body_are_not_the_next_response() {
     let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
     let (vault, connections) = (Vault::default(), Connections::default());
     for _ in 0..20 {
-        let ask = EgressContext {
-            tool: "tester",
-            rules: &rules,
-            vault: &vault,
-            connections: &connections,
-            origin: None,
-            observer: None,
-        };
+        let ask = context(&rules, &vault, &connections);
         let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await;
         if let Ok(answer) = answer {
             assert_eq!(whole(answer).await.unwrap(), b"ok");
@@ -294,14 +280,7 @@ async fn connections_are_not_shared_between_calls() {
     for calls in 1..=3 {
         let own = Connections::default();
         for _ in 0..4 {
-            let ask = EgressContext {
-                tool: "tester",
-                rules: &rules,
-                vault: &vault,
-                connections: &own,
-                origin: None,
-                observer: None,
-            };
+            let ask = context(&rules, &vault, &own);
             let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await.unwrap();
             assert_eq!(whole(answer).await.unwrap(), b"ok");
         }
@@ -337,8 +316,7 @@ impl Gated {
         let (rules, vault) = (listed(&[format!("api.test:{}", self.port)]), Vault::default());
         let body = stream::iter([Ok(Bytes::from(vec![b'x'; bytes]))]).boxed();
         let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{}/", self.port)) };
-        let ask =
-            EgressContext { tool: "tester", rules: &rules, vault: &vault, connections, origin: None, observer: None };
+        let ask = context(&rules, &vault, connections);
         gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status)
     }
 }
@@ -405,14 +383,7 @@ async fn cookies_are_not_stored() {
     let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
     let (vault, connections) = (Vault::default(), Connections::default());
     for _ in 0..2 {
-        let ask = EgressContext {
-            tool: "tester",
-            rules: &rules,
-            vault: &vault,
-            connections: &connections,
-            origin: None,
-            observer: None,
-        };
+        let ask = context(&rules, &vault, &connections);
         let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await.unwrap();
         assert_eq!(whole(answer).await.unwrap(), b"not");
     }

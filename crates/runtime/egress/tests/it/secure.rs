@@ -8,10 +8,10 @@ use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use rcrt_breadcrumb::{FetchResponse, OpError};
-use rcrt_egress::{Connections, EgressContext, EgressOptions, Vault};
+use rcrt_egress::{Connections, EgressOptions, Vault};
 use tokio::io::AsyncWriteExt;
 
-use rcrt_test_servers::network::{Network, get, listed, text};
+use rcrt_test_servers::network::{Network, context, get, listed, text};
 use rcrt_test_servers::{PATIENCE, raw, tls};
 
 /// A limit for servers that never respond.
@@ -127,14 +127,7 @@ async fn http2_connections_are_not_shared_between_hosts_or_calls() {
         let own = Connections::default();
         for _ in 0..3 {
             for host in &hosts {
-                let ask = EgressContext {
-                    tool: "tester",
-                    rules: &rules,
-                    vault: &vault,
-                    connections: &own,
-                    origin: None,
-                    observer: None,
-                };
+                let ask = context(&rules, &vault, &own);
                 let answer = gate.0.fetch(ask, get(format!("https://{host}/")), None).await.unwrap();
                 assert_eq!(text(answer).await.unwrap(), *host);
             }

@@ -8,9 +8,9 @@ use axum::body::Bytes;
 use axum::response::Response;
 use futures::{StreamExt, stream};
 use rcrt_breadcrumb::{BodyStream, FetchRequest, FetchResponse, HostEntry, OpError};
-use rcrt_egress::{Connections, EgressContext, HeldSecret, NetRules, Vault};
+use rcrt_egress::{Connections, HeldSecret, NetRules, Vault};
 
-use rcrt_test_servers::network::{Network, TestEgress, get};
+use rcrt_test_servers::network::{Network, TestEgress, context, get};
 
 /// With characters that each encoding treats differently.
 pub const VALUE: &str = "sk-live/9f+8~\"Q\\7 =z";
@@ -40,13 +40,7 @@ impl Call {
 
     pub async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let Self { gate, rules, vault, connections } = self;
-        gate.0
-            .fetch(
-                EgressContext { tool: "tester", rules, vault, connections, origin: None, observer: None },
-                request,
-                body,
-            )
-            .await
+        gate.0.fetch(context(rules, vault, connections), request, body).await
     }
 
     pub async fn refused(&self, request: FetchRequest, body: Option<BodyStream>) -> OpError {
