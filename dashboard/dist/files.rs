@@ -1,16 +1,16 @@
 // Written by build/dashboard.
 &[
     File {
-        path: "assets/index-6IaECCBb.css",
+        path: "assets/index-CstA5NHR.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"8cc25c39d198c440010259dc8905ae11\"",
-        gzip: include_bytes!("assets/index-6IaECCBb.css.gz"),
+        etag: "\"0f1062f5fe46c0b51dd8424c23610b8b\"",
+        gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
     },
     File {
-        path: "assets/index-Iz0zaV0p.js",
+        path: "assets/index-DHPbGKt3.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"a3141055b44d86c1709f041c8587f460\"",
-        gzip: include_bytes!("assets/index-Iz0zaV0p.js.gz"),
+        etag: "\"e734fe763dc2b759eb8a61c41bb6f8b3\"",
+        gzip: include_bytes!("assets/index-DHPbGKt3.js.gz"),
     },
     File {
         path: "assets/worker-CREEXJdx.js",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"211efa29b9604d2508e0d119dfb6644d\"",
+        etag: "\"6d34b3d8abec64f9aff7fc84fc208e81\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
