@@ -7,10 +7,10 @@
         gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
     },
     File {
-        path: "assets/index-DHPbGKt3.js",
+        path: "assets/index-DV5Noi6i.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"e734fe763dc2b759eb8a61c41bb6f8b3\"",
-        gzip: include_bytes!("assets/index-DHPbGKt3.js.gz"),
+        etag: "\"ceec090e02bc4bfc1703d3ee10befcb4\"",
+        gzip: include_bytes!("assets/index-DV5Noi6i.js.gz"),
     },
     File {
         path: "assets/worker-CREEXJdx.js",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"6d34b3d8abec64f9aff7fc84fc208e81\"",
+        etag: "\"81d15706e233e98e7fde9fae8fca82ba\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
