@@ -19,6 +19,7 @@ mod selector;
 mod tool_definition;
 mod tool_request;
 mod tool_response;
+mod tool_shadow;
 mod tool_source;
 mod traceparent;
 mod ttl;
