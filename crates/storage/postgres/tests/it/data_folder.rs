@@ -31,6 +31,20 @@ fn a_dropped_lock_is_released() {
     DataLock::acquire(folder.path()).unwrap();
 }
 
+/// Acquires the lock in a thread, and returns when that thread pauses between two attempts.
+fn acquire_in_thread(folder: &Path) -> std::thread::JoinHandle<Result<(), PostgresError>> {
+    let (path, (sender, started)) = (folder.to_owned(), std::sync::mpsc::channel());
+    let waiting = std::thread::spawn(move || {
+        sender.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        DataLock::acquire(&path).map(drop)
+    });
+    let stat = Path::new("/proc").join(started.recv().unwrap()).join("stat");
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+        std::thread::yield_now();
+    }
+    waiting
+}
+
 /// A killed process with much memory holds its lock for some time after it became a zombie.
 #[test]
 fn the_lock_of_an_exiting_process_is_waited_for() {
@@ -49,22 +63,14 @@ fn the_lock_of_an_exiting_process_is_waited_for() {
         .unwrap();
     let held = std::fs::File::open(&lock).unwrap();
     held.lock().unwrap();
-    let path = folder.path().to_owned();
-    let waiting = std::thread::spawn(move || DataLock::acquire(&path).map(drop));
-    for _ in 0..100_000 {
-        std::thread::yield_now();
-    }
+    let waiting = acquire_in_thread(folder.path());
     held.unlock().unwrap();
     waiting.join().unwrap().unwrap();
     // A process that now has the number, but runs something else, does not hold it.
     let other = r#"{"pid": PID, "command": "rcrt up", "since": 0, "listening": null}"#;
     std::fs::write(&lock, other.replace("PID", &std::process::id().to_string())).unwrap();
     held.lock().unwrap();
-    let path = folder.path().to_owned();
-    let waiting = std::thread::spawn(move || DataLock::acquire(&path).map(drop));
-    for _ in 0..100_000 {
-        std::thread::yield_now();
-    }
+    let waiting = acquire_in_thread(folder.path());
     held.unlock().unwrap();
     waiting.join().unwrap().unwrap();
     holder.wait().unwrap();

@@ -203,13 +203,14 @@ async fn secret_is_unreadable(cell: &Cell) {
     let secret = cell.folders.path().join("secret");
     let path = secret.display();
     // Links in the working folder, created inside and outside, and every other way to name the
-    // path. The system's programs are not copied: in a folder in memory, they exceed its limit.
+    // path. The system's programs and /proc are not copied: in a folder in memory, they exceed its
+    // limit.
     symlink(&secret, cell.work().join("planted")).unwrap();
     symlink("../secret", cell.work().join("beside")).unwrap();
     let relative = path.to_string().trim_start_matches('/').to_owned();
     let command = format!(
         "ln -s '{path}' own; ln '{path}' hard; mkdir all; \
-         for one in ../*; do case $one in ../usr|../nix) ;; *) cp -r $one all;; esac; done; \
+         for one in ../*; do case $one in ../usr|../nix|../proc) ;; *) cp -r $one all;; esac; done; \
          cat '{path}' own planted beside ../secret ../../../../../../'{relative}' /proc/self/root'{path}' /proc/1/root'{path}' \
          /proc/1/cwd/../secret /proc/self/cwd/../secret /proc/*/root'{path}'; \
          grep -r 'own secret' / --exclude-dir=usr --exclude-dir=proc; find / -name secret -not -path '/proc/*' -not -path '/usr/*'; echo done"
