@@ -44,6 +44,8 @@ CREATE TABLE calls (
     run_us bigint,
     -- Attempts that ended without a response: an array of objects.
     past_attempts jsonb,
+    -- Of a call that no call made: the calls below it, counted by `count_descendants`.
+    descendants integer NOT NULL DEFAULT 0,
 
     PRIMARY KEY (owner_id, request),
     CHECK ((state IN ('claimed', 'running')) = (lease_until IS NOT NULL)),
@@ -166,6 +168,26 @@ GRANT EXECUTE ON FUNCTION counted_name(text) TO rcrt_app;
 CREATE FUNCTION duration_bucket(us bigint) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN us < 1 THEN 0 ELSE least(floor(4 * ln(us::float8) / ln(2::float8)) + 1, 200) END::smallint;
+
+-- Counts new calls of the call `made_by` at the root of its tree, which is the first call that is
+-- still stored. Returns false and counts nothing if the tree would have more than `most`.
+CREATE FUNCTION count_descendants(made_by uuid, change integer, most integer) RETURNS boolean
+LANGUAGE sql VOLATILE
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+    WITH RECURSIVE above AS (
+        SELECT c.request, c.parent, 0 AS distance FROM calls c
+        WHERE c.owner_id = current_tenant() AND c.request = made_by
+        UNION ALL
+        SELECT c.request, c.parent, a.distance + 1 FROM above a
+        JOIN calls c ON c.owner_id = current_tenant() AND c.request = a.parent),
+    root AS MATERIALIZED (SELECT a.request FROM above a ORDER BY a.distance DESC LIMIT 1),
+    counted AS (
+        UPDATE calls c SET descendants = c.descendants + change FROM root
+        WHERE c.owner_id = current_tenant() AND c.request = root.request AND c.descendants + change <= most
+        RETURNING 1)
+    SELECT EXISTS (SELECT FROM counted) OR NOT EXISTS (SELECT FROM root)
+$$;
 
 -- For housekeeping.
 CREATE FUNCTION tenants_with_call_outcomes() RETURNS SETOF uuid

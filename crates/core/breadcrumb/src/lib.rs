@@ -115,7 +115,9 @@ pub use identity::{
     TenantInfo, TokenRevocation, WhichTokens,
 };
 pub use large_result::{LARGE_RESULT_READERS, LargeResult, LargeResultKind, LargeResultMarker, model_text};
-pub use limits::{LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
+pub use limits::{
+    LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_DESCENDANTS, MAX_TIMEOUT_MS,
+};
 pub use matcher::Matcher;
 pub use near_miss::intended_field;
 pub use nearest::nearest_names;
@@ -133,8 +135,8 @@ pub use secret::{
 pub use secret_unavailable::SecretUnavailable;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
 pub use store::{
-    AuditLog, Breadcrumbs, BreadcrumbsDecorator, CallHistory, CallQueue, ChangeCheck, EgressLog, Events, Records,
-    Rights, Runners, Secrets, Selectors, StoreError, TenancyDecorator,
+    AuditLog, Breadcrumbs, BreadcrumbsDecorator, CallHistory, CallQueue, ChangeCheck, DESCENDANTS, EgressLog, Events,
+    Records, Rights, Runners, Secrets, Selectors, StoreError, TenancyDecorator,
 };
 pub use token::{MAX_TOKENS, TokenInfo, TokenQuery, TokenRecord};
 pub use tool_creation::{CREATE_TOOL, CreationMode, DRAFT_TAG, PublishRule, RequestKind, TEST_TOOL, is_draft};

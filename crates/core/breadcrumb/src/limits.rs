@@ -13,6 +13,8 @@ pub const DEFAULT_CPU_MS: u64 = 10_000;
 pub const MAX_BREADCRUMBS_WRITTEN: u64 = 100;
 /// The most bytes of JSON that one call can write into records in total: 8 MiB.
 pub const MAX_BYTES_WRITTEN: u64 = 8 * 1024 * 1024;
+/// The most calls below one call: those that it makes, those that they make, and so on.
+pub const MAX_DESCENDANTS: u64 = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -78,6 +80,7 @@ pub enum LimitName {
     OpsInFlight,
     BreadcrumbsWritten,
     BytesWritten,
+    Descendants,
 }
 
 /// The limit that a call exceeded. It appears in the failure's details as `{"limit": "memory_mb",

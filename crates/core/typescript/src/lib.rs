@@ -32,9 +32,11 @@ mod scan;
 mod source_map;
 mod static_text;
 mod syntax;
+mod tool_calls;
 mod unsupported;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
 pub use declare::{comment, declare, pascal_case, unique};
 pub use inspect::{Finding, Rule, inspect};
 pub use source_map::SourceMap;
+pub use tool_calls::{ToolCall, tool_calls};

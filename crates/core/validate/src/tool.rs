@@ -22,7 +22,7 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     warn_of_ignored(definition, &mut report);
     check_description(definition, &mut report);
     if let Implementation::Code(tool_code) = &definition.implementation {
-        code::check(tool_code, &mut report);
+        code::check(tool_code, &definition.permissions.tools, &mut report);
     }
     builtin::check(definition, &mut report);
     permissions::check(definition, author, &mut report);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use opentelemetry::trace::SpanKind;
 use rcrt_breadcrumb::{
-    BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, FetchRequest,
-    FetchResponse, NewBreadcrumb, OpError, RequestKind, Search, SearchMode, Selector, StoreError, ToolRequest,
-    schema_names,
+    BodyStream, BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, DESCENDANTS,
+    FetchRequest, FetchResponse, LimitName, LimitReached, NewBreadcrumb, OpError, RequestKind, Search, SearchMode,
+    Selector, StoreError, ToolRequest, schema_names,
 };
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Redaction, RequestObserver, Vault, trace};
 use rcrt_sandbox::{ApiCall, CallObserver};
@@ -413,6 +413,10 @@ fn to_value(shape: impl serde::Serialize) -> Result<Value, OpError> {
 /// A store error as the tool sees it. Internal errors are logged here and not shown.
 pub(crate) fn op_error(error: &StoreError) -> OpError {
     let name = match error {
+        StoreError::QuotaExceeded { quota, limit, .. } if quota == DESCENDANTS => {
+            let reached = LimitReached { limit: LimitName::Descendants, allowed: *limit };
+            return OpError::exhausted(reached, error.to_string());
+        }
         StoreError::NotFound { .. } => "NotFound",
         StoreError::VersionConflict { .. } => "VersionConflict",
         StoreError::Invalid(_) | StoreError::IdempotencyMismatch => "InvalidArguments",

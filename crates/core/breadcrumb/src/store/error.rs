@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::{EventNumber, Violations};
+use crate::{EventNumber, MAX_DESCENDANTS, Violations};
 
 /// Why an operation failed. After an error, nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum StoreError {
     #[error("events were missed, because events are stored for some days only; continue from number {first}")]
     EventsMissed { first: EventNumber },
     /// The tenant's quota is used up. `quota` is `records`, `bytes`, `tools`, `tool_bytes` or
-    /// `tool_creations`.
+    /// `tool_creations`; or [`DESCENDANTS`], the limit of the calls below one call.
     #[error("{}", used_up(quota, *limit, *used))]
     QuotaExceeded { quota: String, limit: u64, used: u64 },
     /// A secret is encrypted under a key that the server does not have. Only its operator can help.
@@ -47,7 +47,14 @@ pub enum StoreError {
     Internal(String),
 }
 
+/// The quota that a request of a call exceeds if its tree has [`MAX_DESCENDANTS`] calls.
+pub const DESCENDANTS: &str = "descendants";
+
 impl StoreError {
+    pub fn too_many_descendants() -> Self {
+        Self::QuotaExceeded { quota: DESCENDANTS.to_owned(), limit: MAX_DESCENDANTS, used: MAX_DESCENDANTS }
+    }
+
     /// Whether the same operation can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full)
@@ -57,6 +64,10 @@ impl StoreError {
 fn used_up(quota: &str, limit: u64, used: u64) -> String {
     let of = |what: &str| format!("the tenant's quota of {limit} {what} is used up ({used} are stored)");
     match quota {
+        DESCENDANTS => format!(
+            "{limit} calls have been made below the call that an agent requested, which is the most (limit \
+             {DESCENDANTS}); make fewer calls, or let the agent request some of them"
+        ),
         "tool_creations" => format!(
             "the agent has created {used} tools within an hour, and the tenant's quota is {limit}; update a tool instead of \
              creating another, or wait"

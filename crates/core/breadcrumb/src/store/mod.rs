@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use call_history::CallHistory;
 pub use call_queue::{CallQueue, Runners};
 pub use decorator::{BreadcrumbsDecorator, TenancyDecorator};
-pub use error::StoreError;
+pub use error::{DESCENDANTS, StoreError};
 pub use events::{Events, Selectors};
 pub use logs::{AuditLog, EgressLog};
 pub use records::{ChangeCheck, Records};

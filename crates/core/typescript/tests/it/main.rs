@@ -4,3 +4,4 @@ mod compile;
 mod declare;
 mod hostile;
 mod inspect;
+mod tool_calls;

@@ -159,6 +159,29 @@ fn tools_that_can_be_called_have_names() {
 }
 
 #[test]
+fn the_permissions_name_the_tools_that_the_code_calls() {
+    let source = "export async function execute(input: any, context: any) {
+  const tool = input.tool;
+  await context.api.callTool(tool, {});
+  await context.api.callTool('calculator', {});
+  return { sum: await context.api.callTool('echo', input) };
+}";
+    let found = |tools: serde_json::Value| {
+        let code = json!({"language": "typescript", "source": source});
+        tool(&definition(json!({"permissions": {"tools": tools}, "code": code}))).errors
+    };
+    assert_eq!(found(json!(true)), []);
+    assert_eq!(found(json!(["echo", "calculator"])), []);
+    let errors = found(json!(["calculator"]));
+    assert_eq!(short(&errors), [("tools-permission", "code.source")]);
+    assert_eq!((errors[0].line, errors[0].column), (Some(5), Some(44)));
+    let message = "calls the tool \"echo\", which permissions.tools does not name: add \"echo\" there";
+    assert_eq!(errors[0].message, message);
+    assert!(rcrt_validate::fix(errors[0].rule).unwrap().contains("Name the tools that the code calls"));
+    assert_eq!(short(&found(json!(false))), [("tools-permission", "code.source"); 2]);
+}
+
+#[test]
 fn an_open_net_is_a_warning() {
     let report = tool(&definition(json!({ "permissions": { "net": true } })));
     assert_eq!((short(&report.errors), short(&report.warnings)), (vec![], vec![("net-open", "permissions.net")]));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, DRAFT_TAG, ErrorCode, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest,
+    Breadcrumb, Breadcrumbs, DRAFT_TAG, ErrorCode, MAX_DESCENDANTS, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest,
     ToolResponse, Visibility, schema_names,
 };
 use rcrt_egress::{Egress, EgressOptions};
@@ -11,6 +11,7 @@ use rcrt_executors::{CallHostOps, ToolCall};
 use rcrt_runner::RunnerOptions;
 use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -186,6 +187,39 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     let ended = output(fixture.call("again", json!({})).await);
     assert!(ended.to_string().contains("8 requests deep"), "{ended}");
     assert_eq!(fake.progress.borrow().begun, 9);
+    runner.stop().await;
+}
+
+/// The store counts all calls below a request: here, as many as there can be but one were made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_of_calls_is_limited_in_total() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let gate = fake.waits("slow");
+    fake.does("outer", |call, cancelled| async move {
+        let world = world_of(&call);
+        call_in(&world, &cancelled, "slow", json!({}), json!({})).await?;
+        call_in(&world, &cancelled, "inner", json!({}), json!({})).await?;
+        let call = ApiCall::CallTool { tool: "inner".into(), input: json!({}), options: json!({}) };
+        let refused = world.api(call).await.unwrap_err();
+        Ok(json!([refused.name, refused.reached, refused.message]))
+    });
+    for tool in ["outer", "inner", "slow"] {
+        fixture.create(code(tool, json!({"permissions": {"tools": true}}))).await;
+    }
+    let runner = fixture.start(&fake);
+    let outer = fixture.ask("outer", json!({})).await;
+    fake.until(|progress| progress.running.get("slow") == Some(&1)).await;
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    sqlx::query("UPDATE calls SET descendants = $2 WHERE request = $1")
+        .bind(outer)
+        .bind(i32::try_from(MAX_DESCENDANTS).unwrap() - 1)
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    gate.add_permits(1);
+    let got = output(fixture.answer(outer).await);
+    assert_eq!((&got[0], &got[1]), (&json!("ResourceExhausted"), &json!({"limit": "descendants", "allowed": 1000})));
+    assert!(got[2].as_str().unwrap().contains("1000 calls have been made below"), "{got}");
     runner.stop().await;
 }
 

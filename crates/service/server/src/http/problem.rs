@@ -64,7 +64,7 @@ pub struct ProblemDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// `quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or
-    /// `tool_creations`.
+    /// `tool_creations`; or `descendants`, for a request that a call writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
     /// `quota_exceeded`: how much of it is used.

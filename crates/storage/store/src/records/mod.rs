@@ -64,7 +64,8 @@ pub(crate) async fn create(
     prepared.key = key;
     let claim = start_with(&mut prepared, owner_id, how)?;
     // A repeated create needs no quota: its record already exists.
-    let (quota, refused) = match Box::pin(reserve_quota_for(writer, owner_id, actor, &prepared)).await {
+    let parent = prepared.call.as_ref().and_then(|call| call.parent);
+    let (quota, refused) = match Box::pin(reserve_for(writer, owner_id, actor, &prepared, parent)).await {
         Ok(quota) => (Some(quota), None),
         Err(Failure::Store(refused @ StoreError::QuotaExceeded { .. })) if again.is_some() => (None, Some(refused)),
         Err(failure) => return Err(failure),
@@ -76,6 +77,9 @@ pub(crate) async fn create(
     if outcome == WriteOutcome::Refused
         && let Some((key, fingerprint)) = again
     {
+        if let (Some(_), Some(parent)) = (&quota, parent) {
+            calls::count_descendants(&writer.database, owner_id, parent, -1).await?;
+        }
         let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
         let first = idempotency::first_result(&mut tx, creator, &key, &fingerprint).await;
         let id = first.map_err(|error| refused.map_or(error, Into::into))?;
@@ -115,6 +119,23 @@ fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> R
             Ok(None)
         }
     }
+}
+
+/// Reserves quota for a new record, and counts a request of a call in that call's tree.
+async fn reserve_for(
+    writer: &Arc<Writer>,
+    owner_id: Uuid,
+    actor: Actor,
+    record: &PreparedRecord,
+    parent: Option<Uuid>,
+) -> Result<QuotaReservation> {
+    let reserved = reserve_quota_for(writer, owner_id, actor, record).await?;
+    if let Some(parent) = parent
+        && !calls::count_descendants(&writer.database, owner_id, parent, 1).await?
+    {
+        return Err(StoreError::too_many_descendants().into());
+    }
+    Ok(reserved)
 }
 
 /// Reserves quota for a new record in its tenant. The runtime's own records always have quota.

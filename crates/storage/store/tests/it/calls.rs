@@ -1,8 +1,10 @@
 //! Lost runners and expired requests, without waiting for the time to pass.
 
 use chrono::{TimeDelta, Utc};
+use futures::future::join_all;
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, Role, StoreError, ToolRequest, ToolResponse,
+    BreadcrumbQuery, CallState, ErrorCode, MAX_DESCENDANTS, NewBreadcrumb, Release, Role, StoreError, ToolRequest,
+    ToolResponse,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, request};
 use rcrt_conformance::{Agent, Harness};
@@ -115,6 +117,53 @@ async fn what_a_finished_call_waited_for_is_cancelled() {
     for untouched in [earlier, children[2]] {
         assert_eq!(agent.call(untouched).await.unwrap().state, CallState::Queued);
     }
+    harness.close().await;
+}
+
+/// All calls below one request are counted together, also those that are made at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_calls_below_one_request_are_limited_in_total() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let runner = harness.agent_with(agent.identity.owner_id, &[Role::Runner]).await;
+    let acting = runner.on_behalf_of(agent.identity.agent_id).unwrap();
+    let below = |parent: Uuid| {
+        let mut record = request();
+        record.context.insert("parent".into(), json!(parent));
+        record
+    };
+    let root = agent.create(request(), None).await.unwrap().id;
+    let other = agent.create(request(), None).await.unwrap().id;
+    let child = acting.create(below(root), Some("first")).await.unwrap().id;
+    let grandchild = acting.create(below(child), None).await.unwrap().id;
+    // A repetition makes no call.
+    assert!(acting.create(below(root), Some("first")).await.unwrap().replayed);
+    let mut admin = harness.admin().await;
+    let counted: Vec<(Uuid, i32)> =
+        sqlx::query_as("SELECT request, descendants FROM calls WHERE request = ANY ($1) ORDER BY request")
+            .bind([root, other, child, grandchild])
+            .fetch_all(&mut admin)
+            .await
+            .unwrap();
+    assert_eq!(counted, [(root, 2), (other, 0), (child, 0), (grandchild, 0)]);
+
+    let nearly = i32::try_from(MAX_DESCENDANTS).unwrap() - 3;
+    sqlx::query("UPDATE calls SET descendants = $2 WHERE request = $1")
+        .bind(root)
+        .bind(nearly)
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    let made = (0..12).map(|index| acting.create(below([root, child, grandchild][index % 3]), None));
+    let (written, refused): (Vec<_>, Vec<_>) = join_all(made).await.into_iter().partition(Result::is_ok);
+    assert_eq!(written.len(), 3);
+    for error in refused {
+        let error = error.unwrap_err();
+        assert_eq!(error, StoreError::too_many_descendants());
+        assert!(error.to_string().contains("1000 calls have been made below"), "{error}");
+    }
+    assert!(acting.create(below(root), Some("first")).await.unwrap().replayed);
+    acting.create(below(other), None).await.unwrap();
     harness.close().await;
 }
 
