@@ -40,6 +40,9 @@ pub struct ShadowReport {
     /// The record and the definition of the draft.
     pub tool_id: Uuid,
     pub definition_hash: String,
+    /// Who wrote this definition, and can read the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<Uuid>,
     /// The record and the definition of the `tool.v1`.
     pub legacy_id: Uuid,
     pub legacy_hash: String,
@@ -51,11 +54,14 @@ pub struct ShadowReport {
     /// Calls without a run of the shadow: no slot was free, the result was too large, or the runner
     /// stopped.
     pub skipped: u64,
-    /// The first ones: `{request, path, message, legacy, code}`.
+    /// The first ones: `{request, path, message, legacy, code}`. None of private or secret requests.
     pub differences: Vec<Value>,
 }
 
 impl ShadowReport {
+    /// A report expires so long after its last change: 30 days.
+    pub const TTL_SECONDS: u64 = 30 * 24 * 60 * 60;
+
     pub fn from_context(context: &Map<String, Value>) -> Option<Self> {
         serde_json::from_value(Value::Object(context.clone())).ok()
     }

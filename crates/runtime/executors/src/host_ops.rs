@@ -370,6 +370,9 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
         Some(schema_names::TOOL_LOG) => {
             "a tool cannot write, change or delete a tool.log.v1; call console.log in a call with debug"
         }
+        Some(schema_names::TOOL_SHADOW) => {
+            "a tool cannot write, change or delete a tool.shadow.v1; runners count the runs of shadows"
+        }
         Some(schema_names::TOOL_CATALOG) => {
             "a tool cannot write, change or delete a tool.catalog.v1; the runner updates it when tools change"
         }

@@ -156,7 +156,9 @@ fn may_want(tool: &Candidate, event: &Event) -> bool {
         && event.owner_id == tool.owner_id
         // These records do not name the call that led to them, so a tool that writes tools in
         // response would never stop.
-        && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER].map(Some).contains(&schema)
+        && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::TOOL_SHADOW]
+            .map(Some)
+            .contains(&schema)
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
         && event.breadcrumb_id != tool.id

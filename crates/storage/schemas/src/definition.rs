@@ -64,7 +64,7 @@ struct Lifetime {
 
 /// Names whose records the runtime must always be able to write: the one response to each request,
 /// and the records by which runners and schedulers coordinate.
-const NEVER_REFUSED: [&str; 11] = [
+const NEVER_REFUSED: [&str; 12] = [
     schema_names::TOOL_RESPONSE,
     schema_names::TOOL_CREATE_RESPONSE,
     schema_names::TOOL_ERROR,
@@ -72,6 +72,7 @@ const NEVER_REFUSED: [&str; 11] = [
     schema_names::TOOL_RUNNER,
     schema_names::TOOL_PROGRESS,
     schema_names::TOOL_LOG,
+    schema_names::TOOL_SHADOW,
     schema_names::MEMORY_ENTRY,
     schema_names::SCHEDULE,
     schema_names::SCHEDULE_FIRED,

@@ -54,9 +54,13 @@ pub async fn records_of_runners_are_written_by_runners_and_curators(harness: &im
     let runner = harness.agent_with(tenant, &[Role::Runner]).await;
     let curator = harness.agent_with(tenant, &[Role::Curator]).await;
     let emitter = harness.agent_with(tenant, &[Role::Emitter, Role::Subscriber]).await;
-    for schema in
-        [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::TOOL_LOG, schema_names::SCHEDULE]
-    {
+    for schema in [
+        schema_names::TOOL_CATALOG,
+        schema_names::TOOL_RUNNER,
+        schema_names::TOOL_LOG,
+        schema_names::TOOL_SHADOW,
+        schema_names::SCHEDULE,
+    ] {
         let record = NewBreadcrumb { schema_name: Some(schema.into()), ..note("Kept") };
         assert_forbidden(emitter.create(record.clone(), None).await);
         let id = runner.create(record.clone(), None).await.unwrap().id;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcrt_breadcrumb::{ErrorCode, LogLine, RequestKind, ToolFailure, ToolLog, ToolRequest, ToolResponse, ToolSource};
+use rcrt_breadcrumb::{
+    ErrorCode, LogLine, RequestKind, ShadowReport, ToolFailure, ToolLog, ToolRequest, ToolResponse, ToolSource,
+};
 use rcrt_validate::guide::Guide;
 use rcrt_validate::seed::{self, Seed};
 use rcrt_validate::template::{TOOL_TEMPLATE, Template};
@@ -116,6 +118,7 @@ fn all_required_seeds_exist() {
             "tool.request.v1",
             "tool.response.v1",
             "tool.runner.v1",
+            "tool.shadow.v1",
             TOOL_TEMPLATE,
             "tool.v1"
         ]
@@ -325,6 +328,12 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
     }
     let line = LogLine { level: "info".into(), message: "here".into(), at_ms: 7 };
     check("tool.log.v1", ToolLog { attempt: 1, lines: vec![line], ..ToolLog::default() }.into_context());
+    let found = json!({"request": uuid::Uuid::nil(), "path": "$", "message": "why", "legacy": 1, "code": null});
+    let report = ShadowReport { author: Some(uuid::Uuid::nil()), differences: vec![found], ..ShadowReport::default() };
+    for report in [report, ShadowReport::default()] {
+        let Value::Object(context) = json!(report) else { unreachable!() };
+        check("tool.shadow.v1", context);
+    }
     assert!(
         !schemas["tool.response.v1"]
             .check(&json!({ "request_id": "r", "tool": "t", "status": "error",

@@ -334,6 +334,7 @@ async fn tools_cannot_write_records_of_the_runner() {
         ("schedule.v1", "schedule_task"),
         ("tool.progress.v1", "context.progress"),
         ("tool.log.v1", "console.log"),
+        ("tool.shadow.v1", "runners count"),
         ("tool.catalog.v1", "updates it when tools change"),
         ("tool.runner.v1", "each runner publishes its own"),
     ] {

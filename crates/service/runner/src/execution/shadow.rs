@@ -22,6 +22,8 @@ pub(crate) struct Shadow {
     /// The `tool.v1` that answers.
     pub legacy: Arc<Tool>,
     pub call: ToolCall,
+    /// Whether not everybody in the tenant can read the request, and so its response.
+    pub is_hidden: bool,
     pub slots: Option<Arc<Slots>>,
     /// The call's result. `None` if it is too large to be kept.
     pub result: Option<Result<Value, ErrorCode>>,
@@ -74,6 +76,7 @@ pub(crate) fn report(tool: &Tool, legacy: &Tool, outcome: Outcome) -> ShadowRepo
         name: tool.name().to_owned(),
         tool_id: tool.id,
         definition_hash: tool.definition_hash.clone(),
+        author: tool.author,
         legacy_id: legacy.id,
         legacy_hash: legacy.definition_hash.clone(),
         ..ShadowReport::default()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Breadcrumb, ErrorCode, ToolFailure, shadow_share};
+use rcrt_breadcrumb::{Breadcrumb, ErrorCode, Sensitivity, ToolFailure, Visibility, shadow_share};
 use rcrt_executors::{DiscardProgress, EffectGate, ToolCall};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -40,12 +40,13 @@ impl CallRunner {
         let mut call = prepared.call().clone();
         let event = || request_event(record, &prepared.call().input);
         call.request.trigger_event.get_or_insert_with(event);
-        Some(Box::new(Shadow { tool, legacy, call, slots: slot.map(Slot::slots), result: None }))
+        let is_hidden = record.visibility == Visibility::Private || record.sensitivity == Sensitivity::Secret;
+        Some(Box::new(Shadow { tool, legacy, call, is_hidden, slots: slot.map(Slot::slots), result: None }))
     }
 
     /// Runs the shadow, compares the results and counts the outcome.
     pub async fn run_shadow(&self, shadow: Box<Shadow>) {
-        let Shadow { tool, legacy, call, slots, result } = *shadow;
+        let Shadow { tool, legacy, call, is_hidden, slots, result } = *shadow;
         let request = call.request.id;
         let slot = slots.and_then(|slots| slots.take_spare(tool.name()));
         let outcome = match (slot, result) {
@@ -56,7 +57,11 @@ impl CallRunner {
             },
             _ => Outcome::Skipped,
         };
-        self.shadows.count(report(&tool, &legacy, outcome));
+        let mut report = report(&tool, &legacy, outcome);
+        if is_hidden {
+            report.differences.clear();
+        }
+        self.shadows.count(report);
     }
 
     async fn shadow_result(&self, tool: &Arc<Tool>, call: ToolCall) -> Result<Value, ToolFailure> {

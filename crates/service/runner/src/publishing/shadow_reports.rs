@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Records, Selector,
-    ShadowReport, StoreError, Visibility, schema_names,
+    BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector,
+    ShadowReport, StoreError, TtlType, Visibility, schema_names,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
+use crate::on_behalf_of::on_behalf_of;
 
 /// How long counts are collected before they are written.
 const COLLECTED: Duration = Duration::from_secs(1);
@@ -26,14 +27,14 @@ const LAST_WRITE: Duration = Duration::from_secs(5);
 const TRIES: u32 = 10;
 
 pub(crate) struct ShadowReports {
-    store: Arc<dyn Records>,
+    store: Arc<dyn Breadcrumbs>,
     /// What is not written yet, by the shadow's record.
     unwritten: Mutex<HashMap<Uuid, ShadowReport>>,
     more: Notify,
 }
 
 impl ShadowReports {
-    pub fn new(store: Arc<dyn Records>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Breadcrumbs>) -> Arc<Self> {
         Arc::new(Self { store, unwritten: Mutex::default(), more: Notify::new() })
     }
 
@@ -75,6 +76,8 @@ impl ShadowReports {
         let of_tool = ContextMatch { path, op: MatchOp::Eq, value: report.tool_id.to_string().into() };
         let mut query = BreadcrumbQuery::of_schema(schema_names::TOOL_SHADOW);
         query.selector = Selector { context_match: vec![of_tool], ..query.selector };
+        // A private record of the author, which only runners and curators can write.
+        let authors = on_behalf_of(&self.store, report.author)?;
         // The same on every runner, so that only one record is created.
         let mut key = Some(format!("tool.shadow:{}", report.tool_id));
         for _ in 0..TRIES {
@@ -83,14 +86,27 @@ impl ShadowReports {
                 Some(existing) => {
                     let read = existing.context.as_ref().and_then(ShadowReport::from_context);
                     let mut sum = read.unwrap_or_default();
+                    if sum.author != report.author {
+                        let delete = || self.store.delete(existing.id, Some(existing.version));
+                        match with_retries("delete the report of a former author", delete).await {
+                            Ok(()) | Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => continue,
+                            failed => return failed,
+                        }
+                    }
                     sum.add(report.clone());
-                    let changes = BreadcrumbChanges { context: Some(context(&sum)?), ..BreadcrumbChanges::default() };
+                    let content = record(&sum)?;
+                    let changes = BreadcrumbChanges {
+                        context: Some(content.context),
+                        ttl_type: content.ttl_type,
+                        ttl_config: content.ttl_config,
+                        ..BreadcrumbChanges::default()
+                    };
                     let update = || self.store.update(existing.id, existing.version, changes.clone());
                     with_retries("change the report on a shadow", update).await.map(|_| ())
                 }
                 None => {
                     let record = record(report)?;
-                    let create = || self.store.create(record.clone(), key.as_deref());
+                    let create = || authors.create(record.clone(), key.as_deref());
                     match with_retries("write the report on a shadow", create).await {
                         // It was deleted since.
                         Ok(created) if created.replayed => {
@@ -111,7 +127,7 @@ impl ShadowReports {
     }
 }
 
-/// Only the runners and curators read it: it has parts of the outputs of calls.
+/// Only its author, runners and curators read it: it has parts of the outputs of calls.
 fn record(report: &ShadowReport) -> Result<NewBreadcrumb, StoreError> {
     Ok(NewBreadcrumb {
         title: format!("The shadow of the tool {}", report.name),
@@ -119,6 +135,8 @@ fn record(report: &ShadowReport) -> Result<NewBreadcrumb, StoreError> {
         tags: vec!["tool:shadow".to_owned(), format!("tool:{}", report.name)],
         schema_name: Some(schema_names::TOOL_SHADOW.to_owned()),
         visibility: Visibility::Private,
+        ttl_type: Some(TtlType::Duration),
+        ttl_config: Some(json!({"duration": ShadowReport::TTL_SECONDS})),
         ..NewBreadcrumb::default()
     })
 }

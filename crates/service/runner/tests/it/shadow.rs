@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, Breadcrumbs, DRAFT_TAG, ErrorCode, NewBreadcrumb, ShadowReport, ToolFailure, ToolRequest,
-    ToolResponse, schema_names, shadow_tag,
+    BreadcrumbChanges, Breadcrumbs, DRAFT_TAG, ErrorCode, NewBreadcrumb, ShadowReport, StoreError, ToolFailure,
+    ToolRequest, ToolResponse, Visibility, schema_names, shadow_tag,
 };
 use rcrt_runner::RunnerOptions;
 use serde_json::{Map, Value, json};
@@ -67,12 +68,7 @@ impl Twin {
 
     /// The report, once it counts so many calls.
     async fn report(&self, calls: u64) -> ShadowReport {
-        let read = |context: &Map<String, Value>| ShadowReport::from_context(context).unwrap();
-        let is_it = |report: &ShadowReport| report.same + report.different + report.failed + report.skipped == calls;
-        let event = self.fixture.event(|event| {
-            event.schema_name.as_deref() == Some(schema_names::TOOL_SHADOW) && is_it(&read(&event.context))
-        });
-        read(&event.await.context)
+        report(&self.fixture, |report| report.same + report.different + report.failed + report.skipped == calls).await
     }
 
     /// The runs of shadows wait for the semaphore.
@@ -90,6 +86,14 @@ impl Twin {
         });
         gate
     }
+}
+
+async fn report(fixture: &Fixture, is_it: impl Fn(&ShadowReport) -> bool) -> ShadowReport {
+    let read = |context: &Map<String, Value>| ShadowReport::from_context(context).unwrap();
+    let event = fixture.event(|event| {
+        event.schema_name.as_deref() == Some(schema_names::TOOL_SHADOW) && is_it(&read(&event.context))
+    });
+    read(&event.await.context)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -201,4 +205,61 @@ async fn a_published_shadow_takes_the_name() {
     let response = twin.call("twin", json!({})).await;
     assert_eq!(response.metadata["tool_id"], json!(twin.draft), "{response:?}");
     twin.runner.stop().await;
+}
+
+/// It has parts of the outputs of calls, but of private ones only the counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_author_reads_the_report_until_it_expires() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fake.does("twin", |call, _| async move {
+        Ok(if call.definition.is_code() { json!({"n": 0}) } else { call.input })
+    });
+    let runner = fixture.start(&fake);
+    let ((author_id, author), (_, caller)) = (emitter(&fixture).await, emitter(&fixture).await);
+    author.create(http("twin", read_only()), None).await.unwrap();
+    let draft = author.create(shadow("twin", read_only()), None).await.unwrap().id;
+    let call = async |by: &Arc<dyn Breadcrumbs>, visibility| {
+        let request = ToolRequest::record("twin", json!({"n": 1}), None, None);
+        let request = by.create(NewBreadcrumb { visibility, ..request }, None).await.unwrap().id;
+        fixture.answer(request).await
+    };
+    let of_schema = rcrt_breadcrumb::BreadcrumbQuery::of_schema(schema_names::TOOL_SHADOW);
+    let record = async || {
+        let found = author.list(&of_schema).await.unwrap();
+        assert_eq!(found.len(), 1);
+        author.get(found[0].id).await.unwrap()
+    };
+    // Validates the draft.
+    assert_eq!(call(&author, Visibility::Team).await.metadata["tool_schema_name"], schema_names::TOOL_CODE);
+    call(&caller, Visibility::Private).await;
+    let first = report(&fixture, |report| report.different == 1).await;
+    assert_eq!((first.author, first.differences.len()), (Some(author_id), 0), "{first:?}");
+    let written = record().await;
+    let lives = written.ttl.unwrap() - written.updated_at;
+    let expected = TimeDelta::seconds(ShadowReport::TTL_SECONDS.cast_signed());
+    assert!((lives - expected).abs() < TimeDelta::minutes(2), "{lives}");
+
+    call(&caller, Visibility::Team).await;
+    let second = report(&fixture, |report| report.different == 2).await;
+    assert_eq!(second.differences[0]["code"], json!(0), "{second:?}");
+    let renewed = record().await;
+    assert!(renewed.id == written.id && renewed.ttl > written.ttl, "each change renews it");
+    assert_eq!(ShadowReport::from_context(&renewed.context), Some(second));
+    assert!(caller.list(&of_schema).await.unwrap().is_empty());
+    let forged = BreadcrumbChanges { title: Some("mine".into()), ..BreadcrumbChanges::default() };
+    let refused = author.update(renewed.id, renewed.version, forged).await;
+    assert!(matches!(refused, Err(StoreError::Forbidden(_))), "{refused:?}");
+    assert!(matches!(author.delete(renewed.id, None).await, Err(StoreError::Forbidden(_))));
+
+    // A curator takes the draft over: its definition, and the report on it.
+    let mut context = shadow("twin", read_only()).context;
+    context.insert("description".into(), json!("Now of a curator."));
+    let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
+    let curator = fixture.person.update(draft, 1, changes).await.unwrap().updated_by;
+    assert_eq!(call(&fixture.person, Visibility::Team).await.metadata["tool_schema_name"], schema_names::TOOL_CODE);
+    call(&caller, Visibility::Team).await;
+    let third = report(&fixture, |report| report.author == curator).await;
+    assert_eq!(third.different, 1, "{third:?}");
+    assert!(author.list(&of_schema).await.unwrap().is_empty());
+    runner.stop().await;
 }

@@ -8,8 +8,15 @@ use uuid::Uuid;
 
 use super::role_cache::AgentRights;
 
-const MAINTAINED_BY_RUNNERS: [&str; 4] =
-    [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::TOOL_LOG, schema_names::SCHEDULE];
+const MAINTAINED_BY_RUNNERS: [&str; 5] = [
+    schema_names::TOOL_CATALOG,
+    schema_names::TOOL_RUNNER,
+    schema_names::TOOL_LOG,
+    schema_names::TOOL_SHADOW,
+    schema_names::SCHEDULE,
+];
+/// What a runner writes for a caller: a tool cannot write them.
+const WRITTEN_FOR_CALLERS: [&str; 2] = [schema_names::TOOL_LOG, schema_names::TOOL_SHADOW];
 const CANCEL: &str = "cancel_scheduled_task";
 
 #[derive(Debug, Clone, Copy)]
@@ -73,8 +80,8 @@ impl Actor {
             return Ok(());
         }
         if self.is_acting_for_another() {
-            // The runner's own: a tool cannot write one.
-            return if schema_name == Some(schema_names::TOOL_LOG) { Ok(()) } else { refuse_definitions(schema_name) };
+            let is_the_runners = WRITTEN_FOR_CALLERS.map(Some).contains(&schema_name);
+            return if is_the_runners { Ok(()) } else { refuse_definitions(schema_name) };
         }
         self.refuse_other_writes_of_callers()
     }
@@ -256,8 +263,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Only runners and curators write the records that runners maintain: readers trust the catalog
-    /// and the logs, and runners act on schedules under the profiles that these name. Deleting a
+    /// Only runners and curators write the records that runners maintain: readers trust the catalog,
+    /// the logs and the counts of shadows, and runners act on schedules under the profiles that these name. Deleting a
     /// schedule is a cancellation, so the profile must allow it.
     pub(crate) fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {

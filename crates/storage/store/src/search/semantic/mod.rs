@@ -31,13 +31,14 @@ pub use self::state::EmbeddingState;
 pub(crate) use self::worker::run;
 
 /// Records of the runtime itself, which users do not search by meaning.
-pub(crate) const NOT_EMBEDDED: [&str; 11] = [
+pub(crate) const NOT_EMBEDDED: [&str; 12] = [
     schema_names::TOOL_REQUEST,
     schema_names::TOOL_RESPONSE,
     schema_names::TOOL_CREATE_REQUEST,
     schema_names::TOOL_CREATE_RESPONSE,
     schema_names::TOOL_PROGRESS,
     schema_names::TOOL_LOG,
+    schema_names::TOOL_SHADOW,
     schema_names::TOOL_ERROR,
     schema_names::TOOL_CATALOG,
     schema_names::TOOL_RUNNER,
