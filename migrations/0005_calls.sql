@@ -95,6 +95,8 @@ CREATE UNLOGGED TABLE runners (
     -- Slots used and free, by kind.
     slots jsonb NOT NULL,
     draining boolean NOT NULL,
+    -- The private hosts that its tools can reach.
+    allowed_private_hosts text[] NOT NULL,
     -- When this row was written.
     reported_at timestamptz NOT NULL,
     PRIMARY KEY (owner_id, runner_id)

@@ -102,7 +102,7 @@ impl Harness {
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(gate.clone()));
         let code = Arc::new(SandboxExecutor::new(sandbox.clone(), gate.clone()));
         let open: Vec<_> = allowed.iter().map(|entry| entry.parse().unwrap()).collect();
-        let rules = move |definition: &ToolDefinition| rcrt_runner::validate_tool(definition, Author::User, &open);
+        let rules = move |definition: &ToolDefinition| rcrt_validate::tool_allowing(definition, Author::User, &open);
         let assessor = Assessor::new(rules, ExampleRunner::new(sandbox.clone(), gate), code.clone());
         let native = BuiltinExecutor::new().with(rcrt_authoring::tools(Arc::new(assessor)));
         let executors = rest::KINDS

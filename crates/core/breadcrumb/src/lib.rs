@@ -57,6 +57,7 @@ mod near_miss;
 mod nearest;
 mod new_breadcrumb;
 mod permissions;
+mod private_host;
 pub mod profile;
 mod public_address;
 mod quotas;
@@ -123,10 +124,13 @@ pub use near_miss::intended_field;
 pub use nearest::nearest_names;
 pub use new_breadcrumb::{BreadcrumbChanges, Created, MAX_TAGS, NewBreadcrumb};
 pub use permissions::{AccessList, NetPermission, Permissions};
+pub use private_host::{PrivateHost, PrivateHostError};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
-pub use runner_report::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, SlotCount};
+pub use runner_report::{
+    LiveRunner, MAX_ALLOWED_HOSTS, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, SlotCount,
+};
 pub use search::{MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode, SearchResults};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{EventNumber, Violations};
+use crate::{EventNumber, PrivateHost, Violations};
 
 /// The longest time that the write of a tool waits for runners that have not applied it.
 pub const RUNNERS_WAIT: Duration = Duration::from_secs(1);
 /// The most characters of a report's `host`, `version` and `working_folder`.
 const MAX_CHARS: usize = 4096;
+/// The most private hosts of a report.
+pub const MAX_ALLOWED_HOSTS: usize = 1000;
 
 /// Slots of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -54,6 +56,10 @@ pub struct RunnerReport {
     pub slots: RunnerSlots,
     /// It takes no more calls and finishes those that it has.
     pub draining: bool,
+    /// The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`. At most 1,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 1000)]
+    pub allowed_private_hosts: Vec<String>,
 }
 
 /// A runner of the tenant whose lease has not ended.
@@ -92,6 +98,20 @@ pub struct RunnerInfo {
     pub reported_at: DateTime<Utc>,
     /// How long it counts as live without another report, in milliseconds.
     pub lease_left_ms: u64,
+    /// The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`.
+    pub allowed_private_hosts: Vec<String>,
+}
+
+impl RunnerInfo {
+    /// The private hosts that all these runners allow: those for which a tool is valid on each.
+    /// Runners that drain do not count.
+    pub fn all_allow(runners: &[Self]) -> Vec<PrivateHost> {
+        let mut live = runners.iter().filter(|runner| !runner.draining);
+        let Some(first) = live.next() else { return Vec::new() };
+        let hosts = first.allowed_private_hosts.iter();
+        let by_all = hosts.filter(|host| live.clone().all(|other| other.allowed_private_hosts.contains(host)));
+        by_all.filter_map(|host| host.parse().ok()).collect()
+    }
 }
 
 /// The reply to a [`RunnerReport`].
@@ -125,6 +145,12 @@ impl RunnerReport {
                     found.add(format!("slots.{kind}.{name}"), format!("must be at most {}", i32::MAX));
                 }
             }
+        }
+        let hosts = &self.allowed_private_hosts;
+        if hosts.len() > MAX_ALLOWED_HOSTS {
+            found.add("allowed_private_hosts", format!("must have at most {MAX_ALLOWED_HOSTS} entries"));
+        } else if let Some(index) = hosts.iter().position(|host| host.parse::<PrivateHost>().is_err()) {
+            found.add(format!("allowed_private_hosts[{index}]"), "must be [TOOL=]HOST[:PORT]");
         }
         if !(1970..=9999).contains(&self.started_at.year()) {
             found.add("started_at", "must be in a year from 1970 to 9999");

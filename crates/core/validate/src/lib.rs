@@ -34,11 +34,13 @@ mod fixes;
 pub mod guide;
 mod host;
 mod permissions;
+mod private_hosts;
 pub mod seed;
 pub mod template;
 mod tool;
 
 pub use finding::{Author, Finding, Report};
 pub use fixes::fix;
+pub use private_hosts::{closed_hosts, curators_tool_allowing, tool_allowing};
 pub use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
-pub use tool::{context, context_with, hosts, tool, tool_as};
+pub use tool::{context, context_with, tool, tool_as};

@@ -34,13 +34,6 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     report
 }
 
-/// Only the rules for the hosts that the tool names.
-pub fn hosts(definition: &ToolDefinition) -> Report {
-    let mut report = Report::default();
-    permissions::check_net(definition, Author::System, &mut report);
-    report
-}
-
 /// Reads and validates the context of a tool's record with this schema name. A field that cannot be
 /// read is an error with the rule `field`, and the definition is `None` in that case. The other
 /// fields are validated nevertheless, so that all errors are known at once.

@@ -145,7 +145,7 @@ impl ToolFile {
         let (ExpectedRecord::Any(author) | ExpectedRecord::Tool(author)) = expected;
         match (&seed.tool, expected) {
             (Some(definition), _) => {
-                let report = rcrt_runner::validate_tool(definition, author, allowed);
+                let report = rcrt_validate::tool_allowing(definition, author, allowed);
                 self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
             }

@@ -27,5 +27,4 @@ mod subscriptions;
 
 pub use dispatch::local::{LocalDispatch, LocalRegistration};
 pub use options::RunnerOptions;
-pub use registry::tool_preparation::validate_tool;
 pub use runner::{Runner, RunnerError};

@@ -19,6 +19,7 @@ pub fn report_of(runner_id: Uuid) -> RunnerReport {
         started_at: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
         slots: slots(0),
         draining: false,
+        allowed_private_hosts: vec!["ollama=localhost:11434".into()],
     }
 }
 
@@ -47,6 +48,7 @@ pub async fn live_runners_are_listed_with_their_load(harness: &impl Harness) {
     let first = &listed[0];
     assert_eq!((first.host.as_str(), first.version.as_str()), ("host", "1.2.3"));
     assert_eq!((first.working_folder.as_deref(), first.started_at), (Some("/work"), busy.started_at));
+    assert_eq!(first.allowed_private_hosts, ["ollama=localhost:11434"]);
     assert_eq!((first.claimed, first.running, first.draining), (2, 1, false));
     assert_eq!((first.slots, first.reported_at > begun), (slots(0), true));
     assert!((1..=600_000).contains(&first.lease_left_ms), "{first:?}");
@@ -78,11 +80,12 @@ pub async fn an_invalid_report_of_a_runner_is_refused(harness: &impl Harness) {
         version: "v".repeat(4097),
         started_at: DateTime::from_timestamp(-1, 0).unwrap(),
         slots: RunnerSlots { worker: SlotCount { used: u32::MAX, free: 0 }, ..slots(0) },
+        allowed_private_hosts: vec!["localhost".into(), "=localhost".into()],
         ..report_of(Uuid::new_v4())
     };
     assert_eq!(
         fields(agent.report_runner(&report).await),
-        ["lease_ms", "host", "version", "slots.worker.used", "started_at"]
+        ["lease_ms", "host", "version", "slots.worker.used", "allowed_private_hosts[1]", "started_at"]
     );
     assert!(agent.runners().await.unwrap().is_empty());
 }

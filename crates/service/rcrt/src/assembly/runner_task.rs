@@ -173,7 +173,7 @@ impl PreparedRunner {
         let code =
             Arc::new(SandboxExecutor::new(sandbox.clone(), egress.clone()).with_rcrt_compat(settings.rcrt_compat));
         let allowed = settings.allowed_private.clone();
-        let rules = move |definition: &ToolDefinition| rcrt_runner::validate_tool(definition, Author::User, &allowed);
+        let rules = move |definition: &ToolDefinition| rcrt_validate::tool_allowing(definition, Author::User, &allowed);
         let assessor = Assessor::new(rules, ExampleRunner::new(sandbox.clone(), egress.clone()), code.clone());
         match options.native_tools(data, egress.clone(), assessor) {
             Ok(native) => {

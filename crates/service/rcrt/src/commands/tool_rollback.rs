@@ -88,7 +88,7 @@ impl Rollback {
             record.semantic_version.as_deref(),
         ) {
             Ok(definition) => {
-                let report = rcrt_runner::validate_tool(&definition, Author::User, &self.private_hosts.allowed);
+                let report = rcrt_validate::tool_allowing(&definition, Author::User, &self.private_hosts.allowed);
                 report.errors.iter().map(ToString::to_string).collect()
             }
             Err(violations) => violations.0.iter().map(ToString::to_string).collect(),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use chrono::Utc;
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{EventNumber, LiveRunner, ReportReply, RunnerReport, RunnerSlots, Runners, StoreError};
+use rcrt_breadcrumb::{
+    EventNumber, LiveRunner, MAX_ALLOWED_HOSTS, ReportReply, RunnerReport, RunnerSlots, Runners, StoreError,
+};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -55,6 +57,7 @@ impl Reporter {
         draining: CancellationToken,
         options: &RunnerOptions,
     ) -> Arc<Self> {
+        let allowed = options.allowed_private.iter().take(MAX_ALLOWED_HOSTS);
         let report = RunnerReport {
             runner_id: options.runner_id,
             lease_ms: options.lease_ms(),
@@ -65,6 +68,7 @@ impl Reporter {
             started_at: Utc::now(),
             slots: RunnerSlots::default(),
             draining: false,
+            allowed_private_hosts: allowed.map(ToString::to_string).collect(),
         };
         Arc::new(Self {
             store,
@@ -204,6 +208,7 @@ mod tests {
             started_at: Utc::now(),
             slots: RunnerSlots::default(),
             draining: false,
+            allowed_private_hosts: Vec::new(),
         };
         let other = |host: &str, folder: Option<&str>| LiveRunner {
             runner_id: Uuid::from_u128(2),

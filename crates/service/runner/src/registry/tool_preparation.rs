@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbVersion, CURATORS_TOOL_TAG, HostEntry, Matcher, NetPermission, Profiles, ToolDefinition,
-    ToolFailure, Violations, is_draft, schema_names,
+    Breadcrumb, BreadcrumbVersion, CURATORS_TOOL_TAG, Matcher, Profiles, ToolDefinition, ToolFailure, Violations,
+    is_draft, schema_names,
 };
 use rcrt_egress::PrivateHost;
 use rcrt_executors::Executors;
-use rcrt_validate::{Author, Budget, Finding, Report, Schema};
+use rcrt_validate::{Author, Budget, Schema, closed_hosts, tool_allowing};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -128,7 +128,7 @@ async fn checked(
     schemas: Budget,
 ) -> Result<(Schema, Schema), Problem> {
     let check = move || {
-        let report = validate_tool(&definition, author, &allowed_private);
+        let report = tool_allowing(&definition, author, &allowed_private);
         if !report.errors.is_empty() {
             return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
         }
@@ -162,37 +162,4 @@ fn of_failure(failure: ToolFailure) -> Problem {
         Some(errors) if !errors.is_empty() => Problem { errors: errors.clone() },
         _ => Problem::new("", failure.message),
     }
-}
-
-/// Validates a tool as a runner with these `--allow-private-host` does: a finding about a host that
-/// the operator allowed is dropped. The validators do not know this setting. The egress gate checks
-/// host and port again at each request of the tool.
-pub fn validate_tool(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
-    let mut report = rcrt_validate::tool_as(definition, author);
-    // An included tool waits for its private hosts.
-    let waits = |finding: &Finding| author == Author::System && private_host(finding, definition).is_some();
-    report.errors.retain(|finding| !waits(finding) && !is_allowed(finding, definition, allowed));
-    report
-}
-
-fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[PrivateHost]) -> bool {
-    let asked = private_host(finding, definition);
-    asked.is_some_and(|asked| allowed.iter().any(|host| host.allows_entry(&definition.name, &asked)))
-}
-
-/// The host that a finding refuses because it is private. `None` for other findings, and for an
-/// entry that is no host.
-fn private_host(finding: &Finding, definition: &ToolDefinition) -> Option<HostEntry> {
-    let NetPermission::Listed(hosts) = &definition.permissions.net else { return None };
-    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'))?;
-    let host = hosts.get(index.parse::<usize>().ok()?)?;
-    HostEntry::parse(host).ok().filter(|_| finding.rule == "net-host")
-}
-
-/// The private hosts that the tool names and the operator has not allowed.
-fn closed_hosts(definition: &ToolDefinition, allowed: &[PrivateHost]) -> Vec<PrivateHost> {
-    let report = rcrt_validate::hosts(definition);
-    let refused = report.errors.iter().filter(|finding| !is_allowed(finding, definition, allowed));
-    let hosts = refused.filter_map(|finding| private_host(finding, definition));
-    hosts.map(|entry| PrivateHost { tool: Some(definition.name.clone()), entry }).collect()
 }

@@ -30,6 +30,7 @@ async fn a_runner_is_listed_with_its_load_until_it_has_drained() {
         host: "here".into(),
         working_folder: Some("/work".into()),
         max_waiting: 100,
+        allowed_private: vec!["ollama=localhost:11434".parse().unwrap()],
         drain: PATIENCE,
         ..options()
     };
@@ -38,6 +39,7 @@ async fn a_runner_is_listed_with_its_load_until_it_has_drained() {
     let idle = listed(&fixture, |_| true).await;
     assert_eq!((idle.runner_id, idle.host.as_str()), (runner_id, "here"));
     assert_eq!((idle.version.as_str(), idle.working_folder.as_deref()), (env!("CARGO_PKG_VERSION"), Some("/work")));
+    assert_eq!(idle.allowed_private_hosts, ["ollama=localhost:11434"]);
     assert_eq!((idle.claimed, idle.running, idle.draining), (0, 0, false));
     assert_eq!(
         (idle.slots.worker, idle.slots.waiting),

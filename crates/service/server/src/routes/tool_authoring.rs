@@ -11,9 +11,10 @@ use axum::{
 use chrono::Utc;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, DRAFT_TAG, MatchOp,
-    Selector, StoreError, TEST_TOOL, ToolRequest, ToolResponse, Violations, is_draft, schema_names,
+    Role, RunnerInfo, Selector, StoreError, TEST_TOOL, ToolDefinition, ToolRequest, ToolResponse, Violations, is_draft,
+    schema_names,
 };
-use rcrt_validate::{Finding, Report};
+use rcrt_validate::{Author, Finding, Report};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -108,7 +109,8 @@ impl From<Finding> for ToolFinding {
 /// Validate a tool
 ///
 /// Runs the validators on a tool, as the runners do before they offer it, and writes nothing. A
-/// private host is an error here, also if an operator has allowed it on the runners.
+/// private host must be allowed on all live runners. Otherwise it is an error, or a warning for a
+/// curator, whose tool waits for it.
 #[utoipa::path(post, path = "/tools/validate", tag = "tools", operation_id = "validate_tool",
     request_body = ToolSpec, responses((status = 200, body = ToolValidation)))]
 pub async fn validate(
@@ -116,7 +118,7 @@ pub async fn validate(
     JsonBody(ToolSpec { tool_spec }): JsonBody<ToolSpec>,
 ) -> Result<Json<ToolValidation>, Problem> {
     let (hash, _) = Breadcrumb::measure(&tool_spec);
-    let report = validated(caller.identity.owner_id, schema_names::TOOL_CODE, tool_spec).await?;
+    let report = validated(&caller, schema_names::TOOL_CODE, tool_spec).await?;
     let most = |findings: Vec<Finding>| findings.into_iter().take(MAX_FINDINGS).map(ToolFinding::from).collect();
     Ok(Json(ToolValidation {
         valid: report.is_ok(),
@@ -196,7 +198,7 @@ pub async fn publish(
         return Err(StoreError::VersionConflict { expected, actual: record.version }.into());
     }
     let schema = record.schema_name.clone().unwrap_or_default();
-    let report = validated(caller.identity.owner_id, &schema, record.context).await?;
+    let report = validated(&caller, &schema, record.context).await?;
     if !report.is_ok() {
         let mut found = Violations::default();
         for error in report.errors.into_iter().take(MAX_FINDINGS) {
@@ -225,12 +227,20 @@ async fn named(caller: &Caller, name: &str) -> Result<Vec<BreadcrumbListItem>, S
 }
 
 /// Validators parse code, so they run outside of the async runtime, in the tenant's fair share.
-async fn validated(owner_id: Uuid, schema: &str, context: Map<String, Value>) -> Result<Report, Problem> {
-    let schema = schema.to_owned();
-    let check = move || rcrt_validate::context(&schema, &context).0;
+async fn validated(caller: &Caller, schema: &str, context: Map<String, Value>) -> Result<Report, Problem> {
+    let allowed = RunnerInfo::all_allow(&caller.store.runners().await?);
+    let (schema, is_curator) = (schema.to_owned(), caller.identity.has(Role::Curator));
+    let rules = move |definition: &ToolDefinition| {
+        if is_curator {
+            rcrt_validate::curators_tool_allowing(definition, &allowed)
+        } else {
+            rcrt_validate::tool_allowing(definition, Author::User, &allowed)
+        }
+    };
+    let check = move || rcrt_validate::context_with(&schema, &context, rules).0;
     let until = Instant::now() + VALIDATION_TIME;
     rcrt_compute::pool()
-        .run_until(owner_id, until, check)
+        .run_until(caller.identity.owner_id, until, check)
         .await
         .map_err(|error| StoreError::Unavailable(format!("the validators did not finish: {error}")).into())
 }

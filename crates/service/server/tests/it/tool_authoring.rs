@@ -55,6 +55,55 @@ async fn a_tool_is_validated_without_being_written() {
     world.close().await;
 }
 
+/// As the runners decide it. A curator's tool waits for its private hosts.
+#[tokio::test]
+async fn a_private_host_is_valid_if_every_live_runner_allows_it() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, writer) = world.agent(tenant, &[Role::Emitter]).await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let mut spec = spec(GOOD);
+    spec["permissions"] = json!({"net": ["localhost:11434"]});
+    let found = async |token: &str| {
+        let found = world.post("/tools/validate", token, json!({"tool_spec": spec})).await.ok().json();
+        let rules = |kind: &str| {
+            let findings = found["validation"][kind].as_array().unwrap().iter();
+            findings.map(|one| one["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(found["valid"], json!(rules("errors").is_empty()), "{found}");
+        (rules("errors"), rules("warnings"))
+    };
+    let report = async |id: Uuid, hosts: Value, draining: bool| {
+        let slots = json!({"worker": {"used": 0, "free": 1}, "waiting": {"used": 0, "free": 1}});
+        let report = json!({"runner_id": id, "lease_ms": 600_000, "applied": 0, "host": "h", "version": "1", "slots": slots,
+            "started_at": "2026-01-31T12:00:00Z", "draining": draining, "allowed_private_hosts": hosts});
+        world.post("/runners", &runner, report).await.ok();
+    };
+    let (none, private) = (Vec::<String>::new(), vec!["net-host".to_owned()]);
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    assert_eq!(found(&writer).await, (private.clone(), none.clone()), "no runner is live");
+    assert_eq!(found(&curator).await, (none.clone(), private.clone()));
+
+    report(first, json!(["double=localhost:11434", "10.0.0.7"]), false).await;
+    assert_eq!(found(&writer).await, (none.clone(), none.clone()));
+    assert_eq!(found(&curator).await, (none.clone(), none.clone()));
+    let listed = world.get("/runners", &curator).await.ok().json();
+    assert_eq!(listed[0]["allowed_private_hosts"], json!(["double=localhost:11434", "10.0.0.7"]));
+
+    report(second, json!(["other=localhost:11434"]), false).await;
+    assert_eq!(found(&writer).await, (private.clone(), none.clone()), "the second runner refuses it");
+    report(second, json!([]), true).await;
+    assert_eq!(found(&writer).await, (none.clone(), none.clone()), "one that drains takes no more calls");
+
+    // A draft with a host that no runner allows can be published: it waits.
+    spec["permissions"]["net"] = json!(["localhost:1"]);
+    let draft = json!({"title": "double", "schema_name": "tool.code.v1", "context": spec, "tags": ["tool:draft"]});
+    world.create(&writer, draft).await;
+    world.post("/tools/double/publish", &curator, json!({})).await.ok();
+    world.close().await;
+}
+
 #[tokio::test]
 async fn a_curator_publishes_drafts() {
     let world = World::start().await;

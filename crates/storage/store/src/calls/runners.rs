@@ -46,6 +46,7 @@ from_row! {
         running: i64,
         draining: bool,
         started_at: DateTime<Utc>,
+        allowed_private_hosts: Vec<String>,
         reported_at: DateTime<Utc>,
         left_ms: f64,
     }
@@ -116,13 +117,14 @@ async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()>
         .await?;
     sqlx::query(
         "INSERT INTO runners (owner_id, runner_id, live_until, applied, host, working_folder, version, started_at,
-            slots, draining, reported_at)
-         VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond', $4, $5, $6, $7, $8, $9, $10,
+            slots, draining, allowed_private_hosts, reported_at)
+         VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond', $4, $5, $6, $7, $8, $9, $10, $11,
             clock_timestamp())
          ON CONFLICT (owner_id, runner_id) DO UPDATE SET live_until = EXCLUDED.live_until,
             applied = EXCLUDED.applied, host = EXCLUDED.host, working_folder = EXCLUDED.working_folder,
             version = EXCLUDED.version, started_at = EXCLUDED.started_at, slots = EXCLUDED.slots,
-            draining = EXCLUDED.draining, reported_at = EXCLUDED.reported_at",
+            draining = EXCLUDED.draining, allowed_private_hosts = EXCLUDED.allowed_private_hosts,
+            reported_at = EXCLUDED.reported_at",
     )
     .bind(tx.owner_id)
     .bind(report.runner_id)
@@ -134,6 +136,7 @@ async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()>
     .bind(report.started_at)
     .bind(Json(report.slots))
     .bind(report.draining)
+    .bind(&report.allowed_private_hosts)
     .execute(tx.connection())
     .await?;
     Ok(())
@@ -166,6 +169,7 @@ pub(crate) async fn list(mut tx: TenantTransaction) -> Result<Vec<RunnerInfo>> {
         started_at: row.started_at,
         reported_at: row.reported_at,
         lease_left_ms: row.left_ms.max(0.0) as u64,
+        allowed_private_hosts: row.allowed_private_hosts,
     });
     Ok(runners.collect())
 }
@@ -225,6 +229,7 @@ mod tests {
             started_at: DateTime::UNIX_EPOCH,
             slots: RunnerSlots::default(),
             draining: false,
+            allowed_private_hosts: Vec::new(),
         };
         let row = |age_ms| RunnerRow {
             runner_id: report.runner_id,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rcrt_breadcrumb::{Host, HostEntry, HostError, Purpose, special_purpose};
+use crate::{Host, HostEntry, HostError, Purpose, special_purpose};
 
 /// `[TOOL=]HOST[:PORT]`: a host that can have a non-public address, for every tool or for one tool.
 /// Without a port it applies to every port. It grants no access by itself: the tool's
