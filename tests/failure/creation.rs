@@ -156,6 +156,44 @@ async fn a_creation_is_answered_once_and_leaves_one_tool_wherever_a_process_is_k
     }
 }
 
+/// The attempts of `create_tool` are limited, so that code that kills runners does not do so for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_creation_whose_runners_are_all_lost_is_rejected_once() {
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store: Arc<Client> = apart.installation.client().await;
+    let mut events = store.events(None).await.unwrap();
+    store.create(shipped("create_tool"), None).await.unwrap();
+    let mut spec = adder();
+    spec["code"]["source"] = json!("export async function execute() {\n  await new Promise(() => setTimeout(() => {}, 25_000));\n}\n");
+    let record = store.create(request("doomed", &spec, "create"), None).await.unwrap().id;
+    for attempt in 1..=3 {
+        let runner = apart.runner();
+        let runs = async {
+            loop {
+                let call = store.call(record).await.unwrap();
+                if (call.state, call.attempt) == (CallState::Running, attempt) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, runs).await.unwrap_or_else(|_| panic!("attempt {attempt} does not run"));
+        runner.kill().await;
+    }
+    let response = only_response(&store, &mut events, "doomed").await;
+    assert_eq!((&response["status"], &response["error_code"]), (&json!("rejected"), &json!("ExecutionFailed")));
+    assert!(response["error"].as_str().unwrap().contains("attempt 3, which is the last"), "{response}");
+    let tools = BreadcrumbQuery::tagged("tool:adder");
+    assert!(store.list(&tools).await.unwrap().is_empty());
+    // The next runner creates the next tool, and no second response.
+    let _runner = apart.runner();
+    store.create(request("next", &adder(), "create"), None).await.unwrap();
+    assert_eq!(only_response(&store, &mut events, "next").await["status"], "created");
+    assert_eq!(store.list(&tools).await.unwrap().len(), 1);
+    only_response(&store, &mut events, "doomed").await;
+}
+
 /// Waits for the response to this request, and checks that there is no other.
 async fn only_response(store: &Client, events: &mut EventStream, id: &str) -> Value {
     let query = BreadcrumbQuery { include_context: true, ..BreadcrumbQuery::tagged(ToolResponse::tag(id)) };

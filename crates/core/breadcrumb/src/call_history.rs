@@ -32,7 +32,7 @@ pub struct CallQuery {
     pub parent: Option<Uuid>,
     /// The caller's own id of the request, or the id of its record.
     pub request_id: Option<String>,
-    /// Words in texts of the request or the response. Numbers are not found.
+    /// Words in texts of the request or the response, or a number in the input or the output.
     pub text: Option<String>,
     /// Requests that were written at this time or later.
     pub since: Option<DateTime<Utc>>,

@@ -103,14 +103,17 @@ impl ToolFailure {
     }
 
     /// The failure of a call whose runner died while it ran.
-    pub fn runner_lost(attempt: u32) -> Self {
-        Self::new(
-            ErrorCode::ExecutionFailed,
-            format!(
+    pub fn runner_lost(kind: RequestKind, attempt: u32) -> Self {
+        let message = match kind {
+            RequestKind::Call => format!(
                 "the runner was lost while the tool ran (attempt {attempt}); its effects may or may not have happened"
             ),
-        )
-        .retryable(true)
+            RequestKind::Creation => format!(
+                "the runner was lost while it created the tool (attempt {attempt}, which is the last); the tool may have \
+                 been written: see list_my_tools, and ask again if it was not"
+            ),
+        };
+        Self::new(ErrorCode::ExecutionFailed, message).retryable(true)
     }
 }
 

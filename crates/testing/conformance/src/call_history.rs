@@ -98,6 +98,29 @@ pub async fn calls_are_listed_by_every_filter(harness: &impl Harness) {
     assert_eq!(fields(agent.list_calls(&CallQuery { limit: 0, ..all() }).await), ["limit"]);
 }
 
+pub async fn calls_are_found_by_numbers_of_input_and_output(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let input = json!({"n": 4242, "deep": [{"ratio": -2.5}], "big": 9_007_199_254_740_993_u64});
+    let mut request = ToolRequest::record("sum", input, None, None);
+    request.context.insert("deadline_ms".into(), json!(8_639_900));
+    let wanted = asked(&agent, request).await;
+    let claim = claimed(&agent).await;
+    agent.start(claim.lease, 1).await.unwrap();
+    let output = json!({"total": [1e21, 5757], "text": "3131 days"});
+    agent.complete(claim.lease, answer_to(&claim, output)).await.unwrap();
+    let other = asked(&agent, ToolRequest::record("sum", json!({"n": 42_421}), None, None)).await;
+
+    let found = async |text: &str| listed(&agent, CallQuery { text: Some(text.into()), ..CallQuery::default() }).await;
+    for text in ["4242", " 4242 ", "-2.5", "9007199254740993", "5757", "1e21", "1e+21", "3131", "3131 5757"] {
+        assert_eq!(found(text).await, [wanted], "{text}");
+    }
+    assert_eq!(found("42421").await, [other]);
+    // The deadline is a field of the request itself.
+    for text in ["424", "2.5", "-4242", "8639900"] {
+        assert_eq!(found(text).await, [] as [Uuid; 0], "{text}");
+    }
+}
+
 pub async fn a_list_of_calls_is_paged_without_gaps(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut ids = Vec::new();

@@ -151,6 +151,7 @@ macro_rules! suite {
             ],
             call_history: [
                 calls_are_listed_by_every_filter,
+                calls_are_found_by_numbers_of_input_and_output,
                 a_list_of_calls_is_paged_without_gaps,
                 an_agent_lists_the_calls_whose_requests_it_can_read,
                 a_call_is_shown_with_its_attempts_stages_and_relatives,

@@ -33,7 +33,7 @@ const TIME: &str = "a time such as 2026-01-31T12:00:00Z";
         ("error_code" = Option<ErrorCode>, Query, description = "Why the call failed, such as `Timeout`"),
         ("parent" = Option<Uuid>, Query, description = "The request whose call asked for the calls"),
         ("request_id" = Option<String>, Query, description = "The request's `requestId`, or the id of its record"),
-        ("text" = Option<String>, Query, description = "Words in texts of the request or the response; numbers are not found"),
+        ("text" = Option<String>, Query, description = "Words in texts of the request or the response, or a number in the input or the output"),
         ("since" = Option<String>, Query, description = "Written at this time or later (RFC 3339)"),
         ("until" = Option<String>, Query, description = "Written before this time (RFC 3339)"),
         ("before" = Option<Uuid>, Query, description = "The `next` of the previous page"),

@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rcrt_breadcrumb::{Call, CallPage, CallQuery, CallState, CallSummary, ResponseStatus};
+use serde_json::Number;
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
@@ -216,7 +217,15 @@ fn push_filters(sql: &mut QueryBuilder<Postgres>, query: &CallQuery) {
         // A secret record is read only by its id.
         sql.push(" AND EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = c.owner_id");
         sql.push(" AND b.id = ANY (ARRAY[c.request, c.response]) AND b.sensitivity <> 'secret'");
-        sql.push(" AND b.words @@ websearch_to_tsquery('english', ").push_bind(text.clone()).push("))");
+        sql.push(" AND b.words @@ websearch_to_tsquery('english', ").push_bind(question(text)).push("))");
+    }
+}
+
+/// A number in quotes, as it is indexed: `-5` would mean "not 5".
+fn question(text: &str) -> String {
+    match serde_json::from_str::<Number>(text.trim()) {
+        Ok(number) => format!("\"{number}\""),
+        Err(_) => text.to_owned(),
     }
 }
 

@@ -65,11 +65,15 @@ impl CallRow {
         }
     }
 
+    pub(super) fn kind(&self) -> RequestKind {
+        if self.creates_tool { RequestKind::Creation } else { RequestKind::Call }
+    }
+
     /// The request, with what a response needs of it.
     pub(super) fn as_request(&self) -> ToolRequest {
         ToolRequest {
             id: self.request,
-            kind: if self.creates_tool { RequestKind::Creation } else { RequestKind::Call },
+            kind: self.kind(),
             request_id: self.request_id.clone(),
             tool: self.tool.clone(),
             input: Value::Object(Map::new()),

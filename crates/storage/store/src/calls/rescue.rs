@@ -26,7 +26,7 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Result<usize> {
     for call in &calls {
         let was_running = call.state() == CallState::Running;
         if was_running && call.attempt >= call.max_attempts {
-            respond(&mut tx, call, ToolFailure::runner_lost(call.attempt.unsigned_abs())).await?;
+            respond(&mut tx, call, ToolFailure::runner_lost(call.kind(), call.attempt.unsigned_abs())).await?;
         } else if call.cancel_requested {
             let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled, and its runner was lost");
             respond(&mut tx, call, failure).await?;

@@ -4,7 +4,7 @@ use chrono::{TimeDelta, Utc};
 use futures::future::join_all;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, CallState, ErrorCode, MAX_DESCENDANTS, NewBreadcrumb, Release, Role, StoreError, ToolRequest,
-    ToolResponse,
+    ToolResponse, schema_names,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, request};
 use rcrt_conformance::{Agent, Harness};
@@ -70,6 +70,55 @@ async fn a_repeatable_tool_is_retried_until_its_attempts_are_used() {
     let answers = responses(&agent, id).await;
     assert_eq!(answers.len(), 1);
     assert!(answers[0].error.as_ref().unwrap().contains("attempt 3"), "{:?}", answers[0].error);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_creation_is_rejected_once_when_its_attempts_are_used() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let context = json!({"request_id": "mine", "tool_spec": {"name": "adder"}});
+    let record = NewBreadcrumb {
+        title: "Create a tool".into(),
+        schema_name: Some(schema_names::TOOL_CREATE_REQUEST.into()),
+        context: context.as_object().unwrap().clone(),
+        ..NewBreadcrumb::default()
+    };
+    let id = agent.create(record, None).await.unwrap().id;
+    let answers = async || {
+        let query = BreadcrumbQuery { include_context: true, ..BreadcrumbQuery::tagged(ToolResponse::tag("mine")) };
+        agent.list(&query).await.unwrap()
+    };
+    let mut lost = Vec::new();
+    for attempt in 1..=3 {
+        assert!(answers().await.is_empty(), "before attempt {attempt}");
+        let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+        assert_eq!((claim.request.id, claim.attempt), (id, attempt));
+        agent.start(claim.lease, 3).await.unwrap();
+        end_every_lease(&harness).await;
+        harness.store.rescue().await.unwrap();
+        lost.push(claim);
+    }
+    // The lost runners come back, and another looks for work.
+    for claim in &lost {
+        let late = agent.complete(claim.lease, answer_to(claim, json!({"status": "created"}))).await;
+        assert!(matches!(late, Err(StoreError::LeaseLost { .. })), "{late:?}");
+    }
+    harness.store.rescue().await.unwrap();
+    assert!(agent.claim(&claim_of(1)).await.unwrap().is_empty());
+    let found = answers().await;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].schema_name.as_deref(), Some(schema_names::TOOL_CREATE_RESPONSE));
+    assert!(found[0].tags.contains(&"tool:create:response".to_owned()), "{:?}", found[0].tags);
+    let response = found[0].context.as_ref().unwrap();
+    assert_eq!((&response["status"], &response["request_id"]), (&json!("rejected"), &json!("mine")));
+    assert_eq!((&response["error_code"], &response["is_retryable"]), (&json!("ExecutionFailed"), &json!(true)));
+    for text in [&response["error"], &response["validation"]["errors"][0]["message"]] {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("lost while it created the tool (attempt 3, which is the last)"), "{text}");
+    }
+    let call = agent.call(id).await.unwrap();
+    assert_eq!((call.state, call.attempt), (CallState::Finished, 3));
     harness.close().await;
 }
 
