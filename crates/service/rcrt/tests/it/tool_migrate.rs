@@ -30,14 +30,12 @@ fn service() -> SocketAddr {
     address
 }
 
-/// Writes and bootstraps an http tool with one example.
-fn publish(up: &Running, folder: &Path, name: &str, server: SocketAddr, annotations: &Value) {
-    let folder = folder.join(format!("{name}-old"));
-    std::fs::create_dir_all(&folder).unwrap();
+/// An http tool with one example that can be run.
+fn http_tool(name: &str, server: SocketAddr, annotations: &Value) -> Value {
     let url = format!("http://{server}/days/2026");
     let exchange = json!({"request": {"url": url}, "response": {"body": {"path": "/days/2026"}}});
     let input = json!({"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]});
-    let record = json!({
+    json!({
         "schema_name": "tool.v1",
         "title": "Days",
         "tags": ["tool", format!("tool:{name}"), "workspace:tools"],
@@ -54,7 +52,14 @@ fn publish(up: &Running, folder: &Path, name: &str, server: SocketAddr, annotati
             "implementation": {"type": "http", "url": format!("http://{server}/days/{{year}}")},
             "annotations": annotations,
         },
-    });
+    })
+}
+
+/// Writes and bootstraps an http tool.
+fn publish(up: &Running, folder: &Path, name: &str, server: SocketAddr, annotations: &Value) {
+    let folder = folder.join(format!("{name}-old"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let record = http_tool(name, server, annotations);
     std::fs::write(folder.join(format!("{name}.json")), record.to_string()).unwrap();
     up.run(&["bootstrap", folder.to_str().unwrap()]).ends_with(0);
 }
@@ -104,6 +109,7 @@ fn an_http_tool_becomes_code() {
     what_cannot_be_migrated_is_refused(&up, &migrate);
     the_examples_are_run_by_both(&files, &migrate);
     the_shadow_is_compared_and_promoted(&up, &migrate, &call);
+    an_author_without_more_rights_sees_its_shadow(&up, &files, server);
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
@@ -144,6 +150,25 @@ fn the_examples_are_run_by_both(files: &Path, migrate: &dyn Fn(&str, &[&str]) ->
     let ran = migrate("days", &["--shadow", "10%"]).ends_with(1);
     assert!(ran.stdout.contains("0 the same, 1 different, 1 not run"), "{}", ran.stdout);
     std::fs::write(&source, good).unwrap();
+}
+
+fn an_author_without_more_rights_sees_its_shadow(up: &Running, files: &Path, server: SocketAddr) {
+    let author = up.json(&["token", "--agent", "author", "--role", "emitter,subscriber"]);
+    let record = http_tool("own", server, &json!({"read_only": true})).to_string();
+    up.run_as(&author, &["crumb", "create", &record]).ends_with(0);
+    let private = server.to_string();
+    let migrate = |more: &[&str]| {
+        let common = ["tool", "migrate", "own", "--dir", files.to_str().unwrap(), "--allow-private-host", &private];
+        up.run_as(&author, &[&common[..], more].concat()).ends_with(0)
+    };
+    migrate(&["--shadow", "100%"]);
+    // The author's call has its draft validated.
+    up.run_as(&author, &["call", "own", "{\"year\": 2026}"]).ends_with(0);
+    up.run(&["call", "own", "{\"year\": 2026}"]).ends_with(0);
+    let shown = until(|| Some(migrate(&["--output", "json"]).json()).filter(|shown| shown["report"]["same"] == 1));
+    assert_eq!((&shown["shadow"], &shown["report"]["author"]), (&json!(100), &author["id"]), "{shown}");
+    let text = migrate(&[]).stdout;
+    assert!(text.contains("1 the same, 0 different, 0 failed, 0 skipped"), "{text}");
 }
 
 fn the_shadow_is_compared_and_promoted(up: &Running, migrate: &dyn Fn(&str, &[&str]) -> Ran, call: &dyn Fn() -> Value) {
