@@ -1592,7 +1592,8 @@ export interface paths {
         /**
          * Validate a tool
          * @description Runs the validators on a tool, as the runners do before they offer it, and writes nothing. A
-         *     private host is an error here, also if an operator has allowed it on the runners.
+         *     private host must be allowed on all live runners. Otherwise it is an error, or a warning for a
+         *     curator, whose tool waits for it.
          *
          *     Roles: curator, emitter, runner.
          */
@@ -2771,7 +2772,7 @@ export interface components {
             nearest?: string[];
             /**
              * @description `quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or
-             *     `tool_creations`.
+             *     `tool_creations`; or `descendants`, for a request that a call writes.
              */
             quota?: string | null;
             /**
@@ -2955,6 +2956,8 @@ export interface components {
         Role: "curator" | "emitter" | "subscriber" | "runner" | "caller";
         /** @description A runner of the tenant whose lease has not ended, with its load. */
         RunnerInfo: {
+            /** @description The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`. */
+            allowed_private_hosts: string[];
             /**
              * Format: int64
              * @description Calls that it has claimed and not started.
@@ -2995,6 +2998,8 @@ export interface components {
         };
         /** @description That a runner is live, what it does, and how far it has followed the tenant's tools. */
         RunnerReport: {
+            /** @description The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`. At most 1,000. */
+            allowed_private_hosts?: string[];
             /** @description The runner uses every change of a tool up to this event. */
             applied: components["schemas"]["EventNumber"];
             /** @description It takes no more calls and finishes those that it has. */
@@ -4638,7 +4643,7 @@ export interface operations {
                 state?: components["schemas"]["CallState"];
                 /** @description `success` or `error`: finished calls */
                 status?: components["schemas"]["ResponseStatus"];
-                /** @description Words in texts of the request or the response; numbers are not found */
+                /** @description Words in texts of the request or the response, or a number in the input or the output */
                 text?: string;
                 /** @description The tool's name */
                 tool?: string;

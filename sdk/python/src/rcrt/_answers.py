@@ -51,7 +51,7 @@ ANSWERS: dict[str, tuple[str, list[str]]] = {
     "POST /hygiene/run 200": ("object", ["duration_ms", "expired_breadcrumbs_purged", "health_checks_purged", "is_complete", "message", "total_cleaned", "triggered"]),
     "GET /hygiene/stats 200": ("object", ["hygiene_enabled", "last_run_duration_ms", "last_run_errors", "last_run_purged", "last_updated", "runs_completed", "total_agents_cleaned", "total_breadcrumbs_purged", "waiting"]),
     "GET /openapi.json 200": ("object", []),
-    "GET /runners 200": ("list", ["claimed", "draining", "host", "lease_left_ms", "reported_at", "runner_id", "running", "slots", "started_at", "version"]),
+    "GET /runners 200": ("list", ["allowed_private_hosts", "claimed", "draining", "host", "lease_left_ms", "reported_at", "runner_id", "running", "slots", "started_at", "version"]),
     "POST /runners 200": ("object", ["runners", "secrets_revision"]),
     "GET /secrets 200": ("list", ["created_at", "hosts", "id", "name", "readable", "tools", "updated_at", "version"]),
     "POST /secrets 201": ("object", ["created_at", "hosts", "id", "name", "readable", "tools", "updated_at", "version"]),

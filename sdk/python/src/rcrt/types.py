@@ -906,7 +906,9 @@ class Problem(_Problem, total=False):
     nearest: list[str]
     """`tool_not_found`: similar names of tools."""
     quota: Union[str, None]
-    """`quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or `tool_creations`."""
+    """`quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or `tool_creations`; or `descendants`,
+    for a request that a call writes.
+    """
     used: Union[int, None]
     """`quota_exceeded`: how much of it is used."""
     violations: list[Violation]
@@ -1028,6 +1030,8 @@ class RevokedTokens(_RevokedTokens, total=False):
 
 
 class _RunnerInfo(TypedDict):
+    allowed_private_hosts: list[str]
+    """The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`."""
     claimed: int
     """Calls that it has claimed and not started."""
     draining: bool
@@ -1072,6 +1076,8 @@ class _RunnerReport(TypedDict):
 
 class RunnerReport(_RunnerReport, total=False):
     """That a runner is live, what it does, and how far it has followed the tenant's tools."""
+    allowed_private_hosts: list[str]
+    """The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`. At most 1,000."""
     working_folder: Union[str, None]
     """The folder that its file tools use."""
 
