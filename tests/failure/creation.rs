@@ -165,7 +165,8 @@ async fn a_creation_whose_runners_are_all_lost_is_rejected_once() {
     let mut events = store.events(None).await.unwrap();
     store.create(shipped("create_tool"), None).await.unwrap();
     let mut spec = adder();
-    spec["code"]["source"] = json!("export async function execute() {\n  await new Promise(() => setTimeout(() => {}, 25_000));\n}\n");
+    spec["code"]["source"] =
+        json!("export async function execute() {\n  await new Promise(() => setTimeout(() => {}, 25_000));\n}\n");
     let record = store.create(request("doomed", &spec, "create"), None).await.unwrap().id;
     for attempt in 1..=3 {
         let runner = apart.runner();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Breadcrumbs, DRAFT_TAG, ErrorCode, MAX_DESCENDANTS, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest,
-    ToolResponse, Visibility, schema_names,
+    Breadcrumb, Breadcrumbs, DRAFT_TAG, ErrorCode, MAX_DESCENDANTS, NewBreadcrumb, ResponseStatus, ToolFailure,
+    ToolRequest, ToolResponse, Visibility, schema_names,
 };
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::{CallHostOps, ToolCall};

@@ -90,9 +90,8 @@ impl Twin {
 
 async fn report(fixture: &Fixture, is_it: impl Fn(&ShadowReport) -> bool) -> ShadowReport {
     let read = |context: &Map<String, Value>| ShadowReport::from_context(context).unwrap();
-    let event = fixture.event(|event| {
-        event.schema_name.as_deref() == Some(schema_names::TOOL_SHADOW) && is_it(&read(&event.context))
-    });
+    let event = fixture
+        .event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_SHADOW) && is_it(&read(&event.context)));
     read(&event.await.context)
 }
 
@@ -211,9 +210,10 @@ async fn a_published_shadow_takes_the_name() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_author_reads_the_report_until_it_expires() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    fake.does("twin", |call, _| async move {
-        Ok(if call.definition.is_code() { json!({"n": 0}) } else { call.input })
-    });
+    fake.does(
+        "twin",
+        |call, _| async move { Ok(if call.definition.is_code() { json!({"n": 0}) } else { call.input }) },
+    );
     let runner = fixture.start(&fake);
     let ((author_id, author), (_, caller)) = (emitter(&fixture).await, emitter(&fixture).await);
     author.create(http("twin", read_only()), None).await.unwrap();
