@@ -54,7 +54,8 @@ pub struct ShadowReport {
     /// Calls without a run of the shadow: no slot was free, the result was too large, or the runner
     /// stopped.
     pub skipped: u64,
-    /// The first ones: `{request, path, message, legacy, code}`. None of private or secret requests.
+    /// The first ones: `{request, path, message, legacy, code}`. Private and secret requests have
+    /// none here.
     pub differences: Vec<Value>,
 }
 
