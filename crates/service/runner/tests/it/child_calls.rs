@@ -157,7 +157,7 @@ async fn calls_that_wait_for_calls_need_no_slot() {
                 return Ok(json!(0));
             }
             let below = call_tool(&call, &cancelled, "deep", json!({"depth": depth - 1}), json!({})).await?;
-            Ok(json!(1 + below["output"].as_u64().unwrap()))
+            Ok(json!(1 + below["output"].as_u64().unwrap_or_else(|| panic!("{below}"))))
         });
         fixture
             .create(code("deep", json!({"permissions": {"tools": ["deep"]}, "limits": {"timeout_ms": 600_000}})))
