@@ -55,11 +55,12 @@ CREATE TABLE tenants (
     max_tools bigint,
     max_tool_bytes bigint,
     max_tool_creations bigint,
+    max_requests bigint,
     -- What releases the tools that agents make.
     publish text NOT NULL DEFAULT 'examples'
         CONSTRAINT tenants_publish CHECK (publish IN ('examples', 'curator', 'anyone')),
     CONSTRAINT tenants_quotas CHECK (max_records >= 0 AND max_bytes >= 0 AND max_tools >= 0
-        AND max_tool_bytes >= 0 AND max_tool_creations >= 0)
+        AND max_tool_bytes >= 0 AND max_tool_creations >= 0 AND max_requests >= 0)
 );
 
 CREATE FUNCTION ensure_tenant(new_id uuid, wanted text) RETURNS SETOF tenants
@@ -97,23 +98,24 @@ $$;
 
 -- Whether the tenant exists.
 CREATE FUNCTION set_tenant_quotas(
-    tenant uuid, records bigint, bytes bigint, tools bigint, tool_bytes bigint, tool_creations bigint)
+    tenant uuid, records bigint, bytes bigint, tools bigint, tool_bytes bigint, tool_creations bigint,
+    requests bigint)
 RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     WITH done AS (
         UPDATE tenants t SET max_records = records, max_bytes = bytes, max_tools = tools,
-            max_tool_bytes = tool_bytes, max_tool_creations = tool_creations
+            max_tool_bytes = tool_bytes, max_tool_creations = tool_creations, max_requests = requests
         WHERE t.id = tenant AND t.deleted_at IS NULL RETURNING t.id)
     SELECT EXISTS (SELECT FROM done)
 $$;
 
 REVOKE ALL ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
     tenant_exists(uuid), deleted_tenants(), set_tenant_publish(uuid, text),
-    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint) FROM PUBLIC;
+    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint, bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ensure_tenant(uuid, text), all_tenants(), find_tenant(uuid),
     tenant_exists(uuid), deleted_tenants(), set_tenant_publish(uuid, text),
-    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint) TO rcrt_app;
+    set_tenant_quotas(uuid, bigint, bigint, bigint, bigint, bigint, bigint) TO rcrt_app;
 
 CREATE TABLE agents (
     id uuid PRIMARY KEY,

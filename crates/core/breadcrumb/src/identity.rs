@@ -110,7 +110,7 @@ pub struct AgentInfo {
     pub owner_id: Uuid,
     pub name: String,
     pub roles: Vec<Role>,
-    /// Which tools the agent can call. Set when the agent is created; it cannot be changed.
+    /// Which tools the agent can call.
     #[serde(default)]
     pub profile: Profile,
     /// The only tools that the agent can call. Absent: every offered tool that its profile allows.
@@ -146,7 +146,8 @@ pub struct AgentRegistration {
     /// and a new agent's name is its id.
     #[serde(default)]
     pub name: Option<String>,
-    /// For a new agent `main` when absent. The profile of an existing agent cannot be changed.
+    /// For a new agent `main` when absent; an existing agent keeps its profile. A restricted profile
+    /// also applies to the agent's existing tokens.
     #[serde(default)]
     pub profile: Option<Profile>,
     /// As for a new agent. When absent, an existing agent keeps its list; `null` allows every tool.
@@ -172,6 +173,8 @@ pub struct AgentStatus {
     pub revoked: HashSet<Uuid>,
     /// Tokens that were issued before this time are revoked.
     pub tokens_from: Option<DateTime<Utc>>,
+    /// The tenant's own quota of concurrent requests.
+    pub max_requests: Option<u64>,
 }
 
 impl AgentStatus {

@@ -29,6 +29,11 @@ pub struct TenantQuotas {
     #[serde(default)]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_tool_creations: Option<u64>,
+    /// The most concurrent requests to one server, including event streams and without those of
+    /// runners.
+    #[serde(default)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub max_requests: Option<u64>,
 }
 
 impl TenantQuotas {
@@ -45,6 +50,7 @@ impl TenantQuotas {
             max_tools: of(self.max_tools, defaults.max_tools),
             max_tool_bytes: of(self.max_tool_bytes, defaults.max_tool_bytes),
             max_tool_creations: of(self.max_tool_creations, defaults.max_tool_creations),
+            max_requests: of(self.max_requests, defaults.max_requests),
         }
     }
 
@@ -56,13 +62,14 @@ impl TenantQuotas {
 
     /// Each quota with the name of its field.
     #[must_use]
-    pub fn fields(self) -> [(&'static str, Option<u64>); 5] {
+    pub fn fields(self) -> [(&'static str, Option<u64>); 6] {
         [
             ("max_records", self.max_records),
             ("max_bytes", self.max_bytes),
             ("max_tools", self.max_tools),
             ("max_tool_bytes", self.max_tool_bytes),
             ("max_tool_creations", self.max_tool_creations),
+            ("max_requests", self.max_requests),
         ]
     }
 }

@@ -143,6 +143,24 @@ impl Config {
         Ok(rcrt_client::Credentials::Token(self.token(file)?))
     }
 
+    /// How to get a token in place of one that the server refused. `None` with an agent's key, which
+    /// gets its tokens by itself.
+    pub fn new_token(&self) -> Option<String> {
+        match (&self.agent_key, &self.token) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some(
+                "get a new token with the agent's key: set RCRT_OWNER_ID, RCRT_AGENT_ID and RCRT_AGENT_KEY in place of \
+                 --token (RCRT_TOKEN)"
+                    .into(),
+            ),
+            (None, None) => Some(format!(
+                "start the server again, which writes a new token to the data folder {}, or use the key of an agent \
+                 (RCRT_OWNER_ID, RCRT_AGENT_ID and RCRT_AGENT_KEY)",
+                self.data.display()
+            )),
+        }
+    }
+
     fn token(&self, file: &Path) -> anyhow::Result<String> {
         if let Some(token) = &self.token {
             if token.trim().is_empty() {

@@ -29,15 +29,15 @@ pub struct CallResponse {
     pub context: Map<String, Value>,
 }
 
-/// Writes the request. The position in the event stream is read before, so the event of the
-/// response cannot be missed.
+/// Writes the request. `after` is the newest event before, so the event of the response cannot be
+/// missed.
 pub async fn send(
-    store: &(impl Events + Records + ?Sized),
+    store: &(impl Records + ?Sized),
     record: NewBreadcrumb,
     key: &str,
+    after: EventNumber,
 ) -> Result<PendingCall, StoreError> {
     let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
-    let after = store.latest_event().await?;
     let request = store.create(record, Some(key)).await?.id;
     let tag = ToolResponse::tag(&request_id.unwrap_or_else(|| request.to_string()));
     Ok(PendingCall { request, tag, after })
@@ -80,6 +80,10 @@ pub async fn response(
         }
         tracing::debug!(%error, "the event stream broke; reconnecting");
         watching.lost(&error);
+        // A stream can be refused, such as at a limit, by a server that has the response.
+        if let Ok(Some(answer)) = look(store, asked).await {
+            return Ok(answer);
+        }
         pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
         sleep(pause).await;
     }
@@ -94,9 +98,9 @@ async fn follow(
     watching: &dyn CallObserver,
 ) -> Result<CallResponse, StoreError> {
     let mut events = store.events(Some(*after)).await?;
-    let mut look = interval(LOOK_EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    look.tick().await;
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
     loop {
         tokio::select! {
             event = events.next() => {
@@ -116,7 +120,7 @@ async fn follow(
                         }
                         Some(_) => {}
                         // The event of a secret response has no context.
-                        None => look.reset_immediately(),
+                        None => ticks.reset_immediately(),
                     },
                     Some(schema_names::TOOL_PROGRESS) if of("request") => {
                         let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
@@ -130,11 +134,20 @@ async fn follow(
                     _ => {}
                 }
             }
-            _ = look.tick() => {
-                if let Some(record) = store.call(asked.request).await?.response {
-                    return Ok(CallResponse { record, context: store.get(record).await?.context });
+            _ = ticks.tick() => {
+                if let Some(answer) = look(store, asked).await? {
+                    return Ok(answer);
                 }
             }
         }
     }
+}
+
+/// Queries the call itself.
+async fn look(
+    store: &(impl CallQueue + ?Sized),
+    asked: &PendingCall,
+) -> Result<Option<CallResponse>, StoreError> {
+    let Some(record) = store.call(asked.request).await?.response else { return Ok(None) };
+    Ok(Some(CallResponse { record, context: store.get(record).await?.context }))
 }

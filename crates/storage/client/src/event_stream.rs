@@ -32,11 +32,10 @@ pub(crate) async fn subscribe(client: Client, options: SubscribeOptions) -> Resu
     let asked = asked(&options)?;
     let last = options.after;
     let mut subscription = Subscription { client, asked, last, connection: None, failures: 0, unreadable: 0 };
-    while subscription.connection.is_none() {
+    while let Some(error) = subscription.reconnect().await? {
         if subscription.failures == ATTEMPTS {
-            return Err(StoreError::Unavailable("the event stream cannot be reached".into()));
+            return Err(error);
         }
-        subscription.reconnect().await?;
     }
     let events = futures::stream::unfold(Some(subscription), |subscription| async move {
         let mut subscription = subscription?;
@@ -97,7 +96,8 @@ impl Subscription {
         }
     }
 
-    async fn reconnect(&mut self) -> Result<(), StoreError> {
+    /// One attempt. Returns the error of one that can be repeated.
+    async fn reconnect(&mut self) -> Result<Option<StoreError>, StoreError> {
         if self.failures > 0 {
             tokio::time::sleep(pause(self.failures)).await;
         }
@@ -108,11 +108,11 @@ impl Subscription {
             Ok((connection, start)) => {
                 self.connection = Some(connection);
                 self.last = self.last.or(start);
-                Ok(())
+                Ok(None)
             }
             Err(error) if error.is_retryable() => {
                 tracing::debug!(%error, attempt = self.failures, "the event stream cannot be reached yet");
-                Ok(())
+                Ok(Some(error))
             }
             Err(error) => Err(error),
         }

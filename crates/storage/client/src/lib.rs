@@ -41,7 +41,10 @@ mod sse;
 mod tools;
 mod webhooks;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rcrt_breadcrumb::{StoreError, Violations};
 use url::Url;
@@ -67,6 +70,8 @@ pub struct Client {
     tokens: Arc<Tokens>,
     /// The agent on whose behalf a runner's client acts.
     on_behalf_of: Option<Uuid>,
+    /// When every request must have ended.
+    deadline: Option<Instant>,
 }
 
 impl Client {
@@ -74,7 +79,20 @@ impl Client {
     /// not connect yet. If the address is not http or https, every call fails with
     /// [`StoreError::Invalid`].
     pub fn new(base_url: Url, credentials: Credentials) -> Self {
-        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)), on_behalf_of: None }
+        let tokens = Arc::new(Tokens::new(credentials));
+        Self { http: http(&base_url), base_url, tokens, on_behalf_of: None, deadline: None }
+    }
+
+    /// The same client, whose requests end at `deadline` at the latest, with the reason why they
+    /// had no response. Otherwise each attempt has at least a minute. Event streams do not end.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self.clone() }
+    }
+
+    /// `time`, or what is left until the deadline if that is less.
+    fn bounded(&self, time: Duration) -> Duration {
+        self.deadline.map_or(time, |deadline| time.min(deadline.saturating_duration_since(Instant::now())))
     }
 
     fn http(&self) -> Result<&reqwest::Client, StoreError> {

@@ -120,11 +120,12 @@ impl Client {
                 && failure.error != StoreError::Full
                 && attempt < ATTEMPTS
                 && (request.retry == RetryPolicy::Idempotent || !failure.maybe_processed);
-            if !again {
+            let pause = pause(attempt);
+            if !again || self.bounded(pause) < pause {
                 return Err(Refusal { error: failure.error, maybe_processed });
             }
             maybe_processed |= failure.maybe_processed;
-            tokio::time::sleep(pause(attempt)).await;
+            tokio::time::sleep(pause).await;
             attempt += 1;
         }
     }
@@ -140,7 +141,7 @@ impl Client {
                 .map_err(not_sent)?
                 .request(request.method.clone(), self.url(request.path).map_err(not_sent)?)
                 .query(&request.query)
-                .timeout(request.time);
+                .timeout(self.bounded(request.time));
             for (name, value) in &request.headers {
                 sending = sending.header(name, value);
             }

@@ -61,6 +61,9 @@ impl StoreError {
     }
 }
 
+/// How the operator sets a quota.
+const BY: &str = "`rcrt tenant set`";
+
 fn used_up(quota: &str, limit: u64, used: u64) -> String {
     let of = |what: &str| format!("the tenant's quota of {limit} {what} is used up ({used} are stored)");
     match quota {
@@ -72,12 +75,12 @@ fn used_up(quota: &str, limit: u64, used: u64) -> String {
             "the agent has created {used} tools within an hour, and the tenant's quota is {limit}; update a tool instead of \
              creating another, or wait"
         ),
-        "tools" => format!("{}; delete a tool that is not needed, or ask the operator for more", of("tools")),
+        "tools" => format!("{}; delete a tool that is not needed, or ask the operator for more ({BY})", of("tools")),
         "tool_bytes" => {
-            format!("{}; delete or shorten a tool, or ask the operator for more", of("bytes of tools"))
+            format!("{}; delete or shorten a tool, or ask the operator for more ({BY})", of("bytes of tools"))
         }
         quota => format!(
-            "{}; delete what is not needed, or ask the operator for more. Old versions and deleted records count towards \
+            "{}; delete what is not needed, or ask the operator for more ({BY}). Old versions and deleted records count towards \
              bytes for a while",
             of(quota)
         ),

@@ -62,6 +62,8 @@ impl DatabaseOptions {
             max_tools: self.tenant_max_tools,
             max_tool_bytes: self.tenant_max_tool_bytes,
             max_tool_creations: self.tenant_max_tool_creations,
+            // `--max-requests-per-tenant` of the server.
+            max_requests: None,
         }
     }
 }

@@ -62,11 +62,22 @@ pub struct LimitOptions {
         value_parser = clap::value_parser!(u64).range(1024..=MAX_BODY_BYTES as u64))]
     max_body: u64,
 
-    /// How long the server waits at shutdown for the responses of open calls, and then for open
-    /// requests
+    #[command(flatten)]
+    pub drain: DrainOption,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub struct DrainOption {
+    /// How long running calls, and then open requests, can continue at shutdown
     #[arg(long, env = "RCRT_DRAIN_SECONDS", default_value_t = 10, value_name = "SECONDS",
         value_parser = clap::value_parser!(u64).range(0..=3600))]
     drain_seconds: u64,
+}
+
+impl DrainOption {
+    pub fn time(self) -> Duration {
+        Duration::from_secs(self.drain_seconds)
+    }
 }
 
 impl LimitOptions {
@@ -80,7 +91,7 @@ impl LimitOptions {
             max_connections_per_address: self.max_connections_per_address as usize,
             max_requests_per_tenant: self.max_requests_per_tenant as usize,
             max_body_bytes: usize::try_from(self.max_body).unwrap_or(MAX_BODY_BYTES),
-            drain_time: Duration::from_secs(self.drain_seconds),
+            drain_time: self.drain.time(),
             ..ServerLimits::default()
         }
     }

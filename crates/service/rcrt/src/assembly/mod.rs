@@ -30,6 +30,7 @@ pub use direct_database::DirectDatabase;
 pub use egress_log_writer::{EgressLogChannel, EgressLogWriter};
 pub use embedding::{EmbeddingArgs, Embeddings};
 use http_server::{HttpServer, HttpServerOptions, base_url, bind};
+pub use limit_options::DrainOption;
 pub use native_tools::{NativeToolOptions, NativeTools};
 pub use retention::RetentionOptions;
 pub use runner_task::{PreparedRunner, RunnerTask, RunnerTaskOptions, sandbox_level, worker_command};

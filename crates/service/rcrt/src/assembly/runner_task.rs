@@ -69,6 +69,10 @@ pub struct RunnerTaskOptions {
     /// Set from `--compat`, which is an option of the command.
     #[arg(skip)]
     pub rcrt_compat: bool,
+
+    /// Set from `--drain-seconds`, which is an option of the command.
+    #[arg(skip)]
+    pub drain: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -150,6 +154,9 @@ impl PreparedRunner {
         }
         if let Some(most) = options.max_calls_per_tool {
             settings.max_calls_per_tool = most;
+        }
+        if let Some(drain) = options.drain {
+            settings.drain = drain;
         }
         if let Some(lease) = options.lease_ms {
             settings.lease = Duration::from_millis(lease);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, StreamOptions};
@@ -164,6 +165,11 @@ impl ServingOptions {
 
     pub fn public_url(&self) -> Option<&str> {
         self.public_url.as_ref().map(PublicUrl::as_str)
+    }
+
+    /// How long calls can continue at shutdown.
+    pub fn drain_time(&self) -> Duration {
+        self.limits.drain.time()
     }
 
     /// Locks the data folder and opens the port.

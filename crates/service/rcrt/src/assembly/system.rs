@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use rcrt_breadcrumb::{EgressLog, Identity, Profile, Role, Tenancy};
@@ -10,6 +11,7 @@ use rcrt_schemas::Schemas;
 use rcrt_server::TokenKey;
 use rcrt_store::Retention;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -18,6 +20,9 @@ use super::{
     RunnerTask, TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
 };
 use crate::progress::ConsoleProgress;
+
+/// How long the running calls can take to be counted at the shutdown.
+const COUNT_TIME: Duration = Duration::from_secs(1);
 
 /// The running parts. Each step of the start adds one part, so that an interrupted start stops only
 /// these.
@@ -165,6 +170,10 @@ impl System {
     pub async fn close(self, hurry: &CancellationToken) {
         if let Some(http_server) = &self.http_server {
             http_server.drain();
+            // A runner of this process logs its own calls.
+            if let Some(tenancy) = self.tenancy.as_ref().filter(|_| self.runner_task.is_none()) {
+                log_running_calls(&**tenancy).await;
+            }
         }
         if let Some(runner_task) = self.runner_task {
             runner_task.close(hurry).await;
@@ -184,5 +193,17 @@ impl System {
         if let Some(database) = self.database {
             database.close().await;
         }
+        tracing::info!("stopped");
+    }
+}
+
+/// Logs for how many calls the shutdown waits, if the database says it soon.
+async fn log_running_calls(tenancy: &dyn Tenancy) {
+    match timeout(COUNT_TIME, tenancy.unfinished_calls()).await {
+        Ok(Ok(unfinished)) => {
+            let calls: u64 = unfinished.iter().map(|calls| calls.claimed + calls.running).sum();
+            tracing::info!(calls, "stopping: waiting for running calls");
+        }
+        _ => tracing::info!("stopping: waiting for running calls"),
     }
 }

@@ -77,7 +77,7 @@ struct List {
     tags: Vec<String>,
 }
 
-/// Change an agent's name, its roles or its allow list
+/// Change an agent's name, its roles, its profile or its allow list
 #[derive(Debug, Args)]
 pub struct Set {
     /// The agent's name or id
@@ -89,6 +89,10 @@ pub struct Set {
     /// or separated by commas
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',')]
     roles: Vec<Role>,
+    /// The profile: main, subagent, scheduled or a2asynthesis. A restricted one also applies to the
+    /// agent's existing tokens
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
     #[command(flatten)]
     list: List,
     /// Let the agent call every tool
@@ -252,8 +256,9 @@ impl New {
 impl Set {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let listed = self.list.allowed();
-        if self.name.is_none() && self.roles.is_empty() && listed.is_none() && !self.all_tools {
-            let what = "name what to change: --name, --role, --tool, --source, --tag or --all-tools";
+        let is_kept = self.name.is_none() && self.roles.is_empty() && self.profile.is_none();
+        if is_kept && listed.is_none() && !self.all_tools {
+            let what = "name what to change: --name, --role, --profile, --tool, --source, --tag or --all-tools";
             return Err(Failure::Usage(what.into()).into());
         }
         let names = listed.as_ref().map(|tools| tools.names.clone()).unwrap_or_default();
@@ -264,7 +269,7 @@ impl Set {
         } else {
             listed.map_or(AllowedToolsChange::None, AllowedToolsChange::Only)
         };
-        let change = AgentRegistration { roles, name: self.name, profile: None, tools };
+        let change = AgentRegistration { roles, name: self.name, profile: self.profile, tools };
         client.put_agent(agent.id, &change).await?;
         let changed = client.agent(agent.id).await?;
         warn_of_unknown(client, &names, output).await?;
@@ -272,7 +277,8 @@ impl Set {
             return output.json(&changed);
         }
         let (roles, tools) = (self::roles(&changed), self::tools(&changed));
-        output.line(&format!("changed the agent {}: roles {roles}; tools: {tools}", one_line(&changed.name, 200)))
+        let (name, profile) = (one_line(&changed.name, 200), changed.profile);
+        output.line(&format!("changed the agent {name}: roles {roles}; profile {profile}; tools: {tools}"))
     }
 }
 

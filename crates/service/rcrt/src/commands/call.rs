@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -11,12 +11,14 @@ use rcrt_breadcrumb::{
     CallQueue, CallState, ErrorCode, Events, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
     ToolLog, ToolRequest, ToolResponse, Violations, model_text,
 };
+use rcrt_client::Client;
 use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
 
 use super::debug_lines::debug_lines;
 use super::failure_lines::failure_lines;
+use super::unavailable;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, printable_lines};
@@ -26,6 +28,8 @@ use crate::{connection, input};
 
 /// Time after which a hint is printed that no runner has started the call.
 const HINT_AFTER: Duration = Duration::from_secs(5);
+/// How long the server can take to accept a cancellation.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
 /// Maximum wait for the response to a cancelled call.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
@@ -50,7 +54,7 @@ pub struct Call {
     /// The input: JSON, `-` for stdin, or `@file`
     #[arg(default_value = "{}", value_name = "JSON")]
     input: String,
-    /// Cancel the call after this many seconds; 0 waits forever
+    /// Cancel the call after this many seconds, and end; 0 waits forever
     #[arg(long, env = "RCRT_TIMEOUT", default_value_t = 120, value_name = "SECONDS")]
     timeout: u64,
     /// The workspace of the request and its response
@@ -104,28 +108,31 @@ impl Call {
         record.check().map_err(|violations| Failure::Usage(as_arguments(violations).to_string()))?;
         let key = self.idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
 
-        let store = connection::store(config)?;
-        let asked = pending_call::send(&*store, record, &key).await?;
+        let (store, server) = (connection::client(config)?, config.server_url()?);
+        let end = Instant::now().checked_add(Duration::from_secs(self.timeout)).filter(|_| self.timeout > 0);
+        let sender = end.map_or_else(|| store.clone(), |end| store.with_deadline(end));
+        let after = sender.latest_event().await?;
+        let asked = pending_call::send(&sender, record, &key, after).await;
+        let asked = asked.map_err(|error| not_confirmed(error, &server, &key))?;
         let limit = async {
-            match self.timeout {
-                0 => std::future::pending().await,
-                seconds => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            match end {
+                None => std::future::pending().await,
+                Some(end) => tokio::time::sleep_until(end.into()).await,
             }
         };
-        let server = config.server_url()?;
         let is_reported = AtomicBool::new(false);
         let bar = CallProgressBar::new(&self.tool);
         let watching = Watcher { is_reported: &is_reported, server: &server, bar, printed: Mutex::default() };
         tokio::select! {
-            never = hint(&*store, &asked) => match never {},
-            answer = pending_call::response(&*store, &asked, &watching) => {
+            never = hint(&store, &asked) => match never {},
+            answer = pending_call::response(&store, &asked, &watching) => {
                 watching.bar.clear();
                 return show(&answer?, output, &watching);
             }
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
                 watching.bar.clear();
-                let ended = match cancel(&*store, &asked).await {
+                let ended = match cancel(&store, &asked).await {
                     Ok(Some(response)) if is_cancelled(&response) => "the call was cancelled".to_owned(),
                     // The response arrived before the cancellation.
                     Ok(Some(response)) => return show(&response, output, &watching),
@@ -140,11 +147,15 @@ impl Call {
         watching.bar.clear();
         let late = format!("no response within {} s", self.timeout);
         let request = asked.request;
-        let state = store.call(request).await.map(|call| call.state);
-        match cancel(&*store, &asked).await {
+        let state = store.with_deadline(Instant::now() + CANCEL_TIME).call(request).await;
+        let cancelled = match &state {
+            Err(error @ StoreError::Unavailable(_)) => Err(error.clone()),
+            _ => cancel(&store, &asked).await,
+        };
+        match cancelled {
             Ok(Some(response)) if is_cancelled(&response) => {
                 let why = match state {
-                    Ok(CallState::Queued) => "no runner had started it; is one running?",
+                    Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) => "no runner had started it; is one running?",
                     _ => "it was still running; --timeout SECONDS waits longer",
                 };
                 anyhow::bail!("{late}, so the call was cancelled; {why} (request {request})")
@@ -155,8 +166,8 @@ impl Call {
                 anyhow::bail!("{late}; the call is being cancelled, but has not stopped yet (request {request})")
             }
             Err(StoreError::Unavailable(why)) => Err(Failure::Unreachable(format!(
-                "{late}: {server} cannot be reached ({why}); the call is not cancelled and may still run (request \
-                 {request})"
+                "{late}: {}; the call is not cancelled and may still run (request {request})",
+                unavailable(&server, &why)
             ))
             .into()),
             Err(error) => {
@@ -222,13 +233,17 @@ fn report_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
     if let StoreError::Unavailable(why) = error
         && !is_reported.swap(true, Ordering::Relaxed)
     {
-        eprintln!("rcrt: the connection to {server} is lost ({why}); retrying until the timeout");
+        let what = match rcrt_client::refused_for_now(why) {
+            Some(refusal) => format!("{server} refuses the event stream for now: {refusal}"),
+            None => format!("the connection to {server} is lost ({why})"),
+        };
+        eprintln!("rcrt: {what}; retrying until the timeout");
     }
 }
 
 /// Prints a hint if no runner has started the call for some time. Never returns.
 #[allow(clippy::print_stderr)]
-async fn hint(store: &dyn CallQueue, asked: &pending_call::PendingCall) -> Infallible {
+async fn hint(store: &Client, asked: &pending_call::PendingCall) -> Infallible {
     tokio::time::sleep(HINT_AFTER).await;
     if let Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
         eprintln!("rcrt: the call is still waiting for a runner; is one running? (Ctrl-C cancels it)");
@@ -243,15 +258,23 @@ fn workspace_tag(name: &str) -> String {
 
 /// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
 /// the response, or `None` if the call did not stop in time.
-async fn cancel(
-    store: &(impl Events + CallQueue + ?Sized),
-    asked: &pending_call::PendingCall,
-) -> Result<Option<CallResponse>, StoreError> {
-    let silent = || StoreError::Unavailable("it does not respond".into());
-    tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
+async fn cancel(store: &Client, asked: &pending_call::PendingCall) -> Result<Option<CallResponse>, StoreError> {
+    store.with_deadline(Instant::now() + CANCEL_TIME).cancel(asked.request).await?;
     match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
         Ok(answer) => answer.map(Some),
         Err(_) => Ok(None),
+    }
+}
+
+/// Whether the server wrote the request is not known if the response was lost.
+fn not_confirmed(error: StoreError, server: &Url, key: &str) -> anyhow::Error {
+    match error {
+        StoreError::Unavailable(why) => Failure::Unreachable(format!(
+            "{}; the call may run all the same: the same command with --idempotency-key {key} gets its response",
+            unavailable(server, &why)
+        ))
+        .into(),
+        error => error.into(),
     }
 }
 

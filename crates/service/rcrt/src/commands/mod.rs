@@ -83,23 +83,30 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     if asks_a_server { ended.map_err(|error| name_the_server(error, &config)) } else { ended }
 }
 
-/// Adds the server's URL, which the store's error does not have.
+/// Adds what the store's error does not have: the server's URL, and how to get another token.
 fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
     let Ok(url) = config.server_url() else { return error };
     let named = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<StoreError>()? {
-        StoreError::Unavailable(why) => Some(unavailable(&url, why).into()),
+        StoreError::Unavailable(why) => {
+            let hint = if rcrt_client::refused_for_now(why).is_some() { "" } else { IS_IT_RUNNING };
+            Some(Failure::Unreachable(unavailable(&url, why) + hint).into())
+        }
         StoreError::Internal(why) => Some(anyhow::anyhow!("{url}: {why}")),
+        StoreError::Unauthorized(why) => Some(Failure::Refused(format!("{why}; {}", config.new_token()?)).into()),
         _ => None,
     };
     let found = error.chain().find_map(named);
     found.unwrap_or(error)
 }
 
-fn unavailable(url: &Url, why: &str) -> Failure {
-    Failure::Unreachable(match rcrt_client::refused_for_now(why) {
+const IS_IT_RUNNING: &str = "; is the server running? (`rcrt up` starts one)";
+
+/// Why the server at `url` did not process a request, from [`StoreError::Unavailable`].
+fn unavailable(url: &Url, why: &str) -> String {
+    match rcrt_client::refused_for_now(why) {
         Some(refusal) => format!("{url} refuses the request for now: {refusal}"),
-        None => format!("{url} cannot be reached: {why}; is the server running? (`rcrt up` starts one)"),
-    })
+        None => format!("{url} cannot be reached: {why}"),
+    }
 }
 
 async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::assembly::{
-    self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions, metrics_token,
+    self, Agents, DatabaseOptions, DrainOption, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions, metrics_token,
 };
 use crate::compat::CompatOption;
 use crate::config::Config;
@@ -41,6 +41,8 @@ pub struct Runner {
     database: DatabaseOptions,
     #[command(flatten)]
     runner_task: RunnerTaskOptions,
+    #[command(flatten)]
+    drain: DrainOption,
     /// Address on which this runner serves its metrics (/metrics), such as 127.0.0.1:9464
     #[arg(long, env = "RCRT_METRICS_LISTEN", value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
@@ -52,7 +54,7 @@ pub struct Runner {
 
 impl Runner {
     pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
-        self.runner_task.rcrt_compat = self.compat.is_rcrt();
+        (self.runner_task.rcrt_compat, self.runner_task.drain) = (self.compat.is_rcrt(), Some(self.drain.time()));
         assembly::check_url(self.database.database_url.as_ref())?;
         self.runner_task.native.check(&config.data)?;
         let metrics = self.listen().await?;
@@ -75,6 +77,7 @@ impl Runner {
             stop.cancel();
             serving.await.context("the metrics listener failed")??;
         }
+        tracing::info!("stopped");
         ended
     }
 

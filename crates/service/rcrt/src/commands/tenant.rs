@@ -1,30 +1,51 @@
-//! `rcrt tenant`: the quotas of a tenant, and what publishes the tools of its agents.
+//! `rcrt tenant`: the tenants of the server, their quotas, and what publishes the tools of their
+//! agents.
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use rcrt_breadcrumb::{PublishRule, TenantInfo, TenantQuotas};
 use rcrt_client::{Client, TenantDetails, TenantSettings};
+use serde_json::json;
 use uuid::Uuid;
 
+use crate::commands::agent;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, one_line};
 
-/// Show and change the settings of a tenant
+/// List, create, change and delete tenants
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
-Without TENANT, a name or an id, the command is about the agent's own tenant.
+Without TENANT, a name or an id, show and set are about the agent's own tenant. Creating and deleting tenants, quotas \
+and the list of all tenants require a token of `rcrt token --operator`, which works on the server's machine.
 
 Examples:
   rcrt tenant show
   rcrt tenant set --publish curator
-  RCRT_TOKEN=$(rcrt token --operator) rcrt tenant set second --max-tools 100")]
+  export RCRT_TOKEN=$(rcrt token --operator)
+  rcrt tenant list
+  rcrt tenant new second > second.env
+  rcrt tenant set second --max-tools 100
+  rcrt tenant delete second")]
 pub enum Tenant {
+    /// List all tenants, or without an operator's token only the own one
+    List,
+    /// Create a tenant, and print the key of its first agent once
+    New {
+        /// The name, unique on the server
+        name: String,
+    },
     /// Show what a tenant stores, its quotas, and what publishes its tools
     Show {
         tenant: Option<String>,
     },
     Set(Set),
+    /// Delete a tenant with all its records, agents, calls and secrets
+    Delete {
+        /// The tenant's name or id
+        tenant: String,
+    },
 }
 
 /// Change a tenant's settings; those that are not named stay
@@ -49,12 +70,18 @@ pub struct Set {
     /// Tools that an agent can create in an hour
     #[arg(long, value_name = "N")]
     max_tool_creations: Option<u64>,
+    /// Concurrent requests to one server, including event streams and without those of runners
+    #[arg(long, value_name = "N")]
+    max_requests: Option<u64>,
 }
 
 impl Tenant {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let client = connection::client(config)?;
         let id = match self {
+            Self::List => return list(&client, output).await,
+            Self::New { name } => return new(&client, output, &name).await,
+            Self::Delete { tenant } => return delete(&client, output, &tenant).await,
             Self::Show { tenant } => find(&client, tenant.as_deref()).await?.id,
             Self::Set(set) => set.run(&client).await?,
         };
@@ -88,6 +115,7 @@ impl Set {
             max_tools: self.max_tools,
             max_tool_bytes: self.max_tool_bytes,
             max_tool_creations: self.max_tool_creations,
+            max_requests: self.max_requests,
         }
     }
 }
@@ -100,7 +128,37 @@ fn with(own: TenantQuotas, named: TenantQuotas) -> TenantQuotas {
         max_tools: named.max_tools.or(own.max_tools),
         max_tool_bytes: named.max_tool_bytes.or(own.max_tool_bytes),
         max_tool_creations: named.max_tool_creations.or(own.max_tool_creations),
+        max_requests: named.max_requests.or(own.max_requests),
     }
+}
+
+async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
+    let tenants = client.tenants().await?;
+    if output.is_json() {
+        return output.json(&tenants);
+    }
+    let rows: Vec<Vec<String>> = tenants
+        .iter()
+        .map(|tenant| {
+            let created = tenant.created_at.format("%Y-%m-%d %H:%M").to_string();
+            vec![tenant.id.to_string(), one_line(&tenant.name, 60), tenant.publish.as_str().to_owned(), created]
+        })
+        .collect();
+    output.table(&["ID", "NAME", "PUBLISH", "CREATED (UTC)"], &rows)
+}
+
+async fn new(client: &Client, output: Output, name: &str) -> anyhow::Result<()> {
+    let made = client.put_tenant(Uuid::now_v7(), name).await?;
+    agent::print_key(output, &made.context("the server did not create the tenant")?)
+}
+
+async fn delete(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {
+    let tenant = find(client, Some(named)).await?;
+    client.delete_tenant(tenant.id).await?;
+    if output.is_json() {
+        return output.json(&json!({"deleted": tenant.id, "name": tenant.name}));
+    }
+    output.line(&format!("deleted the tenant {} ({})", one_line(&tenant.name, 200), tenant.id))
 }
 
 async fn find(client: &Client, wanted: Option<&str>) -> anyhow::Result<TenantInfo> {
@@ -115,9 +173,16 @@ async fn find(client: &Client, wanted: Option<&str>) -> anyhow::Result<TenantInf
             }
         };
     };
-    let is_wanted = |tenant: &TenantInfo| tenant.name == wanted || tenant.id.to_string() == wanted;
-    let found = tenants.into_iter().find(is_wanted);
-    Ok(found.ok_or_else(|| Failure::NotFound(format!("there is no tenant {wanted:?}, or it is not yours")))?)
+    // The id first, which no other tenant can have as its id.
+    let at = tenants.iter().position(|tenant| tenant.id.to_string() == wanted);
+    let at = at.or_else(|| tenants.iter().position(|tenant| tenant.name == wanted));
+    let missing = || {
+        Failure::NotFound(format!(
+            "there is no tenant {wanted:?}, or it is not yours; `rcrt tenant list` with a token of `rcrt token --operator` \
+             shows all"
+        ))
+    };
+    Ok(tenants.swap_remove(at.ok_or_else(missing)?))
 }
 
 fn show(details: &TenantDetails, output: Output) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumb, Records, ToolRequest};
+use rcrt_breadcrumb::{Breadcrumb, Events, Records, ToolRequest};
 use rcrt_client::{Client, Credentials};
 use rcrt_validate::Author;
 use serde_json::json;
@@ -62,6 +62,7 @@ pub struct Up {
 impl Up {
     pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
         (self.serving.rcrt_compat, self.runner_task.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
+        self.runner_task.drain = Some(self.serving.drain_time());
         self.serving.check()?;
         self.runner_task.native.check(&config.data)?;
         let signals = Signals::listen()?;
@@ -168,7 +169,7 @@ impl Up {
                     tracing::error!(
                         file = row.path,
                         findings = row.findings.join("; "),
-                        "an included record is not valid"
+                        "an included record was not written"
                     );
                 }
                 SeedOutcome::Kept => {
@@ -193,7 +194,8 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
     let begun = Instant::now();
     let call = async {
-        let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string()).await?;
+        let after = client.latest_event().await?;
+        let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string(), after).await?;
         let answer = pending_call::response(&client, &asked, &pending_call::NoObserver).await?;
         client.get(answer.record).await
     };

@@ -49,7 +49,7 @@ pub enum SeedOutcome {
     /// Differs from the file, or has none any more, because somebody changed the record.
     Kept,
     Removed,
-    /// The file is not valid; nothing was written.
+    /// The file is not valid, or exceeds a quota; nothing was written.
     Refused,
 }
 
@@ -235,11 +235,13 @@ fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
     record.updated_by.or(record.created_by) == Some(agent)
 }
 
-/// If the store rejects a record, only that file fails. Other errors stop the seeding.
+/// If the store rejects a record, or a quota is used up, only that file fails. Other errors stop the seeding.
 fn refused_by_store(seed: &Seed, error: StoreError) -> Result<SeedResult, StoreError> {
     let findings = match error {
         StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
         error @ StoreError::TooLarge { .. } => vec![error.to_string()],
+        // Files after this one may need less, or another quota.
+        error @ StoreError::QuotaExceeded { .. } => vec![format!("{}: not written: {error}", seed.path)],
         error => return Err(error),
     };
     Ok(refused(&Refused { path: seed.path.clone(), name: seed.name().to_owned(), findings }))

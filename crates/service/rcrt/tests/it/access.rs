@@ -168,7 +168,7 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
     up.run(&["agent", "delete", "typo"]).ends_with(0);
 
     let ran = up.run(&["agent", "set", "bot", "--source", "sandbox"]).ends_with(0);
-    assert_eq!(ran.stdout, "changed the agent bot: roles caller; tools: sources sandbox\n");
+    assert_eq!(ran.stdout, "changed the agent bot: roles caller; profile main; tools: sources sandbox\n");
     bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(0);
     assert!(up.json(&["agent", "set", "bot", "--all-tools"]).get("tools").is_none());
     assert_eq!(
@@ -176,6 +176,9 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
         json!(["subscriber", "caller"])
     );
     bot.run(up, &["crumb", "list", "--schema", "tool.v1"]).ends_with(0);
+    for profile in ["subagent", "main"] {
+        assert_eq!(up.json(&["agent", "set", "bot", "--profile", profile])["profile"], profile);
+    }
 
     for (arguments, status, says) in [
         (vec!["agent", "show", "nobody"], 3, "no agent has the name or id \"nobody\""),
@@ -232,7 +235,9 @@ fn a_key_is_replaced(up: &Running, old: &Key) -> Key {
     new.run(up, &["token"]).ends_with(0);
     up.run(&["crumb", "list", "--token", &token]).ends_with(0);
     let newest = Key::of(&up.run(&["agent", "rotate-key", "bot", "--revoke-tokens"]).ends_with(0));
-    up.run(&["crumb", "list", "--token", &token]).ends_with(6);
+    let refused = up.run(&["crumb", "list", "--token", &token]).ends_with(6).stderr;
+    let fix = "the token was revoked; get a new token with the agent's key: set RCRT_OWNER_ID";
+    assert!(refused.contains(fix), "{refused}");
     newest
 }
 
@@ -244,6 +249,8 @@ fn the_audit_log_has_all_of_it(up: &Running, bot: &Key) {
         "agent.deleted",
         "agent.key_rotated",
         "agent.key_rotated",
+        "agent.changed",
+        "agent.changed",
         "agent.changed",
         "agent.changed",
         "agent.changed",

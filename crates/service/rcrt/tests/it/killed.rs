@@ -34,7 +34,7 @@ fn up_starts_after_all_its_processes_were_killed() {
 }
 
 /// A process and all its descendants.
-fn tree(root: u32) -> Vec<Pid> {
+pub fn tree(root: u32) -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

@@ -42,5 +42,6 @@ mod tenant;
 mod tool_migrate;
 mod tool_versions;
 mod troubleshooting;
+mod unresponsive;
 mod up;
 mod usage;

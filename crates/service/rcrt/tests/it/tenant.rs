@@ -1,16 +1,51 @@
 //! `rcrt tenant`, and drafts on the command line.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::constant_tool;
 use crate::program::{Ran, Running};
 
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn as_token(up: &Running, token: &Value, arguments: &[&str]) -> Ran {
     Ran::of(up.command(arguments).env("RCRT_TOKEN", token["token"].as_str().unwrap()).output().unwrap())
+}
+
+fn an_operator_manages_tenants(up: &Running, operator: &Value, folder: &Path) {
+    let refused = up.run(&["tenant", "new", "second"]).ends_with(6).stderr;
+    assert!(refused.contains("only the operator can create tenants") && refused.contains("rcrt token --operator"));
+    let first = as_token(up, operator, &["tenant", "new", "second", "-o", "json"]).ends_with(0).json();
+    up.run_as(&first, &["crumb", "list"]).ends_with(0);
+    as_token(up, operator, &["tenant", "new", "second"]).ends_with(1);
+    let listed = as_token(up, operator, &["tenant", "list"]).ends_with(0).stdout;
+    assert!(listed.contains("default") && listed.contains(first["owner_id"].as_str().unwrap()), "{listed}");
+    let own: Vec<Value> = serde_json::from_value(up.json(&["tenant", "list"])).unwrap();
+    assert_eq!(own.iter().map(|tenant| &tenant["name"]).collect::<Vec<_>>(), ["default"]);
+
+    // A bootstrap beyond a quota says what was written, and what to do.
+    as_token(up, operator, &["tenant", "set", "second", "--max-tools", "1", "--max-requests", "50"]).ends_with(0);
+    let tools = folder.join("two-tools");
+    for name in ["first-of-two", "second-of-two"] {
+        constant_tool::write(&tools, name, "1", &json!({"permissions": {"net": false}}));
+    }
+    let arguments = ["bootstrap", tools.to_str().unwrap(), "--no-examples"];
+    let ran = up.run_as(&first, &arguments).ends_with(1);
+    assert!(ran.stdout.contains("1 created, 1 refused"), "{}", ran.stdout);
+    let expected = "second-of-two.json: not written: the tenant's quota of 1 tools is used up (1 are stored); delete a tool \
+                    that is not needed, or ask the operator for more (`rcrt tenant set`)";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+
+    for (tenant, status) in [("nobody", 3), ("default", 1)] {
+        as_token(up, operator, &["tenant", "delete", tenant]).ends_with(status);
+    }
+    up.run_as(&first, &["tenant", "delete", "second"]).ends_with(6);
+    as_token(up, operator, &["tenant", "delete", "second"]).ends_with(0);
+    as_token(up, operator, &["tenant", "show", "second"]).ends_with(3);
+    up.run_as(&first, &["crumb", "list"]).ends_with(6);
 }
 
 #[test]
@@ -78,6 +113,7 @@ fn a_curator_sets_the_rule_and_publishes_drafts_and_an_operator_sets_quotas() {
     let quotas = up.json(&["tenant", "show"])["usage"]["own"].clone();
     assert_eq!((&quotas["max_records"], &quotas["max_tools"]), (&json!(1000), &json!(1000)), "{quotas}");
     assert_eq!(up.json(&["tenant", "show"])["publish"], "curator");
+    an_operator_manages_tenants(&up, &operator, folder.path());
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use crate::program::{Ran, rcrt, run};
 
@@ -177,6 +178,25 @@ fn with_json_output_an_error_is_one_line_of_json() {
         assert_eq!((&error["code"], &error["exit"]), (&code.into(), &exit.into()), "{error}");
         assert!(error["error"].as_str().unwrap().contains(says), "{error}");
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+}
+
+/// Also while the server accepts connections and never responds, as while its database hangs.
+#[test]
+fn a_call_without_a_server_ends_at_its_timeout() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}", silent.local_addr().unwrap());
+    let down = r#"{"code": "unavailable", "status": 503, "detail": "the store cannot be reached now; try again"}"#;
+    let down = server_with("503 Service Unavailable", "application/problem+json", down.into());
+    for (url, says) in [
+        ("http://127.0.0.1:1", "cannot be reached: "),
+        (&*silent, "cannot be reached: no response in time"),
+        (&*down, "refuses the request for now: the store cannot be reached now"),
+    ] {
+        let begun = Instant::now();
+        let ran = run(&["call", "echo", "--timeout", "1", "--server", url, "--token", "x"]).ends_with(5);
+        assert!(ran.stderr.contains(&format!("{url}/ {says}")), "{}", ran.stderr);
+        assert!(begun.elapsed() < Duration::from_mins(1), "one attempt alone can take a minute");
     }
 }
 

@@ -145,9 +145,8 @@ impl Calls {
     /// stopped.
     pub async fn finish(&self, drain: Duration) {
         self.tasks.close();
-        if !self.tasks.is_empty() {
-            tracing::info!(calls = self.tasks.len(), "waiting for running calls");
-        }
+        let (calls, drain_seconds) = (self.tasks.len(), drain.as_secs());
+        tracing::info!(calls, drain_seconds, "stopping: waiting for running calls");
         tokio::select! {
             () = self.tasks.wait() => return,
             () = sleep(drain) => self.call_runner.drained.cancel(),

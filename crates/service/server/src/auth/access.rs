@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::DateTime;
-use rcrt_breadcrumb::{Breadcrumbs, Identity, Role};
+use rcrt_breadcrumb::{Breadcrumbs, Identity, Profile, Role};
 use uuid::Uuid;
 
 use crate::AuthMode;
@@ -79,6 +79,8 @@ pub struct Caller {
     pub expires_at: u64,
     /// Whether it can act on other tenants.
     pub is_operator: bool,
+    /// The tenant's own quota of concurrent requests.
+    pub max_requests: Option<u64>,
 }
 
 impl Caller {
@@ -146,10 +148,12 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     let counted = match rate_class {
         // Other requests of the tenant must not block its runners.
         RateClass::Runner => None,
-        RateClass::Ordinary | RateClass::Stream => match state.concurrency_limit.acquire(caller.identity.owner_id) {
-            Ok(counted) => Some(counted),
-            Err(problem) => return problem.into_response(),
-        },
+        RateClass::Ordinary | RateClass::Stream => {
+            match state.concurrency_limit.acquire(caller.identity.owner_id, caller.max_requests) {
+                Ok(counted) => Some(counted),
+                Err(problem) => return problem.into_response(),
+            }
+        }
     };
     let at_work = request.extensions_mut().remove::<Arc<ConnectionPermit>>().map(|permit| permit.begin_request());
     match caller.on_behalf_of(request.headers()) {
@@ -185,27 +189,39 @@ async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) 
 }
 
 async fn authorize(state: &ServerState, access: Access, verified: VerifiedToken) -> Result<Caller, Problem> {
-    let VerifiedToken { mut identity, id: token, expires_at, is_operator } = verified;
-    let roles = current_roles(state, &identity, token).await?;
+    let VerifiedToken { identity, id: token, expires_at, is_operator } = verified;
+    let (current, max_requests) = current_identity(state, &identity, token).await?;
     // Also if the route refuses it: a leaked token may be tried on any.
     state.token_uses.used(&identity, token, expires_at);
-    identity.roles = roles;
+    let identity = current;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
         return Err(Problem::forbidden(format!("this requires one of the roles: {}", role_names(&allowed))));
     }
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
-    Ok(Caller { identity, store, token, expires_at, is_operator })
+    Ok(Caller { identity, store, token, expires_at, is_operator, max_requests })
 }
 
-/// Whether this is an operator's token, which gives access to the data of all tenants.
-pub async fn is_operator_token(state: &ServerState, token: &str) -> bool {
-    authenticate_token(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
+/// Whether this is an operator's token, which gives access to the data of all tenants. An error if
+/// it is not a valid token of any agent.
+pub async fn is_operator_token(state: &ServerState, token: &str) -> Result<bool, Problem> {
+    match authenticate_token(state, Access::Roles(&[]), token).await {
+        Ok(caller) => Ok(caller.is_operator),
+        Err(problem) if problem.is_unauthorized() => Err(problem),
+        // No curator, or the database cannot be reached.
+        Err(_) => Ok(false),
+    }
 }
 
-/// The roles of the token that the agent still has. In open mode the agent need not exist.
-pub async fn current_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
+/// The token's identity as it counts now: with the roles that the agent still has, and with the
+/// agent's profile if that is restricted. Also the tenant's own quota of concurrent requests. In
+/// open mode the agent need not exist.
+pub async fn current_identity(
+    state: &ServerState,
+    identity: &Identity,
+    token: TokenId,
+) -> Result<(Identity, Option<u64>), Problem> {
     let status = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
     if status.has_revoked(token.jti, token.issued_at) {
         return Err(Problem::unauthorized("the token was revoked"));
@@ -214,12 +230,27 @@ pub async fn current_roles(state: &ServerState, identity: &Identity, token: Toke
         if !state.agent_cache.has_tenant(identity.owner_id).await? {
             return Err(Problem::unauthorized("the tenant of this token no longer exists"));
         }
-        return Ok(identity.roles.clone());
-    }
-    let Some(present) = &status.agent else {
+    } else if status.agent.is_none() {
         return Err(Problem::unauthorized("the agent of this token no longer exists"));
-    };
-    Ok(identity.roles.iter().copied().filter(|role| present.roles.contains(role)).collect())
+    }
+    let mut current = identity.clone();
+    if let Some(present) = &status.agent {
+        if state.auth == AuthMode::Keys {
+            current.roles.retain(|role| present.roles.contains(role));
+        }
+        // A restricted profile that the agent got later. Two of them cannot both apply.
+        match (present.profile, current.profile) {
+            (Profile::Main, _) => {}
+            (now, Profile::Main) => current.profile = now,
+            (now, issued) if now == issued => {}
+            (now, issued) => {
+                return Err(Problem::unauthorized(format!(
+                    "the token has the profile {issued}, and its agent now has {now}; get a new token"
+                )));
+            }
+        }
+    }
+    Ok((current, status.max_requests))
 }
 
 enum Credential {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::http::problem::Problem;
 
 pub struct ConcurrencyLimit {
+    /// For tenants without their own quota.
     most: usize,
     tenants: Mutex<HashMap<Uuid, usize>>,
 }
@@ -17,11 +18,17 @@ impl ConcurrencyLimit {
         Arc::new(Self { most, tenants: Mutex::default() })
     }
 
-    /// Counts one more request of the tenant until the permit is dropped.
-    pub fn acquire(self: &Arc<Self>, owner_id: Uuid) -> Result<ConcurrencyPermit, Problem> {
+    /// The limit in force for a tenant with this quota of its own. `None`: no limit.
+    pub fn in_force(&self, own: Option<u64>) -> Option<u64> {
+        Some(own.unwrap_or(self.most as u64)).filter(|most| *most > 0)
+    }
+
+    /// Counts one more request of the tenant until the permit is dropped. `own`: its own quota.
+    pub fn acquire(self: &Arc<Self>, owner_id: Uuid, own: Option<u64>) -> Result<ConcurrencyPermit, Problem> {
+        let most = self.in_force(own);
         let mut tenants = self.tenants.lock();
         let count = tenants.entry(owner_id).or_default();
-        if *count >= self.most {
+        if most.is_some_and(|most| *count as u64 >= most) {
             let why = format!("the agents of this tenant have {count} requests in progress, which is the maximum");
             return Err(Problem::rate_limited(&why, Duration::from_secs(1)));
         }

@@ -250,9 +250,13 @@ impl Problem {
         })
     }
 
-    pub fn too_many_streams(whose: &str, most: usize) -> Self {
-        Self::new("too_many_streams", format!("the {whose} has {most} event streams open, which is the maximum"))
-            .with_header(header::RETRY_AFTER, "5")
+    /// `option`: the option of the server that sets this limit.
+    pub fn too_many_streams(whose: &str, most: usize, option: &str) -> Self {
+        let detail = format!(
+            "the {whose} has {most} event streams open, which is the maximum; close one, or ask the operator for a higher \
+             {option}"
+        );
+        Self::new("too_many_streams", detail).with_header(header::RETRY_AFTER, "5")
     }
 
     pub fn unknown_path(path: &str) -> Self {

@@ -54,10 +54,10 @@ impl Streams {
         let (of_agent, of_tenant) =
             (agents.get(&agent_id).copied().unwrap_or_default(), agents.values().sum::<usize>());
         if of_agent >= options.most_per_agent {
-            return Err(Problem::too_many_streams("agent", options.most_per_agent));
+            return Err(Problem::too_many_streams("agent", options.most_per_agent, "--max-streams-per-agent"));
         }
         if of_tenant >= options.most_per_tenant {
-            return Err(Problem::too_many_streams("tenant", options.most_per_tenant));
+            return Err(Problem::too_many_streams("tenant", options.most_per_tenant, "--max-streams"));
         }
         *agents.entry(agent_id).or_default() += 1;
         drop(open);

@@ -57,9 +57,10 @@ pub struct Registered {
 /// Register an agent
 ///
 /// Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
-/// roles, and if given the name and the allow list, of an existing one. A removed role is removed
-/// from the agent's tokens at once. An added role is in tokens that are issued later. A curator
-/// cannot remove its own role, so that a tenant keeps a curator.
+/// roles, and if given the name, the profile and the allow list, of an existing one. A removed role
+/// and a restricted profile apply to the agent's tokens at once. An added role and the profile
+/// `main` are in tokens that are issued later. A curator cannot remove its own role or change its
+/// own profile, so that a tenant keeps a curator.
 #[utoipa::path(post, path = "/agents/{id}", tag = "agents", operation_id = "register_agent",
     params(("id" = Uuid, Path)), request_body = AgentRegistration, responses((status = 200, body = Registered)))]
 pub async fn put(
@@ -72,7 +73,7 @@ pub async fn put(
     if own != Profile::Main {
         let present = state.tenancy.agent(owner_id, id).await?;
         let its = present.map_or_else(|| agent.profile.unwrap_or_default(), |present| present.profile);
-        if its != own {
+        if its != own || agent.profile.is_some_and(|profile| profile != own) {
             let why = format!("a token of the profile {own} can only create and change agents of that profile");
             return Err(Problem::forbidden(why));
         }
@@ -80,6 +81,10 @@ pub async fn put(
     // In open mode agents register themselves with any roles.
     if state.auth == AuthMode::Keys && id == by && !agent.roles.contains(&Role::Curator) {
         let why = "a curator cannot remove its own role curator; use the token of another curator";
+        return Err(Problem::forbidden(why));
+    }
+    if state.auth == AuthMode::Keys && id == by && agent.profile.is_some_and(|profile| profile != own) {
+        let why = "a curator cannot change its own profile; use the token of another curator";
         return Err(Problem::forbidden(why));
     }
     let (_, agent_key) = state.tenancy.put_agent(owner_id, Some(by), id, agent).await?;

@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 use crate::AuthMode;
 use crate::ServerState;
-use crate::auth::access::{Caller, current_roles};
+use crate::auth::access::{Caller, current_identity};
 use crate::auth::token::TICKET_TIME;
 use crate::http::headers::one_header;
 use crate::http::json_body;
@@ -382,7 +382,7 @@ impl SubscriberStream {
 /// revoked.
 async fn is_still_authorized(state: &ServerState, caller: &Caller) -> bool {
     let Caller { identity, token, .. } = caller;
-    current_roles(state, identity, *token).await.is_ok_and(|roles| roles == identity.roles)
+    current_identity(state, identity, *token).await.is_ok_and(|(current, _)| current.roles == identity.roles)
 }
 
 async fn passed(ends: Option<Instant>) {

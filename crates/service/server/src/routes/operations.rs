@@ -51,14 +51,16 @@ pub async fn live() -> Json<Health> {
 
 /// Metrics for Prometheus
 ///
-/// All of them with the operator's token or the server's metrics token. With any other token or
-/// none, only those that name nothing of a tenant.
+/// All of them with the operator's token or the server's metrics token. Without a token, or with
+/// that of another agent, only those that name nothing of a tenant. A wrong token gets 401.
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
     responses((status = 200, body = String, content_type = "text/plain")))]
-pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Response {
-    let audience = match bearer(&headers) {
-        Ok(Some(token)) if state.metrics_token.as_ref().is_some_and(|own| own.is(token)) => Audience::Operator,
-        Ok(Some(token)) if is_operator_token(&state, token).await => Audience::Operator,
+pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Result<Response, Problem> {
+    let audience = match bearer(&headers)? {
+        Some(token) if state.metrics_token.as_ref().is_some_and(|own| own.is(token)) => Audience::Operator,
+        Some(token) if is_operator_token(&state, token).await.map_err(|problem| wrong_token(&problem))? => {
+            Audience::Operator
+        }
         _ => Audience::Anyone,
     };
     let unfinished =
@@ -69,7 +71,12 @@ pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Re
         Vec::new()
     });
     let all = metrics::render(audience, &state.tenancy.counted_tenants(), &unfinished);
-    text("text/plain; version=0.0.4; charset=utf-8", all)
+    Ok(text("text/plain; version=0.0.4; charset=utf-8", all))
+}
+
+fn wrong_token(problem: &Problem) -> Problem {
+    let detail = problem.detail();
+    Problem::unauthorized(format!("{detail}; send the server's --metrics-token, or one of `rcrt token --operator`"))
 }
 
 /// This description

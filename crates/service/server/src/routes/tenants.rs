@@ -77,7 +77,10 @@ pub async fn get(
     let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     let tenant = state.tenancy.tenant(id).await?.ok_or(StoreError::NotFound { what: "tenant", id })?;
-    Ok(Json(TenantDetails { tenant, usage: state.tenancy.usage(id).await? }))
+    let mut usage = state.tenancy.usage(id).await?;
+    // The store does not know the default of this server.
+    usage.in_force.max_requests = state.concurrency_limit.in_force(usage.own.max_requests);
+    Ok(Json(TenantDetails { tenant, usage }))
 }
 
 /// Create a tenant
@@ -126,7 +129,7 @@ pub async fn delete(
     let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     if !caller.is_operator {
-        return Err(Problem::forbidden("only the operator can delete tenants: use a token of `rcrt token --operator`"));
+        return Err(only_the_operator("delete tenants"));
     }
     if id == caller.identity.owner_id {
         return Err(Problem::invalid("id", "must not be the tenant of your own token"));
@@ -148,12 +151,10 @@ async fn put(
 ) -> Result<NoStore<TenantDone>, Problem> {
     let id = resolve_id(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
-        return Err(Problem::forbidden(
-            "only the operator can create tenants and rename other tenants: use a token of `rcrt token --operator`",
-        ));
+        return Err(only_the_operator("create tenants and rename other tenants"));
     }
     if quotas.is_some() && !caller.is_operator {
-        return Err(Problem::forbidden("only the operator can set quotas: use a token of `rcrt token --operator`"));
+        return Err(only_the_operator("set quotas"));
     }
     // Programs find it by its name. A program that uses RCRT's id for it has no name to send.
     if is_default(&state, id).await? && name != OPEN_TENANT {
@@ -165,6 +166,7 @@ async fn put(
     let (tenant, created) = state.tenancy.put_tenant(id, &name).await?;
     if let Some(quotas) = quotas {
         state.tenancy.set_quotas(id, quotas).await?;
+        state.agent_cache.forget_tenant(id);
     }
     if let Some(publish) = publish {
         state.tenancy.set_publish(id, publish).await?;
@@ -177,6 +179,12 @@ async fn put(
         None
     };
     Ok(NoStore(TenantDone { ok: true, created, first_agent }))
+}
+
+fn only_the_operator(can: &str) -> Problem {
+    Problem::forbidden(format!(
+        "only the operator can {can}: use a token of `rcrt token --operator`, which works on the server's machine"
+    ))
 }
 
 /// For other callers than the operator, other tenants do not exist.

@@ -1,7 +1,9 @@
-use rcrt_breadcrumb::{Profile, Role};
+use std::time::Duration;
+
+use rcrt_breadcrumb::{Identity, Profile, Role};
 use serde_json::{Value, json};
 
-use crate::harness::{World, answer};
+use crate::harness::{World, answer, key, note};
 
 #[tokio::test]
 async fn an_agent_is_created_gets_a_token_and_is_deleted() {
@@ -74,7 +76,7 @@ async fn an_agent_cannot_create_one_with_more_rights() {
 async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     let world = World::start().await;
     let tenant = world.tenant().await;
-    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (head, curator) = world.agent(tenant, &[Role::Curator]).await;
     let (own, emitter) = world.agent(tenant, &[Role::Emitter]).await;
     let id = uuid::Uuid::new_v4();
     let put = async |id: uuid::Uuid, token: &str, body: Value| world.post(&format!("/agents/{id}"), token, body).await;
@@ -99,6 +101,24 @@ async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     assert_eq!(world.post("/auth/token", "", ask).await.ok().json()["roles"], json!(["emitter"]));
     assert_eq!(world.get(&format!("/agents/{id}"), &curator).await.ok().json()["name"], "helper");
 
+    // A restricted profile applies to existing tokens too.
+    let tags = async |token: &str| -> Value {
+        let record = world.create(token, note("x")).await;
+        world.get(&format!("/breadcrumbs/{record}"), &curator).await.ok().json()["tags"].clone()
+    };
+    let scheduled =
+        Identity { owner_id: tenant, agent_id: id, roles: vec![Role::Emitter], profile: Profile::Scheduled };
+    let scheduled = key().issue(&scheduled, Duration::from_mins(5)).unwrap();
+    assert_eq!(tags(&token).await, json!([]));
+    put(id, &curator, json!({"roles": ["emitter"], "profile": "subagent"})).await.ok();
+    assert_eq!(tags(&token).await, json!(["profile:subagent"]));
+    world.get("/breadcrumbs", &scheduled).await.problem(401, "unauthorized");
+    put(id, &curator, json!({"roles": ["emitter"]})).await.ok();
+    assert_eq!(world.get(&format!("/agents/{id}"), &curator).await.ok().json()["profile"], "subagent");
+    put(id, &curator, json!({"roles": ["emitter"], "profile": "main"})).await.ok();
+    assert_eq!(tags(&token).await, json!([]));
+    put(head.id, &curator, json!({"roles": ["curator"], "profile": "subagent"})).await.problem(403, "forbidden");
+
     // No agent can give itself roles.
     put(own.id, &emitter, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
     // Invalid input.
@@ -106,7 +126,6 @@ async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     put(id, &curator, json!({"roles": ["king"]})).await.violation("roles[0]");
     put(id, &curator, json!({"roles": ["emitter"], "name": ""})).await.violation("name");
     put(id, &curator, json!({"roles": ["emitter"], "name": own.name})).await.violation("name");
-    put(id, &curator, json!({"roles": ["emitter"], "profile": "subagent"})).await.violation("profile");
     put(id, &curator, json!({"roles": ["emitter"], "key": "x"})).await.violation("key");
     world.post("/agents/me", &curator, json!({"roles": ["emitter"]})).await.violation("id");
     let (theirs, _) = world.agent(world.tenant().await, &[Role::Emitter]).await;
@@ -117,6 +136,8 @@ async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     let (_, subagent) = world.agent_of(tenant, &[Role::Curator], Profile::Subagent).await;
     put(own.id, &subagent, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
     put(uuid::Uuid::new_v4(), &subagent, json!({"roles": ["emitter"]})).await.problem(403, "forbidden");
-    put(uuid::Uuid::new_v4(), &subagent, json!({"roles": ["emitter"], "profile": "subagent"})).await.ok();
+    let their = uuid::Uuid::new_v4();
+    put(their, &subagent, json!({"roles": ["emitter"], "profile": "subagent"})).await.ok();
+    put(their, &subagent, json!({"roles": ["emitter"], "profile": "main"})).await.problem(403, "forbidden");
     world.close().await;
 }

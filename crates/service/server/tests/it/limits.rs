@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy, TenantQuotas};
 use rcrt_server::{AuthMode, Rate, ServerLimits};
 use serde_json::json;
 use tokio::{
@@ -292,6 +292,30 @@ async fn concurrent_requests_of_a_tenant_are_limited_except_for_runners() {
     drop(first);
     let served = async { while !world.get("/breadcrumbs", &token).await.status.is_success() {} };
     tokio::time::timeout(PATIENCE, served).await.expect("a permit is free again");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_tenant_can_have_its_own_limit_of_concurrent_requests() {
+    let world = start(ServerLimits { max_requests_per_tenant: 1, ..ServerLimits::default() }).await;
+    let quotas = |most| TenantQuotas { max_requests: Some(most), ..TenantQuotas::default() };
+    for (own, streams) in [(None, 1), (Some(2), 2), (Some(0), 3)] {
+        let tenant = world.tenant().await;
+        world.store.set_quotas(tenant, own.map(quotas).unwrap_or_default()).await.unwrap();
+        let (_, token) = world.agent(tenant, &[Role::Curator]).await;
+        let in_force = world.get(&format!("/tenants/{tenant}"), &token).await.ok().json()["usage"]["in_force"].clone();
+        assert_eq!(in_force["max_requests"], own.map_or(json!(1), |own| if own == 0 { json!(null) } else { json!(own) }));
+        let mut open = Vec::new();
+        for _ in 0..streams {
+            open.push(asked(&world, "/events/stream", &token).await);
+        }
+        let next = world.get("/breadcrumbs", &token).await;
+        if own == Some(0) {
+            next.ok();
+        } else {
+            next.problem(429, "rate_limited");
+        }
+    }
     world.close().await;
 }
 

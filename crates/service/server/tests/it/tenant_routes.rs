@@ -137,7 +137,7 @@ async fn an_operator_sets_quotas() {
     assert!(refused["detail"].as_str().unwrap().contains("quota of 1 records"), "{refused}");
     let usage = world.get(&path, &curator).await.ok().json()["usage"].clone();
     assert_eq!((&usage["records"], &usage["in_force"]["max_records"]), (&json!(1), &json!(1)), "{usage}");
-    assert_eq!(usage["in_force"]["max_bytes"], Value::Null);
+    assert_eq!((&usage["in_force"]["max_bytes"], &usage["in_force"]["max_requests"]), (&Value::Null, &json!(4096)));
     // A new name leaves the quotas unchanged; new quotas replace them.
     send(&world, Method::PUT, bounded, &curator, json!({"name": Uuid::new_v4().to_string()})).await.ok();
     world.post("/breadcrumbs", &emitter, note("too many")).await.problem(507, "quota_exceeded");

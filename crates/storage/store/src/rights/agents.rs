@@ -103,23 +103,21 @@ pub(crate) async fn put(
         // Otherwise the deleted agent's tokens would be valid again.
         return Err(Violations::one("id", "is the id of an agent that was deleted; choose another").into());
     }
-    if profile.is_some_and(|profile| profile.as_str() != old.profile) {
-        let message = format!("is {} and cannot be changed; leave it out, or create another agent", old.profile);
-        return Err(Violations::one("profile", message).into());
-    }
     let old = AgentInfo::from(old);
     let tools = tools.applied_to(old.tools.clone());
     if tools.is_some() {
         check_list_fits(&roles)?;
     }
     let row: AgentRow = sqlx::query_as(
-        "UPDATE agents SET roles = $2, name = coalesce($3, name), tools = $4 WHERE id = $1
+        "UPDATE agents SET roles = $2, name = coalesce($3, name), tools = $4, profile = coalesce($5, profile)
+         WHERE id = $1
          RETURNING id, owner_id, name, roles, profile, tools, key_hash, created_at",
     )
     .bind(id)
     .bind(texts(roles))
     .bind(name)
     .bind(tools.map(Json))
+    .bind(profile.map(Profile::as_str))
     .fetch_one(tx.connection())
     .await
     .map_err(|error| refused(error, tx.owner_id))?;

@@ -342,13 +342,14 @@ impl Quotas {
     pub(crate) async fn set(&self, database: &Arc<Database>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
         let number = |most: Option<u64>| most.map(u64::cast_signed);
         let mut tx = database.begin("BEGIN").await?;
-        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3, $4, $5, $6)")
+        let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3, $4, $5, $6, $7)")
             .bind(owner_id)
             .bind(number(quotas.max_records))
             .bind(number(quotas.max_bytes))
             .bind(number(quotas.max_tools))
             .bind(number(quotas.max_tool_bytes))
             .bind(number(quotas.max_tool_creations))
+            .bind(number(quotas.max_requests))
             .fetch_one(&mut *tx)
             .await?;
         if !is_there {
@@ -402,6 +403,7 @@ from_row! {
         max_tools: Option<i64>,
         max_tool_bytes: Option<i64>,
         max_tool_creations: Option<i64>,
+        max_requests: Option<i64>,
         publish: String,
     }
 }
@@ -409,7 +411,8 @@ from_row! {
 async fn read(database: &Arc<Database>, owner_id: Uuid) -> Result<(TenantQuotas, PublishRule)> {
     let mut tx = database.begin("BEGIN").await?;
     let row: Option<SettingsRow> = sqlx::query_as(
-        "SELECT max_records, max_bytes, max_tools, max_tool_bytes, max_tool_creations, publish FROM find_tenant($1)",
+        "SELECT max_records, max_bytes, max_tools, max_tool_bytes, max_tool_creations, max_requests, publish
+         FROM find_tenant($1)",
     )
     .bind(owner_id)
     .fetch_optional(&mut *tx)
@@ -422,6 +425,7 @@ async fn read(database: &Arc<Database>, owner_id: Uuid) -> Result<(TenantQuotas,
         max_tools: whole(row.max_tools),
         max_tool_bytes: whole(row.max_tool_bytes),
         max_tool_creations: whole(row.max_tool_creations),
+        max_requests: whole(row.max_requests),
     };
     // A rule that this version does not know: the strictest one that it knows.
     Ok((quotas, row.publish.parse().unwrap_or(PublishRule::Curator)))
