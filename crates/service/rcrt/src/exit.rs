@@ -14,7 +14,7 @@ Exit status:
   0  success
   1  failure
   2  the command line is wrong
-  3  no such record, call, tool, agent or secret
+  3  no such record, call, tool, agent, secret or tenant
   4  the tool returned an error
   5  the server cannot be reached, or refuses for now: it stops, or a limit is reached
   6  the server refuses: no token, an expired or revoked token, or missing roles

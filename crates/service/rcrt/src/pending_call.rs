@@ -144,10 +144,7 @@ async fn follow(
 }
 
 /// Queries the call itself.
-async fn look(
-    store: &(impl CallQueue + ?Sized),
-    asked: &PendingCall,
-) -> Result<Option<CallResponse>, StoreError> {
+async fn look(store: &(impl CallQueue + ?Sized), asked: &PendingCall) -> Result<Option<CallResponse>, StoreError> {
     let Some(record) = store.call(asked.request).await?.response else { return Ok(None) };
     Ok(Some(CallResponse { record, context: store.get(record).await?.context }))
 }

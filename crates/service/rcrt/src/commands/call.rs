@@ -155,7 +155,9 @@ impl Call {
         match cancelled {
             Ok(Some(response)) if is_cancelled(&response) => {
                 let why = match state {
-                    Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) => "no runner had started it; is one running?",
+                    Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) => {
+                        "no runner had started it; is one running?"
+                    }
                     _ => "it was still running; --timeout SECONDS waits longer",
                 };
                 anyhow::bail!("{late}, so the call was cancelled; {why} (request {request})")

@@ -14,7 +14,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::assembly::{
-    self, Agents, DatabaseOptions, DrainOption, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions, metrics_token,
+    self, Agents, DatabaseOptions, DrainOption, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions,
+    metrics_token,
 };
 use crate::compat::CompatOption;
 use crate::config::Config;

@@ -70,7 +70,7 @@ pub fn render(audience: Audience, tenants: &[TenantCount], unfinished: &[Unfinis
         Audience::Operator => all + &of_tenants(tenants) + &of_calls(unfinished),
         Audience::Anyone => {
             let shown = all.lines().filter(|line| is_for_anyone(line)).flat_map(|line| [line, "\n"]);
-            shown.chain(["# The operator's token shows more: docs/operations.md.\n"]).collect()
+            shown.chain(["# The token of `rcrt token --operator`, or the metrics token, shows more.\n"]).collect()
         }
     }
 }

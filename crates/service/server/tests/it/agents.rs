@@ -109,14 +109,14 @@ async fn an_agent_is_registered_with_a_chosen_id_and_changed() {
     let scheduled =
         Identity { owner_id: tenant, agent_id: id, roles: vec![Role::Emitter], profile: Profile::Scheduled };
     let scheduled = key().issue(&scheduled, Duration::from_mins(5)).unwrap();
-    assert_eq!(tags(&token).await, json!([]));
+    assert_eq!(tags(&token).await, json!(["note"]));
     put(id, &curator, json!({"roles": ["emitter"], "profile": "subagent"})).await.ok();
-    assert_eq!(tags(&token).await, json!(["profile:subagent"]));
+    assert_eq!(tags(&token).await, json!(["note", "profile:subagent"]));
     world.get("/breadcrumbs", &scheduled).await.problem(401, "unauthorized");
     put(id, &curator, json!({"roles": ["emitter"]})).await.ok();
     assert_eq!(world.get(&format!("/agents/{id}"), &curator).await.ok().json()["profile"], "subagent");
     put(id, &curator, json!({"roles": ["emitter"], "profile": "main"})).await.ok();
-    assert_eq!(tags(&token).await, json!([]));
+    assert_eq!(tags(&token).await, json!(["note"]));
     put(head.id, &curator, json!({"roles": ["curator"], "profile": "subagent"})).await.problem(403, "forbidden");
 
     // No agent can give itself roles.

@@ -304,7 +304,10 @@ async fn a_tenant_can_have_its_own_limit_of_concurrent_requests() {
         world.store.set_quotas(tenant, own.map(quotas).unwrap_or_default()).await.unwrap();
         let (_, token) = world.agent(tenant, &[Role::Curator]).await;
         let in_force = world.get(&format!("/tenants/{tenant}"), &token).await.ok().json()["usage"]["in_force"].clone();
-        assert_eq!(in_force["max_requests"], own.map_or(json!(1), |own| if own == 0 { json!(null) } else { json!(own) }));
+        assert_eq!(
+            in_force["max_requests"],
+            own.map_or(json!(1), |own| if own == 0 { json!(null) } else { json!(own) })
+        );
         let mut open = Vec::new();
         for _ in 0..streams {
             open.push(asked(&world, "/events/stream", &token).await);

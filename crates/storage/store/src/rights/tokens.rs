@@ -28,9 +28,10 @@ pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> 
     .bind(agent_id)
     .fetch_all(tx.connection())
     .await?;
-    let max_requests: Option<i64> = sqlx::query_scalar("SELECT (SELECT max_requests FROM find_tenant(current_tenant()))")
-        .fetch_one(tx.connection())
-        .await?;
+    let max_requests: Option<i64> =
+        sqlx::query_scalar("SELECT (SELECT max_requests FROM find_tenant(current_tenant()))")
+            .fetch_one(tx.connection())
+            .await?;
     let tokens_from = revoked.iter().filter_map(|(_, before)| *before).max();
     let revoked = revoked.into_iter().filter_map(|(jti, _)| jti).collect();
     Ok(AgentStatus { agent, revoked, tokens_from, max_requests: max_requests.map(i64::unsigned_abs) })

@@ -189,6 +189,20 @@ fn the_reference_lists_each_command_option_and_variable() {
     assert!(missing.is_empty(), "docs/reference does not list: {missing:?}");
 }
 
+#[test]
+fn the_reference_lists_each_exit_status() {
+    let help = run(&["--help"]).ends_with(0).stdout;
+    let (_, statuses) = help.split_once("\nExit status:\n").expect("the help has the exit statuses");
+    let page = Page::read("docs/reference/cli.md").text;
+    let lines: Vec<&str> = statuses.lines().take_while(|line| line.starts_with("  ")).collect();
+    assert!(lines.len() > 5, "{statuses}");
+    for line in lines {
+        let (status, what) = line.trim().split_once("  ").unwrap();
+        let documented = format!("- {status}: {}.", what.split(" (").next().unwrap());
+        assert!(page.contains(&documented), "docs/reference/cli.md has not {documented:?}");
+    }
+}
+
 fn read_all(folder: &std::path::Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
