@@ -7,16 +7,16 @@
         gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
     },
     File {
-        path: "assets/index-DV5Noi6i.js",
+        path: "assets/index-DDSmmPHC.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"ceec090e02bc4bfc1703d3ee10befcb4\"",
-        gzip: include_bytes!("assets/index-DV5Noi6i.js.gz"),
+        etag: "\"3d879776b745731a0fff092e92c69b8c\"",
+        gzip: include_bytes!("assets/index-DDSmmPHC.js.gz"),
     },
     File {
-        path: "assets/worker-CREEXJdx.js",
+        path: "assets/worker-BkTN3C1_.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"ee058894cf6826065f74532eb3574b90\"",
-        gzip: include_bytes!("assets/worker-CREEXJdx.js.gz"),
+        etag: "\"e5d3662137e901a60ab7e3547543c081\"",
+        gzip: include_bytes!("assets/worker-BkTN3C1_.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"81d15706e233e98e7fde9fae8fca82ba\"",
+        etag: "\"bfded7e0eb42c6e9d848b12535647d4b\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

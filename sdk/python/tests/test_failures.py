@@ -226,8 +226,12 @@ async def test_invalid_arguments_are_refused_before_anything_is_sent() -> None:
             await failure(lambda: anext(rcrt.events(after=after)), "invalid_argument", "after must be the number")  # type: ignore[arg-type]  # noqa: B023
         for silence in (0, None, float("nan")):
             await failure(lambda: anext(rcrt.events(silence=silence)), "invalid_argument", "silence must be seconds")  # type: ignore[arg-type]  # noqa: B023
-        await failure(lambda: rcrt.call_for("openai", {"id": "c"}), "invalid_argument", "has no name")  # type: ignore[call-overload]
-        await failure(lambda: rcrt.call_for("mcp", None), "invalid_argument", "has no name")  # type: ignore[call-overload]
+        says = "has no name: give one of a message's tool_calls.*it is a dictionary with id"
+        await failure(lambda: rcrt.call_for("openai", {"id": "c"}), "invalid_argument", says)  # type: ignore[call-overload]
+        says = "has no name: give the params of tools/call.*it is NoneType"
+        await failure(lambda: rcrt.call_for("mcp", None), "invalid_argument", says)  # type: ignore[call-overload]
+        says = "format must be openai, openai-responses, anthropic, mcp; it is 'openAI'"
+        await failure(lambda: rcrt.call_for("openAI", CALL), "invalid_argument", says)  # type: ignore[call-overload]
         async with Rcrt(server.url, token="a\nb") as other:
             await failure(other.tools, "invalid_argument", "cannot be sent")
         assert server.requests == []
@@ -239,6 +243,23 @@ async def test_invalid_arguments_are_refused_before_anything_is_sent() -> None:
     await failure(lambda: Rcrt(here, token="t", timeout=0), "invalid_argument", "timeout must be seconds")
     await rcrt.close()
     await failure(rcrt.tools, "invalid_argument", "client has been closed")
+
+
+async def test_a_name_that_no_tool_can_have_is_a_message_for_the_model() -> None:
+    async with scripted() as server, Rcrt(server.url, token="t") as rcrt:
+        for name in ("", " ", ".", "..", "x" * 500, "\ud800", "a\0b"):
+            message = await rcrt.call_for("openai", {"id": "c1", "function": {"name": name, "arguments": "{}"}})
+            assert (message["role"], message["tool_call_id"]) == ("tool", "c1")
+            assert message["content"].startswith('ToolNotFound: there is no tool named "')
+        item = await rcrt.call_for("openai-responses", {"call_id": "c2", "name": "..", "arguments": "{}"})
+        assert (item["type"], item["call_id"]) == ("function_call_output", "c2")
+        item = await rcrt.call_for("openai", {"call_id": "c3", "name": "..", "arguments": "{}"})
+        assert item["call_id"] == "c3"
+        block = await rcrt.call_for("anthropic", {"type": "tool_use", "id": "t1", "name": "..", "input": {}})
+        assert (block["tool_use_id"], block["is_error"]) == ("t1", True)
+        result = await rcrt.call_for("mcp", {"name": ".."})
+        assert (result["isError"], result["content"][0]["text"]) == (True, 'ToolNotFound: there is no tool named ".."')
+        assert server.requests == []
 
 
 async def test_a_cut_result_has_no_parts() -> None:

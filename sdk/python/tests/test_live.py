@@ -73,6 +73,8 @@ async def test_a_tool_is_called_and_its_failures_are_reported() -> None:
         assert (await rcrt.invoke("calculator", {"expression": 5})).get("error_code") == "InvalidArguments"
         assert "calculator" in [tool["name"] for tool in (await rcrt.tools())["tools"]]
         assert isinstance(await rcrt.tools_for("openai"), list)
+        some = [tool["name"] for tool in await rcrt.tools_for("anthropic", tool=["calculator", "echo"])]
+        assert "calculator" in some and "echo" in some and "random" not in some
         with pytest.raises(ProblemError) as unknown:
             await rcrt.tool("calculater")
         assert "calculator" in unknown.value.problem.get("nearest", [])

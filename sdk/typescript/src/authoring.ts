@@ -1,6 +1,7 @@
 /** Tools that an agent makes: create, validate, test, publish. */
 import { StillRunning } from "./errors.js";
-import type { InvokeOptions } from "./invoke.js";
+import { INVOKE_OPTIONS, type InvokeOptions } from "./invoke.js";
+import { checkOptions, type Names } from "./options.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, ToolResponse } from "./shapes.js";
 import { newKey, type Transport } from "./transport.js";
@@ -56,19 +57,24 @@ export interface CreateToolOptions extends InvokeOptions {
   ifVersion?: number;
 }
 
+const CREATE_OPTIONS: Names<CreateToolOptions> = { ...INVOKE_OPTIONS, mode: true, ifVersion: true };
 const WAIT_MS = 300_000;
 
-/** The input of `create_tool`. */
-export function creation(spec: ToolSpec, options: CreateToolOptions): Record<string, unknown> {
-  return {
+/** The input of `create_tool`, and the options of its call. */
+export function creation(spec: ToolSpec, options: CreateToolOptions): { input: Record<string, unknown>; rest: InvokeOptions } {
+  checkOptions(options, CREATE_OPTIONS);
+  const { mode, ifVersion, ...rest } = options;
+  const input = {
     tool_spec: spec,
-    ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...(options.ifVersion === undefined ? {} : { if_version: options.ifVersion }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(ifVersion === undefined ? {} : { if_version: ifVersion }),
   };
+  return { input, rest };
 }
 
 /** The response of a test, which can be a failure. {@link StillRunning} when the time is over. */
 export async function test(transport: Transport, spec: ToolSpec, options: InvokeOptions): Promise<ToolResponse> {
+  checkOptions(options, INVOKE_OPTIONS);
   const key = options.idempotencyKey ?? newKey();
   const ends = performance.now() + (options.waitMs ?? WAIT_MS);
   for (let round = 1; ; round++) {

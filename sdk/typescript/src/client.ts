@@ -8,10 +8,11 @@ import { foreign, invalidArgument, ProblemError, ToolError } from "./errors.js";
 import { follow, type EventItem, type FollowOptions } from "./events.js";
 import { invoke, invokeFor, type InvokeOptions } from "./invoke.js";
 import type * as models from "./models.js";
+import { checkOptions, type Names } from "./options.js";
 import { parts } from "./parts.js";
 import { backoff, pause } from "./pause.js";
 import type * as shapes from "./shapes.js";
-import { asJson, etag, newKey, Transport, type RequestOptions } from "./transport.js";
+import { asJson, etag, newKey, REQUEST_OPTIONS, Transport, type RequestOptions } from "./transport.js";
 
 export type RcrtOptions = Credentials & {
   /**
@@ -51,6 +52,33 @@ export interface SearchOptions extends Omit<ListOptions, "limit" | "offset"> {
   qvec?: number[];
 }
 
+export interface ToolsOptions extends RequestOptions {
+  /** Also filter by this profile. */
+  profile?: shapes.Profile;
+  /** Only the tools with these names or tags, and those that read large results. */
+  tool?: string | string[];
+  /** The same, by tags of the tools. */
+  tag?: string | string[];
+}
+
+const SELECTION = { ...REQUEST_OPTIONS, tag: true, anyTag: true, schemaName: true, contextMatch: true, includeContext: true } as const;
+const LIST_OPTIONS: Names<ListOptions> = { ...SELECTION, limit: true, offset: true };
+const SEARCH_OPTIONS: Names<SearchOptions> = { ...SELECTION, nn: true, mode: true, qvec: true };
+const TOOLS_OPTIONS: Names<ToolsOptions> = { ...REQUEST_OPTIONS, profile: true, tool: true, tag: true };
+const CLIENT_OPTIONS = {
+  url: true,
+  fetch: true,
+  retryMs: true,
+  token: true,
+  ownerId: true,
+  agentId: true,
+  agentKey: true,
+  open: true,
+  roles: true,
+  profile: true,
+  ttlSec: true,
+};
+
 /** A server's records, as one agent sees them. */
 export class Rcrt {
   readonly #transport: Transport;
@@ -59,6 +87,7 @@ export class Rcrt {
   constructor(options: RcrtOptions) {
     // `options` is undefined where no compiler checks types.
     this.#transport = new Transport(options?.url, options, options?.retryMs, options?.fetch);
+    checkOptions(options, CLIENT_OPTIONS);
   }
 
   /** A token that stays valid for a while, for other programs. */
@@ -76,6 +105,7 @@ export class Rcrt {
     record: shapes.NewBreadcrumb,
     options: RequestOptions & { idempotencyKey?: string; traceparent?: string } = {},
   ): Promise<shapes.Created> {
+    checkOptions(options, { ...REQUEST_OPTIONS, idempotencyKey: true, traceparent: true });
     const { idempotencyKey, traceparent, ...rest } = options;
     const headers = { "idempotency-key": idempotencyKey ?? newKey(), traceparent };
     const created = await this.#transport.json("post", "/breadcrumbs", { ...rest, body: record, headers, again: true });
@@ -119,6 +149,7 @@ export class Rcrt {
     change: (record: shapes.Breadcrumb) => shapes.BreadcrumbChanges | undefined | Promise<shapes.BreadcrumbChanges | undefined>,
     options: RequestOptions & { attempts?: number } = {},
   ): Promise<shapes.Breadcrumb> {
+    checkOptions(options, { ...REQUEST_OPTIONS, attempts: true });
     const { attempts = 10, ...rest } = options;
     for (let attempt = 1; ; attempt++) {
       const record = await this.getFullBreadcrumb(id, rest);
@@ -142,6 +173,7 @@ export class Rcrt {
 
   /** Newest change first. */
   async listBreadcrumbs(options: ListOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
+    checkOptions(options, LIST_OPTIONS);
     const query = { ...selection(options), limit: options.limit, offset: options.offset };
     return await this.#transport.json("get", "/breadcrumbs", { ...common(options), query, again: true });
   }
@@ -165,6 +197,7 @@ export class Rcrt {
 
   /** Best match first. If `q` is `undefined`, it searches by `qvec`. */
   async searchBreadcrumbs(q: string | undefined, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
+    checkOptions(options, SEARCH_OPTIONS);
     const qvec = options.qvec === undefined ? undefined : asJson("qvec", options.qvec);
     const query = { q, qvec, mode: options.mode, ...selection(options), nn: options.nn };
     return await this.#transport.json("get", "/breadcrumbs/search", { ...common(options), query, again: true });
@@ -209,6 +242,7 @@ export class Rcrt {
 
   /** For a curator all of the tenant, for others those on records that they created. */
   async listGrants(options: RequestOptions & { breadcrumbId?: string } = {}): Promise<shapes.AclEntry[]> {
+    checkOptions(options, { ...REQUEST_OPTIONS, breadcrumbId: true });
     const { breadcrumbId, ...rest } = options;
     return await this.#transport.json("get", "/acl", { ...rest, query: { breadcrumb_id: breadcrumbId }, again: true });
   }
@@ -226,19 +260,19 @@ export class Rcrt {
   // Tools
 
   /** The tools that the agent's profile allows, and those with a missing requirement. */
-  async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
-    const { profile, ...rest } = options;
-    return (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
+  async tools(options: ToolsOptions = {}): Promise<shapes.Catalog> {
+    const { query, rest } = wanted(options);
+    return (await this.#transport.json("get", "/tools", { ...rest, query, again: true })) as shapes.Catalog;
   }
 
   /** The same in the format of a model's API. */
-  async toolsFor(format: "openai", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.OpenAiTool[]>;
-  async toolsFor(format: "openai-responses", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.OpenAiResponsesTool[]>;
-  async toolsFor(format: "anthropic", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.AnthropicTool[]>;
-  async toolsFor(format: "mcp", options?: RequestOptions & { profile?: shapes.Profile }): Promise<models.McpTools>;
-  async toolsFor(format: models.ModelFormat, options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<unknown> {
-    const { profile, ...rest } = options;
-    const found = this.#transport.parse(await this.#transport.exchange("get", "/tools", { ...rest, query: { format, profile }, again: true }));
+  async toolsFor(format: "openai", options?: ToolsOptions): Promise<models.OpenAiTool[]>;
+  async toolsFor(format: "openai-responses", options?: ToolsOptions): Promise<models.OpenAiResponsesTool[]>;
+  async toolsFor(format: "anthropic", options?: ToolsOptions): Promise<models.AnthropicTool[]>;
+  async toolsFor(format: "mcp", options?: ToolsOptions): Promise<models.McpTools>;
+  async toolsFor(format: models.ModelFormat, options: ToolsOptions = {}): Promise<unknown> {
+    const { query, rest } = wanted(options);
+    const found = this.#transport.parse(await this.#transport.exchange("get", "/tools", { ...rest, query: { format, ...query }, again: true }));
     const tools: unknown = format === "mcp" ? (found as Partial<models.McpTools> | null)?.tools : found;
     const isTools = Array.isArray(tools) && tools.every((tool) => typeof tool === "object" && tool !== null);
     if (!isTools) throw foreign(this.#transport.base, `it has no tools in the format ${format}`, found);
@@ -270,8 +304,9 @@ export class Rcrt {
   /**
    * Calls a tool as a model asked for it: one of a message's `tool_calls` (`openai`), a
    * `function_call` item (`openai-responses`, or `openai`), a `tool_use` block (`anthropic`), or the
-   * params of `tools/call` (`mcp`). Returns the message that the model expects, also if the tool
-   * failed or the model's arguments are invalid.
+   * params of `tools/call` (`mcp`). Returns the message that the model expects, also if there is no
+   * such tool, the tool failed or the model's arguments are invalid. After `waitMs` it throws
+   * {@link StillRunning}, as `call` does; a shorter `deadlineMs` makes that a message too.
    */
   async callFor(format: "openai", call: models.OpenAiCall, options?: InvokeOptions): Promise<models.OpenAiMessage>;
   async callFor(format: "openai" | "openai-responses", call: models.OpenAiItemCall, options?: InvokeOptions): Promise<models.OpenAiItem>;
@@ -293,7 +328,8 @@ export class Rcrt {
 
   /** Creates or updates a tool. It is written if the validators and the examples find no error. */
   async createTool(spec: authoring.ToolSpec, options: authoring.CreateToolOptions = {}): Promise<authoring.ToolCreation> {
-    return (await this.call("create_tool", authoring.creation(spec, options), options)) as authoring.ToolCreation;
+    const { input, rest } = authoring.creation(spec, options);
+    return (await this.call("create_tool", input, rest)) as authoring.ToolCreation;
   }
 
   /** What the validators find in a tool. Nothing is written. */
@@ -386,6 +422,7 @@ export class Rcrt {
 
   /** The value. The audit log records who requested it, when and why. */
   async decryptSecret(id: string, reason: string, options: RequestOptions & { toolId?: string } = {}): Promise<string> {
+    checkOptions(options, { ...REQUEST_OPTIONS, toolId: true });
     const { toolId, ...rest } = options;
     const body = toolId === undefined ? { reason } : { reason, tool_id: toolId };
     return (await this.#transport.json("post", "/secrets/{id}/decrypt", { ...rest, path: { id }, body, again: true })).value;
@@ -484,6 +521,7 @@ export class Rcrt {
 
   /** Deliveries that were given up, the newest first. After the last one, pages are empty. */
   async listDeadLetters(options: RequestOptions & { limit?: number; offset?: number } = {}): Promise<shapes.DeadLetter[]> {
+    checkOptions(options, { ...REQUEST_OPTIONS, limit: true, offset: true });
     const { limit, offset, ...rest } = options;
     return await this.#transport.json("get", "/dlq", { ...rest, query: { limit, offset }, again: true });
   }
@@ -573,6 +611,12 @@ export class Rcrt {
 
 function common({ signal, timeoutMs }: RequestOptions): RequestOptions {
   return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+}
+
+function wanted(options: ToolsOptions) {
+  checkOptions(options, TOOLS_OPTIONS);
+  const { profile, tool, tag, ...rest } = options;
+  return { query: { profile, tool: several(tool), tag: several(tag) }, rest };
 }
 
 function selection(options: Omit<ListOptions, "limit" | "offset">) {

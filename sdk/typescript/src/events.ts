@@ -2,6 +2,7 @@
  * A subscription across connections: each event once, in order, also across restarts of the server.
  */
 import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { checkOptions, type Names } from "./options.js";
 import { alarm, backoff, checkedTime, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
@@ -69,6 +70,17 @@ export interface FollowOptions {
   onReconnect?: (why: Error) => void;
 }
 
+const FOLLOW_OPTIONS: Names<FollowOptions> = {
+  after: true,
+  filters: true,
+  agentId: true,
+  all: true,
+  signal: true,
+  silenceMs: true,
+  retryMs: true,
+  onReconnect: true,
+};
+
 const SILENCE_MS = 45_000;
 /** After a connection of at least this time the next one is made at once. */
 const GOOD_MS = 5_000;
@@ -81,6 +93,7 @@ const UNREADABLE = 5;
  * Follows events until the loop is left, the signal is aborted, or the server refuses permanently.
  */
 export async function* follow(transport: Transport, options: FollowOptions): AsyncGenerator<EventItem, void, void> {
+  checkOptions(options, FOLLOW_OPTIONS);
   const signal = options.signal;
   const asked: Asked = {
     query: {

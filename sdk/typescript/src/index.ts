@@ -5,7 +5,7 @@
  * expire.
  */
 export type { CreateToolOptions, ToolCreation, ToolExample, ToolFinding, ToolSpec, ToolTest } from "./authoring.js";
-export { Rcrt, type RcrtOptions } from "./client.js";
+export { Rcrt, type ListOptions, type RcrtOptions, type SearchOptions, type ToolsOptions } from "./client.js";
 export type { Credentials } from "./credentials.js";
 export { ProblemError, RcrtError, StillRunning, ToolError, Unreachable, type Problem, type Violation } from "./errors.js";
 export { type BreadcrumbEvent, type EventItem, type FollowOptions, type Missed } from "./events.js";

@@ -3,7 +3,8 @@
  * connection breaks.
  */
 import { foreign, invalidArgument, StillRunning } from "./errors.js";
-import type { ModelCall, ModelFormat, OpenAiCall } from "./models.js";
+import type { ModelCall, ModelFormat } from "./models.js";
+import { checkOptions, type Names } from "./options.js";
 import { backoff, pause } from "./pause.js";
 import type { Accepted, Invocation, ToolResponse } from "./shapes.js";
 import { newKey, type Answer, type RequestOptions, type Transport } from "./transport.js";
@@ -37,6 +38,32 @@ export interface InvokeOptions extends Omit<RequestOptions, "timeoutMs"> {
   cancelOnAbort?: boolean;
 }
 
+export const INVOKE_OPTIONS: Names<InvokeOptions> = {
+  signal: true,
+  waitMs: true,
+  idempotencyKey: true,
+  workspace: true,
+  session: true,
+  model: true,
+  maxResultChars: true,
+  deadlineMs: true,
+  debug: true,
+  version: true,
+  definitionHash: true,
+  requestId: true,
+  traceparent: true,
+  cancelOnAbort: true,
+};
+
+/** What a model's call is in each format. */
+const CALLS: Record<ModelFormat, string> = {
+  openai: "one of a message's tool_calls, { id, function: { name, arguments } }",
+  "openai-responses": "a function_call item, { call_id, name, arguments }",
+  anthropic: "a tool_use block, { id, name, input }",
+  mcp: "the params of tools/call, { name, arguments }",
+};
+/** The longest name that a request can have, in characters. */
+const MAX_NAME = 200;
 const WAIT_MS = 300_000;
 /** The longest that the server waits in one round trip. */
 const ROUND_MS = 60_000;
@@ -49,22 +76,54 @@ interface Asked {
 
 /** The response, which can be a failure. {@link StillRunning} when the time is over. */
 export async function invoke(transport: Transport, tool: string, input: unknown, options: InvokeOptions): Promise<ToolResponse> {
+  checkOptions(options, INVOKE_OPTIONS);
   const answer = await ask(transport, tool, { body: { input, ...fields(options) } satisfies Invocation }, options);
   return transport.read<ToolResponse>("post", "/tools/{name}/invoke", answer);
 }
 
 /** Calls a tool as a model asked for it, and returns the message for the model. */
 export async function invokeFor(transport: Transport, format: ModelFormat, call: ModelCall, options: InvokeOptions): Promise<unknown> {
-  const given: Partial<OpenAiCall & { name: string }> = typeof call === "object" && call !== null ? (call as object) : {};
+  checkOptions(options, INVOKE_OPTIONS);
+  if (!Object.keys(CALLS).includes(format)) throw invalidArgument(`format must be ${Object.keys(CALLS).join(", ")}; it is ${JSON.stringify(format)}`);
+  const given: GivenCall = typeof call === "object" && call !== null ? call : {};
   const name = format === "openai" ? (given.function?.name ?? given.name) : given.name;
-  if (typeof name !== "string" || name === "") {
-    throw invalidArgument(`the tool call has no name; give one tool call in the format ${format}`, call);
+  if (typeof name !== "string") {
+    const fields = Object.keys(given);
+    const what = fields.length > 0 ? `an object with ${fields.slice(0, 10).join(", ")}` : Array.isArray(call) ? "an array" : String(call);
+    throw invalidArgument(`the tool call has no name: give ${CALLS[format]}, for the format ${format}; it is ${what}`, call);
   }
+  if (!canBeName(name)) return withoutTool(format, given, name);
   const answer = await ask(transport, name, { body: call, query: { format, ...fields(options) } }, options);
   const message = transport.parse(answer) as Record<string, unknown> | null;
   const type = typeof message === "object" && message !== null ? (message["type"] ?? message["role"] ?? (Array.isArray(message["content"]) && "result")) : "";
   if (!["tool", "function_call_output", "tool_result", "result"].includes(String(type))) throw foreign(transport.base, "it is not a message for a model", message);
   return message;
+}
+
+interface GivenCall {
+  name?: unknown;
+  id?: unknown;
+  call_id?: unknown;
+  function?: { name?: unknown } | null;
+}
+
+/** Whether a request can have the name. A model can invent any. */
+function canBeName(name: string): boolean {
+  try {
+    encodeURIComponent(name);
+  } catch {
+    return false;
+  }
+  return !["", ".", ".."].includes(name.trim()) && [...name].length <= MAX_NAME && !name.includes("\0");
+}
+
+/** The message about a name that no tool can have. */
+function withoutTool(format: ModelFormat, given: GivenCall, name: string): unknown {
+  const text = `ToolNotFound: there is no tool named ${JSON.stringify([...name].slice(0, MAX_NAME).join(""))}`;
+  if (format === "mcp") return { content: [{ type: "text", text }], isError: true };
+  if (format === "anthropic") return { type: "tool_result", tool_use_id: given.id, content: text, is_error: true };
+  if (format === "openai-responses" || given.call_id !== undefined) return { type: "function_call_output", call_id: given.call_id, output: text };
+  return { role: "tool", tool_call_id: given.id, content: text };
 }
 
 /** The final answer of the server. */

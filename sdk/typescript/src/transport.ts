@@ -4,6 +4,7 @@ import type { Credentials } from "./credentials.js";
 import { Tokens } from "./credentials.js";
 import { ANSWERS } from "./answers.js";
 import { foreign, invalidArgument, problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { checkOptions, type Names } from "./options.js";
 import { alarm, backoff, checkedTime, linked, pause } from "./pause.js";
 import type { GivenToken } from "./shapes.js";
 
@@ -30,6 +31,8 @@ export interface RequestOptions {
   timeoutMs?: number;
 }
 
+export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMs: true };
+
 export interface Sending extends RequestOptions {
   path?: Record<string, string>;
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;
@@ -44,6 +47,8 @@ export interface Sending extends RequestOptions {
   /** Instead of the client's own `retryMs`. */
   retryMs?: number;
 }
+
+const SENDING: Names<Sending> = { ...REQUEST_OPTIONS, path: true, query: true, headers: true, body: true, again: true, anonymous: true, retryMs: true };
 
 /** A response with its whole body. */
 export interface Answer {
@@ -152,6 +157,8 @@ export class Transport {
     sending: Sending,
     state: { maybeDone: boolean } = { maybeDone: false },
   ): Promise<Answer> {
+    // The methods pass their own options on.
+    checkOptions(sending, SENDING, REQUEST_OPTIONS);
     const begun = performance.now();
     for (let attempt = 1; ; attempt++) {
       const { error, maybeDone, answer } = await this.#send(method, path, sending);

@@ -220,14 +220,60 @@ test("invalid arguments are refused before anything is sent", async () => {
   await failure(() => client.call("calculator", {}, { traceparent: "a\nb" }), "invalid_argument", /traceparent cannot be sent/);
   await failure(() => new Rcrt({ url: server.url, token: "a\nb" }).tools(), "invalid_argument", /authorization cannot be sent/);
   await failure(() => client.events({ after: "soon" }).next(), "invalid_argument", /after must be the number/);
-  await failure(() => client.callFor("openai", { id: "c" } as never), "invalid_argument", /has no name/);
-  await failure(() => client.callFor("mcp", undefined as never), "invalid_argument", /has no name/);
+  await failure(() => client.callFor("openai", { id: "c" } as never), "invalid_argument", /has no name: give one of a message's tool_calls.*it is an object with id/);
+  await failure(() => client.callFor("mcp", undefined as never), "invalid_argument", /has no name: give the params of tools\/call.*it is undefined/);
+  await failure(() => client.callFor("openAI" as never, call), "invalid_argument", /format must be openai, openai-responses, anthropic, mcp; it is "openAI"/);
   assert.equal(server.requests.length, 0);
   await server.close();
   const url = "http://127.0.0.1:1";
   for (const token of [undefined as never, "", " ", 5 as never]) await failure(() => new Rcrt({ url, token }), "invalid_argument", /the token is .*`rcrt token` prints one/);
   for (const none of [{}, { open: false }]) await failure(() => new Rcrt({ url, ...none } as never), "invalid_argument", /give a token, an agentKey/);
   await failure(() => new Rcrt(undefined as never), "invalid_url", /is not a server URL/);
+});
+
+test("a misspelled option is refused, with the option that was meant", async () => {
+  const server = await Scripted.start();
+  const client = new Rcrt({ url: server.url, token: "t" });
+  const wrong = (options: object): never => options as never;
+  for (const [act, hint] of [
+    [() => client.call("echo", {}, wrong({ sesion: "s" })), /sesion is not an option; did you mean session\?/],
+    [() => client.invoke("echo", {}, wrong({ max_result_chars: 5 })), /did you mean maxResultChars\?/],
+    [() => client.callFor("openai", call, wrong({ seession: "s" })), /did you mean session\?/],
+    [() => client.parts(large, wrong({ wait: 5 })).next(), /wait is not an option; expected one of signal, waitMs/],
+    [() => client.createTool({}, wrong({ if_version: 3 })), /did you mean ifVersion\?/],
+    [() => client.testTool({}, wrong({ waitMS: 3 })), /did you mean waitMs\?/],
+    [() => client.events(wrong({ filter: {} })).next(), /filter is not an option; did you mean filters\?/],
+    [() => client.listBreadcrumbs(wrong({ schema_name: "a" })), /did you mean schemaName\?/],
+    [() => client.eachBreadcrumb(wrong({ tags: "a" })).next(), /did you mean tag\?/],
+    [() => client.searchBreadcrumbs("a", wrong({ limit: 5 })), /limit is not an option; expected one of .*nn/],
+    [() => client.createBreadcrumb({ title: "a" }, wrong({ idempotencykey: "k" })), /did you mean idempotencyKey\?/],
+    [() => client.toolsFor("openai", wrong({ proflie: "main" })), /did you mean profile\?/],
+    [() => client.getBreadcrumb("b", wrong({ timeout: 5 })), /timeout is not an option; expected one of signal, timeoutMs/],
+    [() => client.listAgents("now" as never), /options must be an object|is not an option/],
+    [() => new Rcrt(wrong({ url: server.url, token: "t", retryMS: 5 })), /did you mean retryMs\?/],
+  ] as const) {
+    await failure(act, "invalid_argument", hint);
+  }
+  assert.equal(server.requests.length, 0);
+  await server.close();
+});
+
+test("a name that no tool can have is a message for the model", async () => {
+  const server = await Scripted.start();
+  const client = new Rcrt({ url: server.url, token: "t" });
+  for (const name of ["", " ", ".", "..", "x".repeat(500), "\ud800", "a\0b"]) {
+    const message = await client.callFor("openai", { id: "c1", function: { name } });
+    assert.deepEqual([message.role, message.tool_call_id], ["tool", "c1"]);
+    assert.match(message.content, /^ToolNotFound: there is no tool named "/);
+  }
+  assert.equal((await client.callFor("openai-responses", { call_id: "c2", name: ".." })).call_id, "c2");
+  assert.equal((await client.callFor("openai", { call_id: "c3", name: ".." })).type, "function_call_output");
+  const block = await client.callFor("anthropic", { type: "tool_use", id: "t1", name: ".." });
+  assert.deepEqual([block.tool_use_id, block.is_error], ["t1", true]);
+  const result = await client.callFor("mcp", { name: ".." });
+  assert.deepEqual([result.isError, result.content[0]?.text], [true, 'ToolNotFound: there is no tool named ".."']);
+  assert.equal(server.requests.length, 0);
+  await server.close();
 });
 
 test("a failure of the caller's token function has its cause", async () => {

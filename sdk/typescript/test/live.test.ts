@@ -69,6 +69,8 @@ test("a tool is called, and its failures are reported", async () => {
   const names = (await client.tools()).tools.map((tool) => tool.name);
   assert.ok(names.includes("calculator"));
   assert.ok(Array.isArray(await client.toolsFor("openai")));
+  const some = (await client.toolsFor("anthropic", { tool: ["calculator", "echo"] })).map((tool) => tool.name);
+  assert.ok(some.includes("calculator") && some.includes("echo") && !some.includes("random"), some.join());
   await assert.rejects(client.tool("calculater"), (error) => error instanceof ProblemError && (error.problem.nearest ?? []).includes("calculator"));
 });
 

@@ -3,12 +3,15 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{LARGE_RESULT_READERS, ToolSource, Violations};
+use crate::{LARGE_RESULT_READERS, ToolSource, Violations, intended_field};
 
 /// The most entries in each list.
 const MAX_ENTRIES: usize = 500;
 /// The longest entry, in characters.
 const MAX_ENTRY: usize = 200;
+
+/// The sources of the executors that exist.
+const SOURCES: [&str; 4] = ["native", "sandbox", "rest", "mcp"];
 
 /// A tool is allowed if its name, its source or one of its record's tags is listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -95,10 +98,15 @@ impl AllowedTools {
             }
         }
         for (index, source) in self.sources.iter().enumerate().take(MAX_ENTRIES) {
-            if source != "mcp"
-                && let Err(why) = source.parse::<ToolSource>()
-            {
-                found.add(format!("{field_path}.sources[{index}]"), why);
+            let field = format!("{field_path}.sources[{index}]");
+            match source.parse::<ToolSource>() {
+                Ok(ToolSource::Other(kind)) => {
+                    if let Some(meant) = intended_field(&kind, SOURCES) {
+                        found.add(field, format!("{kind:?} is not a source; did you mean {meant}?"));
+                    }
+                }
+                Err(why) if source != "mcp" => found.add(field, why),
+                _ => {}
             }
         }
         found.into_result()

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility, hex,
+    Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility,
+    hex, ttl,
 };
 
 /// The most tags of one record.
@@ -49,7 +50,7 @@ pub struct NewBreadcrumb {
     #[serde(default)]
     pub sensitivity: Sensitivity,
     /// When the record expires. For `ttl_type` datetime (or no `ttl_type`) and hybrid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "ttl::time", skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_type: Option<TtlType>,
@@ -206,7 +207,7 @@ pub struct BreadcrumbChanges {
     pub visibility: Option<Visibility>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "ttl::time", skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_type: Option<TtlType>,

@@ -100,7 +100,7 @@ impl Search {
         }
         match (self.mode, &self.q, &self.qvec) {
             (None | Some(SearchMode::Vector), None, None) => {
-                found.add("q", format!("is required (1 to {MAX_QUESTION} characters), or qvec is"));
+                found.add("q", format!("is required, unless qvec is given: 1 to {MAX_QUESTION} characters"));
             }
             (Some(SearchMode::Text | SearchMode::Hybrid), None, _) => {
                 found.add("q", format!("is required to search by words: 1 to {MAX_QUESTION} characters"));

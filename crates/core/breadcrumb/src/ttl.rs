@@ -1,7 +1,8 @@
 //! Times to live: the combined meaning of a record's fields `ttl`, `ttl_type` and `ttl_config`.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -134,6 +135,18 @@ impl TimeToLive {
                 .and_then(|time| now.checked_add_signed(time)),
         }
     }
+}
+
+/// Reads the field `ttl`. The error says how a duration is given instead.
+pub(crate) fn time<'de, D: Deserializer<'de>>(field: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let time = match Option::<Value>::deserialize(field)? {
+        None => return Ok(None),
+        Some(Value::String(text)) => text.parse::<DateTime<FixedOffset>>().ok(),
+        Some(_) => None,
+    };
+    let message = "must be a time such as \"2026-01-31T12:00:00Z\"; for a duration, set ttl_type \"duration\" \
+                   and ttl_config {\"duration\": \"2h\"}";
+    time.map(|time| Some(time.to_utc())).ok_or_else(|| D::Error::custom(message))
 }
 
 const DURATION_REQUIRED: &str =

@@ -169,7 +169,8 @@ impl Found {
                     self.compare_inner(&format!("{path}[{index}]"), expected, actual, reads_matchers);
                 }
                 if expected.len() != actual.len() {
-                    let message = format!("has {} items; expected {}", actual.len(), expected.len());
+                    let items = if expected.len() == 1 { "item" } else { "items" };
+                    let message = format!("the list must have {} {items}; it has {}", expected.len(), actual.len());
                     let first = expected.len().min(actual.len());
                     let place = format!("{path}[{first}]");
                     self.add(&place, expected.get(first), actual.get(first), message);

@@ -132,7 +132,7 @@ impl Egress {
         };
         let mut redirects = 0;
         loop {
-            let response = self.send(context.vault, &admitted, &mut next, sent.take(), log_entry.out()).await;
+            let response = self.send(context, &admitted, &mut next, sent.take(), log_entry.out()).await;
             let response = log_entry.note(response)?;
             let status = response.status();
             log_entry.answered(status);
@@ -187,7 +187,7 @@ impl Egress {
             checked.map_err(|message| OpError::new("PermissionDenied", message))
         };
         let check_address = || match host {
-            Host::Address(address) if !is_inside => self.check_literal(address, &host, port),
+            Host::Address(address) if !is_inside => self.check_literal(context.tool, address, &host, port),
             _ => Ok(()),
         };
         // Of two refusals, the caller gets the one that the operator's option for both removes.
@@ -202,21 +202,16 @@ impl Egress {
         Ok(PermittedTarget { client, host, port, is_private: is_inside || url.scheme() == "https" })
     }
 
-    fn check_literal(&self, address: IpAddr, host: &Host, port: u16) -> Result<(), OpError> {
+    fn check_literal(&self, tool: &str, address: IpAddr, host: &Host, port: u16) -> Result<(), OpError> {
         let EgressOptions { interfaces, denied, .. } = &self.options;
         let name = host.to_string();
-        check_addresses(&name, &[address], AddressScope::Public, interfaces.as_ref(), denied).map_err(|refused| {
-            let mut error = dial_error(&refused);
-            if refused.can_be_allowed() {
-                error.message = format!("{} {}", error.message, with_port(host, port));
-            }
-            error
-        })
+        check_addresses(&name, &[address], AddressScope::Public, interfaces.as_ref(), denied)
+            .map_err(|refused| dial_error(&refused, tool, host, port))
     }
 
     async fn send(
         &self,
-        vault: &Vault,
+        context: EgressContext<'_>,
         admitted: &PermittedTarget,
         next: &mut Next,
         body: Option<RequestBody>,
@@ -232,7 +227,8 @@ impl Egress {
         // The body with its handles, because the next host can differ from the one it is filled for
         // now.
         (next.replay, next.streamed) = (whole.clone(), streamed.is_some());
-        let filled = secrets::fill(vault, &admitted.destination(), &next.method, &next.url, &next.headers, whole)?;
+        let filled =
+            secrets::fill(context.vault, &admitted.destination(), &next.method, &next.url, &next.headers, whole)?;
         if filled.body.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
             return Err(body::too_large("request body", limit));
         }
@@ -265,7 +261,7 @@ impl Egress {
         };
         sent.map_err(|error| match refusal(&error) {
             _ if exceeded.is_set() => body::too_large("request body", limit),
-            Some(refused) => dial_error(&refused),
+            Some(refused) => dial_error(&refused, context.tool, &admitted.host, admitted.port),
             None => failed(&sentence(&error)),
         })
     }
@@ -346,8 +342,11 @@ fn method_after(status: StatusCode, method: &Method) -> Method {
     if becomes_get { Method::GET } else { method.clone() }
 }
 
-fn dial_error(why: &DialError) -> OpError {
-    if why.is_refusal() { OpError::new("PermissionDenied", why.to_string()) } else { type_error(why.to_string()) }
+/// A refusal that the operator can lift names the option that does it for this tool only.
+fn dial_error(why: &DialError, tool: &str, host: &Host, port: u16) -> OpError {
+    let option = if why.can_be_allowed() { format!(" {tool}={}", with_port(host, port)) } else { String::new() };
+    let message = format!("{why}{option}");
+    if why.is_refusal() { OpError::new("PermissionDenied", message) } else { type_error(message) }
 }
 
 fn refusal(error: &reqwest::Error) -> Option<DialError> {

@@ -74,7 +74,7 @@ impl TriggerChain {
     pub fn mark_request(&self, tags: &mut Vec<String>) -> Result<(), String> {
         if self.depth >= MAX_DEPTH {
             return Err(format!(
-                "this call is {MAX_DEPTH} requests deep, each written by the call before it; it cannot write requests"
+                "calls that ask for calls can be nested {MAX_DEPTH} deep: this one cannot write a request"
             ));
         }
         if !self.is_empty() {

@@ -25,7 +25,7 @@ use axum::{
     middleware::{from_fn, from_fn_with_state},
 };
 use futures::future::BoxFuture;
-use rcrt_breadcrumb::Tenancy;
+use rcrt_breadcrumb::{HostEntry, Tenancy};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -87,6 +87,8 @@ pub struct ServerOptions {
     pub rcrt_compat: bool,
     /// The URL by which clients reach this server through a proxy, for the links in responses.
     pub public_url: Option<PublicUrl>,
+    /// The private hosts that webhooks can reach. A webhook for another one is refused.
+    pub webhook_hosts: Vec<HostEntry>,
 }
 
 impl ServerOptions {
@@ -104,6 +106,7 @@ impl ServerOptions {
             metrics_token: None,
             rcrt_compat: false,
             public_url: None,
+            webhook_hosts: Vec::new(),
         }
     }
 }
@@ -168,6 +171,7 @@ struct Shared {
     concurrency_limit: Arc<ConcurrencyLimit>,
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
+    webhook_hosts: Vec<HostEntry>,
     /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
     /// The callers that wait for a response. They can finish before the shutdown.
@@ -213,6 +217,7 @@ impl Server {
             rate_limiter: RateLimiter::new(&options.limits),
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
+            webhook_hosts: options.webhook_hosts,
             draining: CancellationToken::new(),
             invocations: TaskTracker::new(),
             shutdown,

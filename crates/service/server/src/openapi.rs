@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use rcrt_breadcrumb::LargeResult;
 use serde_json::{Value, json};
 use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
+    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder,
     extensions::ExtensionsBuilder,
     path::{Operation, PathItem},
     security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
@@ -115,6 +115,12 @@ fn complete(operation: &mut Operation, access: Access) {
         });
         let list: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         operation.extensions.get_or_insert_default().merge(ExtensionsBuilder::new().add("x-roles", list).build());
+    }
+    // utoipa takes it from the type: an `Option` would also describe `null`.
+    if operation.operation_id.as_deref() == Some("publish_tool")
+        && let Some(RefOr::T(body)) = &mut operation.request_body
+    {
+        body.required = Some(Required::False);
     }
     // OpenAPI requires a description of every response; the operation's summary is used for a
     // success.

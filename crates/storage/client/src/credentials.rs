@@ -1,6 +1,7 @@
 //! The client's credentials: a fixed token, or an agent's key with which tokens are fetched and
 //! renewed.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -34,6 +35,7 @@ impl std::fmt::Debug for Credentials {
 /// The credentials, and the latest token that was fetched with them.
 pub(crate) struct Tokens {
     credentials: Credentials,
+    ttl_sec: Option<u64>,
     fetched: Mutex<Option<Fetched>>,
 }
 
@@ -45,7 +47,7 @@ struct Fetched {
 
 impl Tokens {
     pub(crate) fn new(credentials: Credentials) -> Self {
-        Self { credentials, fetched: Mutex::new(None) }
+        Self { credentials, ttl_sec: None, fetched: Mutex::new(None) }
     }
 
     fn fetched(&self) -> Option<Fetched> {
@@ -66,6 +68,14 @@ impl Tokens {
 }
 
 impl Client {
+    /// The same client, whose agent's key gets tokens that are valid for so many seconds. By
+    /// default the server decides: an hour.
+    #[must_use]
+    pub fn with_token_ttl(self, seconds: u64) -> Self {
+        let tokens = Tokens { ttl_sec: Some(seconds), ..Tokens::new(self.tokens.credentials.clone()) };
+        Self { tokens: Arc::new(tokens), ..self }
+    }
+
     /// A token with enough validity left, for other programs.
     pub async fn token(&self) -> Result<String, StoreError> {
         let header = self.authorization().await?;
@@ -86,7 +96,8 @@ impl Client {
         }
         // Several calls can fetch at once: each token is valid, and no call waits for another.
         let asked = Instant::now();
-        let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec: None };
+        let ttl_sec = self.tokens.ttl_sec;
+        let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec };
         let token = self.request_token(&request).await?;
         let header = bearer(&token.token)?;
         // Renewed when a fifth of its time is left, because clocks differ and requests take time.

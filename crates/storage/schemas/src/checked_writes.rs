@@ -1,5 +1,6 @@
 //! Writes that are checked against the definitions.
 
+use chrono::Utc;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, Role, Sensitivity, StoreError, Violation,
@@ -37,7 +38,7 @@ impl Layer {
     pub(crate) async fn new_as_defined(&self, mut record: NewBreadcrumb) -> Result<DefinedRecord, StoreError> {
         let Some(name) = record.schema_name.as_deref() else {
             check_hints(record.llm_hints.as_ref())?;
-            return Ok(DefinedRecord { record, warnings: Vec::new() });
+            return Ok(DefinedRecord { warnings: ended(&record), record });
         };
         let known = self.definitions.of(self.identity.owner_id).await?;
         if name == schema_names::SCHEMA_DEFINITION {
@@ -60,6 +61,7 @@ impl Layer {
                 definition.check(self.identity.owner_id, self.definitions.check_timeout, &mut record.context).await?;
             warnings = definition.verdict(found)?;
         }
+        warnings.extend(ended(&record));
         Ok(DefinedRecord { record, warnings })
     }
 
@@ -266,6 +268,14 @@ impl CheckedChange {
 /// Rolls the transaction back. The error is never returned to the caller.
 fn retry_marker() -> StoreError {
     StoreError::Internal("a change begins again".into())
+}
+
+/// A warning about a new record that has already expired. It is not refused, because a repeated
+/// write must get the answer of the first one.
+fn ended(record: &NewBreadcrumb) -> Vec<Violation> {
+    let has_ended = record.ttl.is_some_and(|ttl| ttl <= Utc::now());
+    let warning = || Violation::new("ttl", "is in the past: the record has expired, and no reader sees it");
+    has_ended.then(warning).into_iter().collect()
 }
 
 /// A definition applies to everyone who writes its records, so everyone must be able to read it.

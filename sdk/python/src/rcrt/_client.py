@@ -272,17 +272,29 @@ class Rcrt:
 
     # Tools
 
-    async def tools(self, *, profile: types.Profile | None = None) -> types.Catalog:
-        """The tools that the agent's profile allows, and those with a missing requirement."""
-        return cast(types.Catalog, await self._read("/tools", query={"profile": profile}))
+    async def tools(
+        self, *, profile: types.Profile | None = None, tool: Tags = None, tag: Tags = None
+    ) -> types.Catalog:
+        """The tools that the agent's profile allows, and those with a missing requirement. With
+        ``tool`` or ``tag`` only those with these names or tags, and those that read large
+        results."""
+        query: dict[str, QueryValue] = {"profile": profile, "tool": _several(tool), "tag": _several(tag)}
+        return cast(types.Catalog, await self._read("/tools", query=query))
 
-    async def tools_for(self, format: models.ModelFormat, *, profile: types.Profile | None = None) -> Any:
+    async def tools_for(
+        self, format: models.ModelFormat, *, profile: types.Profile | None = None, tool: Tags = None, tag: Tags = None
+    ) -> Any:
         """The same in the format of a model's API: for ``openai`` a list of
         :class:`rcrt.models.OpenAiTool`, for ``openai-responses`` a list of
         :class:`rcrt.models.OpenAiResponsesTool`, for ``anthropic`` a list of
         :class:`rcrt.models.AnthropicTool`, for ``mcp`` the result of ``tools/list``. The type is
         open, so that the libraries of these APIs accept it."""
-        query: dict[str, QueryValue] = {"format": format, "profile": profile}
+        query: dict[str, QueryValue] = {
+            "format": format,
+            "profile": profile,
+            "tool": _several(tool),
+            "tag": _several(tag),
+        }
         found = self._transport.parse(await self._transport.exchange("GET", "/tools", query=query, again=True))
         tools = found.get("tools") if format == "mcp" and isinstance(found, dict) else found
         if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
@@ -411,8 +423,10 @@ class Rcrt:
         """Calls a tool as a model asked for it: one of a message's ``tool_calls`` (``openai``), a
         ``function_call`` item (``openai-responses``, or ``openai``), a ``tool_use`` block
         (``anthropic``), or the params of ``tools/call`` (``mcp``), as a dictionary or as the object
-        of the API's own library. Returns the message that the model expects, also if the tool
-        failed or the model's arguments are invalid. Takes the options of :meth:`invoke`."""
+        of the API's own library. Returns the message that the model expects, also if there is no
+        such tool, the tool failed or the model's arguments are invalid. After ``wait`` it raises
+        :class:`StillRunning`, as :meth:`call` does; a shorter ``deadline_ms`` makes that a message
+        too. Takes the options of :meth:`invoke`."""
         return await invoke_for(self._transport, format, call, InvokeOptions(**options))
 
     async def parts(

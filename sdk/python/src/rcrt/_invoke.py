@@ -4,6 +4,7 @@ connection breaks."""
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time as clock
 import uuid
@@ -21,6 +22,15 @@ from .models import ModelFormat
 #: The longest that the server waits in one round trip, in seconds.
 ROUND = 60.0
 PATH = "/tools/{name}/invoke"
+#: What a model's call is in each format.
+CALLS: dict[ModelFormat, str] = {
+    "openai": "one of a message's tool_calls, {id, function: {name, arguments}}",
+    "openai-responses": "a function_call item, {call_id, name, arguments}",
+    "anthropic": "a tool_use block, {id, name, input}",
+    "mcp": "the params of tools/call, {name, arguments}",
+}
+#: The longest name that a request can have, in characters.
+MAX_NAME = 200
 
 
 class InvokeArguments(TypedDict, total=False):
@@ -86,11 +96,18 @@ async def invoke(transport: Transport, tool: str, input: Any, options: InvokeOpt
 
 async def invoke_for(transport: Transport, format: ModelFormat, call: Any, options: InvokeOptions) -> Any:
     """Calls a tool as a model asked for it, and returns the message for the model."""
+    if format not in list(CALLS):
+        raise invalid_argument(f"format must be {', '.join(CALLS)}; it is {format!r}")
     given = _dictionary(call)
     function = given.get("function") if format == "openai" else None
     name = function.get("name") if isinstance(function, dict) else given.get("name")
-    if not isinstance(name, str) or not name:
-        raise invalid_argument(f"the tool call has no name; give one tool call in the format {format}", call)
+    if not isinstance(name, str):
+        what = f"a dictionary with {', '.join(list(given)[:10])}" if given else type(call).__name__
+        raise invalid_argument(
+            f"the tool call has no name: give {CALLS[format]}, for the format {format}; it is {what}", call
+        )
+    if not _can_be_name(name):
+        return _without_tool(format, given, name)
     answer = await _Asked(transport, name, given, {"format": format, **options.fields()}, options).answer()
     message = transport.parse(answer)
     kind = message.get("type") or message.get("role") if isinstance(message, dict) else None
@@ -98,6 +115,27 @@ async def invoke_for(transport: Transport, format: ModelFormat, call: Any, optio
     if not is_result and kind not in ("tool", "function_call_output", "tool_result"):
         raise foreign(transport.base, "it is not a message for a model", message)
     return message
+
+
+def _can_be_name(name: str) -> bool:
+    """Whether a request can have the name. A model can invent any."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return name.strip() not in ("", ".", "..") and len(name) <= MAX_NAME and "\0" not in name
+
+
+def _without_tool(format: ModelFormat, given: dict[str, Any], name: str) -> dict[str, Any]:
+    """The message about a name that no tool can have."""
+    text = f"ToolNotFound: there is no tool named {json.dumps(name[:MAX_NAME])}"
+    if format == "mcp":
+        return {"content": [{"type": "text", "text": text}], "isError": True}
+    if format == "anthropic":
+        return {"type": "tool_result", "tool_use_id": given.get("id"), "content": text, "is_error": True}
+    if format == "openai-responses" or "call_id" in given:
+        return {"type": "function_call_output", "call_id": given.get("call_id"), "output": text}
+    return {"role": "tool", "tool_call_id": given.get("id"), "content": text}
 
 
 def _dictionary(call: object) -> dict[str, Any]:

@@ -18,7 +18,7 @@ fn each_difference_names_its_place() {
         [
             "$.a: is a different number",
             "$.list[1].b: is a different string",
-            "$.list[2]: has 3 items; expected 2",
+            "$.list[2]: the list must have 2 items; it has 3",
             "$.gone: is missing",
             "$.type: has the type number; expected string",
             "$.more: is not expected",

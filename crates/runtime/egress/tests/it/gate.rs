@@ -85,9 +85,9 @@ async fn a_refused_address_or_port_names_the_option() {
         error.unwrap_err().message
     };
     for (url, option) in [
-        ("http://127.0.0.1/", "--allow-private-host 127.0.0.1"),
-        ("http://127.0.0.1:9/", "--allow-private-host 127.0.0.1:9"),
-        ("http://10.0.0.5:9/", "--allow-private-host 10.0.0.5:9"),
+        ("http://127.0.0.1/", "--allow-private-host tester=127.0.0.1"),
+        ("http://127.0.0.1:9/", "--allow-private-host tester=127.0.0.1:9"),
+        ("http://10.0.0.5:9/", "--allow-private-host tester=10.0.0.5:9"),
     ] {
         let message = refused(url).await;
         assert!(message.contains("non-public") && message.ends_with(option), "{url}: {message}");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rcrt_breadcrumb::Tenancy;
+use rcrt_breadcrumb::{HostEntry, Tenancy};
 use rcrt_server::{
     AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
 };
@@ -38,6 +38,7 @@ pub struct HttpServerOptions {
     pub metrics_token: Option<String>,
     pub rcrt_compat: bool,
     pub public_url: Option<PublicUrl>,
+    pub webhook_hosts: Vec<HostEntry>,
 }
 
 /// A running server.
@@ -54,8 +55,17 @@ impl HttpServer {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat, public_url } =
-            options;
+        let HttpServerOptions {
+            auth,
+            limits,
+            origins,
+            hosts,
+            streams,
+            metrics_token,
+            rcrt_compat,
+            public_url,
+            webhook_hosts,
+        } = options;
         let options = ServerOptions {
             limits,
             origins,
@@ -64,6 +74,7 @@ impl HttpServer {
             metrics_token,
             rcrt_compat,
             public_url,
+            webhook_hosts,
             ..ServerOptions::new(listener, auth, token_key)
         };
         let server = Server::new(options, tenancy)?;

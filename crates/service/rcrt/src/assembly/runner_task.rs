@@ -46,8 +46,8 @@ pub struct RunnerTaskOptions {
     #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: Option<u64>,
 
-    /// How calls that are asked for in this process reach its runner: local (also while their
-    /// requests are written), or queue (only from the queue, as calls of other processes)
+    /// How this process's runner gets a request that is written in this process: local (at once,
+    /// also before it is stored), or queue (only from the queue, as requests of other processes)
     #[arg(long, env = "RCRT_DISPATCH", value_name = "MODE", value_enum, default_value_t)]
     pub dispatch: Dispatch,
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use rcrt_breadcrumb::HostEntry;
 use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
@@ -53,6 +54,9 @@ pub struct ServingOptions {
     /// Set from `--compat`, which is an option of the command.
     #[arg(skip)]
     pub rcrt_compat: bool,
+    /// Set from `--allow-private-host`, which is an option of the command.
+    #[arg(skip)]
+    pub webhook_hosts: Vec<HostEntry>,
 }
 
 #[derive(Debug, Args)]
@@ -201,8 +205,18 @@ impl ServingOptions {
         }
         let metrics_token = self.metrics_token.clone();
         let public_url = self.public_url.clone();
-        let options =
-            HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat, public_url };
+        let webhook_hosts = self.webhook_hosts.clone();
+        let options = HttpServerOptions {
+            auth,
+            limits,
+            origins,
+            hosts,
+            streams,
+            metrics_token,
+            rcrt_compat,
+            public_url,
+            webhook_hosts,
+        };
         let token = system.start_http_server(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server is listening");
         Ok(StartedServer { base_url, data, token })

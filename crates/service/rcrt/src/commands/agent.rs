@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AllowedTools, AllowedToolsChange, MAX_TOKENS, NewAgent, NewAgentKey, Profile, Role,
-    TokenInfo, TokenQuery, nearest_names,
+    TokenInfo, TokenQuery, ToolSource, nearest_names,
 };
 use rcrt_client::{Client, Revoke};
 use serde_json::json;
@@ -230,12 +230,20 @@ pub(super) fn print_key(output: Output, made: &NewAgentKey) -> anyhow::Result<()
     output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key))
 }
 
-/// Warns of names on an allow list that no tool has: a mistake, or a tool that comes later.
-async fn warn_of_unknown(client: &Client, names: &[String], output: Output) -> anyhow::Result<()> {
-    if names.is_empty() {
+/// Warns of names and sources on an allow list that no tool has: a mistake, or a tool that comes
+/// later.
+async fn warn_of_unknown(client: &Client, list: &AllowedTools, output: Output) -> anyhow::Result<()> {
+    let AllowedTools { names, sources, .. } = list;
+    if names.is_empty() && sources.is_empty() {
         return Ok(());
     }
     let catalog = client.tools().await?;
+    let is_other = |source: &&String| matches!(source.parse(), Ok(ToolSource::Other(_)));
+    let has = |source: &str| catalog.tools.iter().any(|tool| tool.source.kind() == source);
+    for source in sources.iter().filter(is_other).filter(|source| !has(source)) {
+        let known = "native, sandbox, rest, mcp and mcp:SERVER";
+        output.note(&format!("warning: no tool has the source {source} now; the sources are {known}"));
+    }
     for name in names.iter().filter(|name| catalog.entry(name).is_none()) {
         let nearest = nearest_names(name, catalog.names());
         let hint = if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
@@ -247,9 +255,9 @@ async fn warn_of_unknown(client: &Client, names: &[String], output: Output) -> a
 impl New {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let agent = NewAgent { name: self.name, roles: self.roles, profile: self.profile, tools: self.list.allowed() };
-        let names = agent.tools.as_ref().map(|tools| tools.names.clone()).unwrap_or_default();
+        let tools = agent.tools.clone().unwrap_or_default();
         print_key(output, &client.create_agent(agent).await?)?;
-        warn_of_unknown(client, &names, output).await
+        warn_of_unknown(client, &tools, output).await
     }
 }
 
@@ -261,7 +269,7 @@ impl Set {
             let what = "name what to change: --name, --role, --profile, --tool, --source, --tag or --all-tools";
             return Err(Failure::Usage(what.into()).into());
         }
-        let names = listed.as_ref().map(|tools| tools.names.clone()).unwrap_or_default();
+        let named = listed.clone().unwrap_or_default();
         let agent = find(client, &self.agent).await?;
         let roles = if self.roles.is_empty() { agent.roles } else { self.roles };
         let tools = if self.all_tools {
@@ -272,7 +280,7 @@ impl Set {
         let change = AgentRegistration { roles, name: self.name, profile: self.profile, tools };
         client.put_agent(agent.id, &change).await?;
         let changed = client.agent(agent.id).await?;
-        warn_of_unknown(client, &names, output).await?;
+        warn_of_unknown(client, &named, output).await?;
         if output.is_json() {
             return output.json(&changed);
         }

@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher,
-    NewBreadcrumb, Selector, StoreError, check_numbers, read_typed,
+    BreadcrumbQuery, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher, NewBreadcrumb,
+    Selector, StoreError, check_numbers, read_typed,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -131,8 +131,8 @@ async fn get(config: &Config, output: Output, id: Uuid, full: bool, history: boo
     if history {
         return output.json(&store.history(id).await?);
     }
-    let record = store.get(id).await?;
-    if full { output.json(&record) } else { output.json(&BreadcrumbView::from(record)) }
+    // The short view also opens with a `read_context` grant.
+    if full { output.json(&store.get(id).await?) } else { output.json(&store.view(id).await?) }
 }
 
 impl List {

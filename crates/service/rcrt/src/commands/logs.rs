@@ -17,8 +17,10 @@ use uuid::Uuid;
 
 use super::audit::moment;
 use super::calls::{each_event, outcome, read_calls, time};
+use super::tool_lookup::{no_tool, tools, whole_catalog};
 use crate::config::Config;
 use crate::connection;
+use crate::exit::Failure;
 use crate::output::{Output, Style, one_line, printable_lines};
 
 /// Running calls whose lines are counted by `--follow`.
@@ -77,6 +79,9 @@ impl Logs {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let client = connection::client(config)?;
         if self.follow {
+            if let Some(missing) = self.unknown_tool(&client).await? {
+                output.note(&format!("warning: {missing}"));
+            }
             return tokio::select! {
                 ended = self.follow(&client, output) => ended,
                 signal = tokio::signal::ctrl_c() => signal.context("Ctrl-C cannot be watched"),
@@ -89,8 +94,14 @@ impl Logs {
             limit: self.limit,
             ..CallQuery::default()
         };
+        let calls = read_calls(&client, query).await?;
+        if calls.is_empty()
+            && let Some(missing) = self.unknown_tool(&client).await?
+        {
+            return Err(missing.into());
+        }
         let mut found = Vec::new();
-        for call in read_calls(&client, query).await?.into_iter().rev() {
+        for call in calls.into_iter().rev() {
             let lines = lines_of(&client, call).await?;
             if self.failed || !lines.lines.is_empty() || lines.dropped > 0 {
                 found.push(lines);
@@ -103,6 +114,15 @@ impl Logs {
             output.note("none of the newest calls has console lines");
         }
         found.iter().try_for_each(|call| print(output, call))
+    }
+
+    /// The error, if no tool has the name.
+    async fn unknown_tool(&self, client: &Client) -> anyhow::Result<Option<Failure>> {
+        let Some(name) = &self.tool else { return Ok(None) };
+        let catalog = whole_catalog(client).await?;
+        // A draft, or a tool that cannot run, has a record and no entry.
+        let is_known = catalog.entry(name).is_some() || !tools(client, Some(name.as_str())).await?.is_empty();
+        Ok((!is_known).then(|| no_tool(name, &catalog)))
     }
 
     /// Prints the lines of debugged calls as they are written, those of other calls with their

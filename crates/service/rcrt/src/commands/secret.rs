@@ -200,6 +200,13 @@ fn show(output: Output, secret: &SecretInfo, what: &str) -> anyhow::Result<()> {
     if secret.readable {
         eprintln!("warning: {} is readable: the code of every tool that can use it gets the value", secret.name);
     }
+    if !secret.readable && secret.hosts.is_empty() {
+        eprintln!(
+            "warning: no tool can use {name}: it is bound to no host and not readable; run `rcrt secret set {name} \
+             --keep-value --host HOST`, or --readable instead of --host",
+            name = secret.name
+        );
+    }
     if output.is_json() {
         return output.json(secret);
     }

@@ -325,7 +325,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let ToolsOfName { record, others, holder, catalog, reports } = ToolsOfName::read(&store, name).await?;
     let Some(record) = record else {
         let Some(entry) = catalog.entry(name) else { return Err(no_tool(name, &catalog).into()) };
-        return output.json(&entry);
+        return if output.is_json() { output.json(&entry) } else { tool_show::print_entry(output, &entry) };
     };
     if output.is_json() {
         let mut shown = serde_json::to_value(&record)?;

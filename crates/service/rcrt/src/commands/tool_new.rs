@@ -26,7 +26,7 @@ Examples:
   rcrt tool new weather --template http-api --dir my-tools
   rcrt tool new totals --template data --set schema=order.v1")]
 pub struct New {
-    /// The tool's name: a letter or _, then letters, digits, _, - and .
+    /// The tool's name: a letter or _, then any of letters, digits, `.`, `_` and `-`
     name: String,
     /// The template
     #[arg(long, env = "RCRT_TEMPLATE", default_value = "transform")]

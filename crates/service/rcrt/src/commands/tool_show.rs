@@ -1,6 +1,6 @@
 //! Prints a tool's definition for people.
 
-use rcrt_breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
+use rcrt_breadcrumb::{Annotations, Breadcrumb, CatalogEntry, Implementation, ToolDefinition};
 use serde_json::Value;
 
 use super::required_secrets::{KnownSecrets, RequiredSecret};
@@ -66,6 +66,34 @@ pub fn print(
     match &tool.implementation {
         Implementation::Code(code) => part("Source", code.source.trim_end()),
         Implementation::Native(native) => part("Implementation", &serde_json::to_string_pretty(&native.settings)?),
+    }
+}
+
+/// A tool as the catalog has it, for an agent that cannot read its record: a caller.
+pub fn print_entry(output: Output, entry: &CatalogEntry) -> anyhow::Result<()> {
+    let row =
+        |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
+    match entry {
+        CatalogEntry::Waiting(tool) => {
+            for missing in &tool.missing_requirements {
+                output.line(&output.paint(Style::Warning, &format!("It cannot be called yet: {missing}")))?;
+            }
+            row("Name", &tool.name)?;
+            row("Source", &tool.source.to_string())?;
+            row("Tags", &tool.tags.join(", "))
+        }
+        CatalogEntry::Offered(tool) => {
+            row("Name", &tool.name)?;
+            row("Record", &format!("{} (version {})", tool.tool_id, tool.tool_version))?;
+            row("Source", &tool.source.to_string())?;
+            row("Tags", &tool.tags.join(", "))?;
+            row("Effects", &annotated(&tool.annotations))?;
+            if !tool.description.is_empty() {
+                output.line(&format!("\n{}", tool.description))?;
+            }
+            let schema = serde_json::to_string_pretty(&tool.parameters)?;
+            output.line(&format!("\n{}\n{schema}", output.paint(Style::Bold, "Input")))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -41,6 +42,7 @@ fn a_caller_is_made_limited_audited_and_deleted() {
     a_caller_reads_its_large_results(&up);
     agents_are_shown_and_changed(&up, &bot);
     tokens_are_listed_and_revoked(&up, &bot);
+    a_grant_opens_the_short_view(&up);
     let bot = a_key_is_replaced(&up, &bot);
     up.run(&["agent", "delete", "bot"]).ends_with(0);
     bot.run(&up, &["call", "calculator", r#"{"expression": "1"}"#]).ends_with(6);
@@ -61,7 +63,9 @@ fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
         names.eq(["calculator", "get_from_working_memory", "result_jsonpath", "result_search", "result_slice"]),
         "{listed}"
     );
-    assert_eq!(bot.run(up, &["tool", "show", "calculator"]).ends_with(0).json()["name"], "calculator");
+    let shown = bot.run(up, &["tool", "show", "calculator"]).ends_with(0).stdout;
+    assert!(shown.starts_with("Name         calculator\n") && shown.contains("\nInput\n"), "{shown}");
+    assert_eq!(bot.run(up, &["tool", "show", "calculator", "-o", "json"]).ends_with(0).json()["name"], "calculator");
     bot.run(up, &["tool", "show", "echo"]).ends_with(3);
     // Two requests with their responses, and none of the other records.
     let own = bot.run(up, &["crumb", "list", "-o", "json", "--limit", "1000"]).ends_with(0).json();
@@ -167,6 +171,9 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
     assert_eq!(ran.stderr, warning);
     up.run(&["agent", "delete", "typo"]).ends_with(0);
 
+    let ran = up.run(&["agent", "new", "wasm", "--role", "caller", "--source", "wasm"]).ends_with(0);
+    assert!(ran.stderr.contains("no tool has the source wasm now; the sources are native, sandbox"), "{}", ran.stderr);
+    up.run(&["agent", "delete", "wasm"]).ends_with(0);
     let ran = up.run(&["agent", "set", "bot", "--source", "sandbox"]).ends_with(0);
     assert_eq!(ran.stdout, "changed the agent bot: roles caller; profile main; tools: sources sandbox\n");
     bot.run(up, &["call", "echo", r#"{"message": "hi"}"#]).ends_with(0);
@@ -189,6 +196,7 @@ fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
         (vec!["agent", "new", "bot", "--role", "caller"], 1, "name: is used by another agent of this tenant; choose"),
         (vec!["agent", "new", "x", "--role", "emitter", "--tool", "echo"], 1, "needs the role caller"),
         (vec!["agent", "new", "x", "--role", "caller", "--source", "no where"], 1, "tools.sources[0]"),
+        (vec!["agent", "set", "bot", "--source", "natve"], 1, "\"natve\" is not a source; did you mean native?"),
     ] {
         let ran = up.run(&arguments).ends_with(status);
         assert!(ran.stderr.contains(says), "{arguments:?}: {}", ran.stderr);
@@ -204,6 +212,15 @@ fn tokens_are_listed_and_revoked(up: &Running, bot: &Key) {
     };
     // The command of the curator issued none for the bot.
     assert!(ids(&listed).iter().all(|id| ids(&tokens).contains(id)), "{listed}\n{tokens}");
+    // A token that `rcrt token` prints is valid for an hour, that of another command for minutes.
+    bot.run(up, &["token"]).ends_with(0);
+    bot.run(up, &["tool", "list"]).ends_with(0);
+    let tokens = up.json(&["token", "list", "--agent", bot.id(), "--limit", "2"]);
+    let times = tokens.as_array().unwrap().iter().map(|token| {
+        let time = |field: &str| token[field].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+        (time("expires_at") - time("issued_at")).num_seconds()
+    });
+    assert!(times.eq([300, 3600]), "{tokens}");
     let newest = ids(&up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"]))[0].clone();
     up.run(&["token", "revoke", "--jti", &newest]).ends_with(0);
     let wrong = "5f2d1c3e-0000-4000-8000-000000000001";
@@ -226,6 +243,17 @@ fn tokens_are_listed_and_revoked(up: &Running, bot: &Key) {
     }
     let table = up.run(&["token", "list"]).ends_with(0).stdout;
     assert!(table.contains(&newest) && table.contains("revoked") && table.contains("first"), "{table}");
+}
+
+fn a_grant_opens_the_short_view(up: &Running) {
+    let reader = Key::of(&up.run(&["agent", "new", "granted", "--role", "emitter"]).ends_with(0));
+    let record = json!({"title": "Private", "visibility": "private", "context": {"n": 1}}).to_string();
+    let id = up.json(&["crumb", "create", &record])["id"].as_str().unwrap().to_owned();
+    reader.run(up, &["crumb", "get", &id]).ends_with(3);
+    up.post("/acl/grant", &json!({"breadcrumb_id": id, "grantee_agent_id": reader.id(), "actions": ["read_context"]}));
+    assert_eq!(reader.run(up, &["crumb", "get", &id]).ends_with(0).json()["context"]["n"], 1);
+    reader.run(up, &["crumb", "get", &id, "--full"]).ends_with(3);
+    up.run(&["agent", "delete", "granted"]).ends_with(0);
 }
 
 fn a_key_is_replaced(up: &Running, old: &Key) -> Key {

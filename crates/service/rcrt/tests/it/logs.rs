@@ -71,6 +71,8 @@ fn a_debugged_call_prints_its_lines_while_it_runs() {
     let logs = up.json(&["logs", "talks"]);
     assert_eq!((&logs[0]["state"], &logs[0]["lines"][0]["message"]), (&json!("running"), &json!("first")), "{logs}");
     assert_eq!(up.json(&["logs", "echo"]), json!([]));
+    let unknown = up.run(&["logs", "talk"]).ends_with(3).stderr;
+    assert!(unknown.contains("there is no tool named talk; did you mean talks?"), "{unknown}");
 
     let mut follow = spawn(&up, &["logs", "talks", "--follow", "-o", "json"]);
     let followed = lines(follow.stdout.take().unwrap());

@@ -173,7 +173,7 @@ fn web(up: &Running, page: SocketAddr) {
         "web_fetch",
         &json!({"url": other}),
         "PermissionDenied",
-        &format!("--allow-private-host {}", &other[7..other.len() - 1]),
+        &format!("--allow-private-host web_fetch={}", &other[7..other.len() - 1]),
     );
     let text = output(up, "web_fetch", &json!({"url": format!("http://{page}/")}));
     let text = text.as_str().unwrap();

@@ -17,9 +17,10 @@ pub fn are_created_and_changed(up: &Running) {
     set(&["--keep-value", "--readable"], "").ends_with(3);
     let ran = set(&[], "s3cr3t-value\n").ends_with(0);
     assert_eq!(ran.stdout, "API_KEY created (version 1; hosts: none; tools: none)\n");
-    assert_eq!(ran.stderr, "");
+    assert!(ran.stderr.starts_with("warning: no tool can use API_KEY: it is bound to no host"), "{}", ran.stderr);
     let ran = set(&["--host", "API.Example.com.", "--host", "[::1]:8080"], "another value").ends_with(0);
     assert_eq!(ran.stdout, "API_KEY changed (version 2; hosts: api.example.com, [::1]:8080; tools: none)\n");
+    assert_eq!(ran.stderr, "");
     set(&[], "a third value").ends_with(0);
     assert_eq!(one()["hosts"], json!(["api.example.com", "[::1]:8080"]), "a new value keeps the hosts");
 

@@ -100,7 +100,7 @@ fn unknown(name: &str, pin: &VersionPin, versions: &[&BreadcrumbVersion]) -> Too
     let listed: Vec<&&BreadcrumbVersion> = versions.iter().take(MAX_LISTED).collect();
     let numbers: Vec<String> = listed.iter().map(|one| one.version.to_string()).collect();
     let more = if versions.len() > MAX_LISTED { " and older ones" } else { "" };
-    let message = format!("the tool {name:?} has no {pin}; it has the versions {}{more}", numbers.join(", "));
+    let message = format!("the tool {name:?} has no {pin}; existing versions: {}{more}", numbers.join(", "));
     let versions: Vec<Value> = listed
         .iter()
         .map(|one| json!({"version": one.version, "definition_hash": Breadcrumb::definition_hash(&one.checksum)}))

@@ -185,7 +185,7 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     fixture.create(code("again", json!({"permissions": {"tools": ["again"]}}))).await;
     let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
     let ended = output(fixture.call("again", json!({})).await);
-    assert!(ended.to_string().contains("8 requests deep"), "{ended}");
+    assert!(ended.to_string().contains("nested 8 deep"), "{ended}");
     assert_eq!(fake.progress.borrow().begun, 9);
     runner.stop().await;
 }

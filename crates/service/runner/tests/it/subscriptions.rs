@@ -152,7 +152,7 @@ async fn a_tool_that_calls_itself_is_stopped() {
     assert_eq!(fixture.call("again", json!({})).await.status, rcrt_breadcrumb::ResponseStatus::Success);
     let last = fixture.event(|event| event.context.get("status") == Some(&json!("error"))).await;
     let error = last.context["error"].as_str().unwrap();
-    assert!(error.contains("8 requests deep"), "{error}");
+    assert!(error.contains("nested 8 deep"), "{error}");
     runner.stop().await;
     assert_eq!(fake.progress.borrow().begun, 9);
 }

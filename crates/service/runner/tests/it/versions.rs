@@ -84,7 +84,7 @@ async fn an_unknown_version_is_refused_with_those_that_exist() {
         let response = asked(&fixture, more).await;
         assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound), "{response:?}");
         let error = response.error.unwrap();
-        assert!(error.ends_with("it has the versions 3, 2, 1"), "{error}");
+        assert!(error.ends_with("existing versions: 3, 2, 1"), "{error}");
         let versions = &response.error_details.unwrap()["versions"];
         let listed: Vec<i64> =
             versions.as_array().unwrap().iter().map(|one| one["version"].as_i64().unwrap()).collect();
@@ -124,7 +124,7 @@ async fn a_version_with_another_name_or_schema_is_not_a_version_of_the_tool() {
     for version in [1, 3] {
         let response = asked(&fixture, json!({"version": version})).await;
         assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound), "{response:?}");
-        assert!(response.error.unwrap().ends_with("it has the versions 4, 2"));
+        assert!(response.error.unwrap().ends_with("existing versions: 4, 2"));
     }
     assert_eq!(ran(&asked(&fixture, json!({"version": 2})).await), (json!(2), json!(2)));
     runner.stop().await;

@@ -37,6 +37,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// A JSON body that can be left out, with its media type: it is then `T`'s default.
+pub struct OptionalBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let (is_rcrt, media_type) = (rcrt_compat::is_on(request.extensions()), check_media_type(request.headers()));
+        let text = bytes(request).await?;
+        if text.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        media_type?;
+        RawBody { text, is_rcrt }.parse().map(Self)
+    }
+}
+
 /// A JSON body that is not parsed yet, for a handler that must first know what it is.
 pub struct RawBody {
     text: Bytes,
@@ -66,6 +83,10 @@ impl RawBody {
 /// Returns the body's bytes if its media type is JSON and it is not too large.
 pub async fn whole(request: Request) -> Result<Bytes, Problem> {
     check_media_type(request.headers())?;
+    bytes(request).await
+}
+
+async fn bytes(request: Request) -> Result<Bytes, Problem> {
     let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if declared.is_some_and(|bytes: usize| bytes > most) {

@@ -11,7 +11,7 @@ use crate::http::json_body;
 use crate::http::problem::Problem;
 use crate::routes::rcrt_compat;
 
-/// The largest limit that a caller can ask for: `format: int32` in the API's description.
+/// The largest limit that RCRT's clients can ask for.
 const MOST_ASKED: u32 = i32::MAX as u32;
 
 /// The applied limit.
@@ -106,14 +106,21 @@ impl Query {
         taken
     }
 
-    /// The limit, by any of these names; the smallest if several are given. Bounded by `most`.
+    /// The limit from 1 to `most`, by one of these names. RCRT's clients can also ask for more,
+    /// which is reduced, and by several names, of which the smallest counts.
     pub fn take_limit(&mut self, names: &[&str], most: u32) -> Option<AppliedLimit> {
-        let asked = names.iter().filter_map(|name| {
-            let text = self.take_text(name)?;
-            let digits = Some(&text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-            let number = digits.and_then(|text| text.parse().ok()).filter(|number| (1..=MOST_ASKED).contains(number));
+        let largest = if self.is_rcrt { MOST_ASKED } else { most };
+        let given: Vec<(&str, String)> = names.iter().filter_map(|name| Some((*name, self.take_text(name)?))).collect();
+        if let [(first, _), (second, _), ..] = given.as_slice()
+            && !self.is_rcrt
+        {
+            self.wrong(second, format!("means the same as {first}; give only one of them"));
+        }
+        let asked = given.iter().filter_map(|(name, text)| {
+            let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            let number = digits.and_then(|text| text.parse().ok()).filter(|number| (1..=largest).contains(number));
             if number.is_none() {
-                self.wrong(name, format!("is {:?}; must be a number from 1 to {MOST_ASKED}", shortened(&text)));
+                self.wrong(name, format!("is {:?}; must be a number from 1 to {largest}", shortened(text)));
             }
             number
         });

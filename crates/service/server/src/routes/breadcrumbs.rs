@@ -251,13 +251,13 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
-        ("limit" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 1000 when absent. More than 1000 means 1000, and the header `Limit-Applied` says so"),
-        ("nn" = Option<u32>, Query, minimum = 1, description = "The same as `limit`"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The maximum number of records; 1000 when absent"),
+        ("nn" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The same as `limit`; give only one of them"),
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
         ("include_context" = Option<bool>, Query),
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
-        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
+        ("Limit-Applied" = Option<u32>, description = "With `--compat rcrt`: the limit that was applied, if it is lower than requested"),
     )))
 )]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem> {
@@ -274,7 +274,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem>
     Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
 }
 
-/// The limit that was applied, if the caller asked for more.
+/// The limit that was applied, if a client of RCRT asked for more.
 pub const LIMIT_APPLIED: HeaderName = HeaderName::from_static("limit-applied");
 
 fn with_limit(mut answer: Response, most: Option<AppliedLimit>) -> Response {
@@ -304,8 +304,8 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
         ("qvec" = Option<String>, Query,
             description = "A vector of the store's model, used instead of the one for `q`: a JSON array of numbers, or numbers separated by commas"),
         ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` searches by meaning only"),
-        ("nn" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 10 when absent. More than 100 means 100, and the header `Limit-Applied` says so"),
-        ("limit" = Option<u32>, Query, minimum = 1, description = "The same as `nn`"),
+        ("nn" = Option<u32>, Query, minimum = 1, maximum = 100, description = "The maximum number of records; 10 when absent"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "The same as `nn`; give only one of them"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
         ("schema_name" = Option<String>, Query),
@@ -315,7 +315,7 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
         ("Search-Mode" = String, description = "text, vector or hybrid"),
         ("Search-Fallback" = String, description = "Why only the text search was done"),
-        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
+        ("Limit-Applied" = Option<u32>, description = "With `--compat rcrt`: the limit that was applied, if it is lower than requested"),
     )))
 )]
 pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {

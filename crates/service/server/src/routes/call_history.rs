@@ -76,12 +76,13 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<CallPage>, Pr
 
 /// Read a call
 ///
-/// Its state, request, response, attempts, stages and the calls that it asked for. For a call by
-/// its `requestId`, list calls with `request_id`.
+/// Its state, request, response with the output, attempts, stages and the calls that it asked for.
+/// For a call by its `requestId`, list calls with `request_id`.
 #[utoipa::path(get, path = "/calls/{request_id}", tag = "calls", operation_id = "get_call",
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = CallDetails)))]
-pub async fn get(caller: Caller, PathId(request): PathId) -> Result<Json<CallDetails>, Problem> {
+pub async fn get(caller: Caller, PathId(request): PathId, query: Query) -> Result<Json<CallDetails>, Problem> {
+    query.finish(&[])?;
     Ok(Json(caller.store.call_details(request).await?))
 }
 

@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::headers::{carry_traceparent, idempotency_key};
-use crate::http::json_body::JsonBody;
+use crate::http::json_body::{JsonBody, OptionalBody};
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
 use crate::routes::invoke::{self, Accepted};
@@ -169,14 +169,14 @@ pub async fn test(
 ///
 /// A draft is a version of a tool that only its author can call. From now on everybody can call it.
 /// The tool keeps its author: triggered calls have the author's rights, and not those of the
-/// curator.
+/// curator. The body can be left out.
 #[utoipa::path(post, path = "/tools/{name}/publish", tag = "tools", operation_id = "publish_tool",
     params(("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S")),
     request_body = Publishing, responses((status = 200, body = PublishedTool)))]
 pub async fn publish(
     caller: Caller,
     PathTool(name): PathTool,
-    JsonBody(Publishing { tool_id, version }): JsonBody<Publishing>,
+    OptionalBody(Publishing { tool_id, version }): OptionalBody<Publishing>,
 ) -> Result<Json<PublishedTool>, Problem> {
     let same_name = named(&caller, &name).await?;
     let mut drafts = same_name.iter().filter(|item| is_draft(&item.tags) && tool_id.is_none_or(|id| id == item.id));

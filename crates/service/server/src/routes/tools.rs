@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    Breadcrumbs, Catalog, CatalogEntry, Identity, Profile, Role, StoreError, ToolFormat, nearest_names,
+    AllowedTools, Breadcrumbs, Catalog, CatalogEntry, Identity, Profile, Role, StoreError, ToolFormat, nearest_names,
 };
 use serde_json::{Value, json};
 
@@ -30,14 +30,21 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
     params(
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
         ("profile" = inline(Option<Profile>), Query, description = "Also filter by this profile"),
+        ("tool" = Option<Vec<String>>, Query,
+            description = "Only the tools with these names or tags, and those that read large results; repeat it for more"),
+        ("tag" = Option<Vec<String>>, Query, description = "The same, by a tag of the tools"),
     ),
     responses((status = 200, body = ToolList)))]
 pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     let own = caller.identity.profile;
     let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
-    query.finish(&["format", "profile"])?;
-    let catalog = state.allowed_catalog(&caller).await?;
+    let wanted = AllowedTools { names: query.take_all("tool"), sources: Vec::new(), tags: query.take_all("tag") };
+    query.finish(&["format", "profile", "tool", "tag"])?;
+    let mut catalog = state.allowed_catalog(&caller).await?;
+    if wanted != AllowedTools::default() {
+        catalog = catalog.for_allowed(&wanted);
+    }
     Ok(Json(catalog.for_profile(own).for_profile(profile).without_removed(Utc::now()).in_format(format)))
 }
 

@@ -60,7 +60,10 @@ async fn invalid_fields_are_named() {
     post(json!({"title": 5})).await.violation("title");
     post(json!({"title": "x", "tags": ["a", 5]})).await.violation("tags[1]");
     post(json!({"title": "x", "visibility": "secret"})).await.violation("visibility");
-    post(json!({"title": "x", "ttl": "tomorrow"})).await.violation("ttl");
+    for ttl in [json!("tomorrow"), json!("2h"), json!(3600)] {
+        let found = post(json!({"title": "x", "ttl": ttl})).await.violation("ttl");
+        assert!(found.starts_with("must be a time such as") && found.contains("ttl_config"), "{ttl}: {found}");
+    }
     assert!(post(json!({"title": "a\u{0}b"})).await.violation("title").contains("NUL"));
     assert!(
         post(json!({"title": "x", "context": {"a": {"b": "\u{0}"}}})).await.violation("context.a.b").contains("NUL")

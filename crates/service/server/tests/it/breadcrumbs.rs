@@ -1,4 +1,5 @@
 use rcrt_breadcrumb::Role;
+use rcrt_server::AuthMode;
 use serde_json::{Value, json};
 
 use crate::harness::{World, answer, note};
@@ -117,8 +118,29 @@ async fn a_query_accepts_the_field_names_of_a_selector() {
 }
 
 #[tokio::test]
-async fn a_list_and_a_search_reduce_a_limit_that_is_too_large() {
+async fn a_limit_above_the_maximum_or_given_twice_is_refused() {
     let world = World::start().await;
+    let token = world.token(&Role::ALL).await;
+    for (path, field, says) in [
+        ("/breadcrumbs?limit=1001", "limit", "a number from 1 to 1000"),
+        ("/breadcrumbs?nn=0", "nn", "a number from 1 to 1000"),
+        ("/breadcrumbs/search?q=note&nn=101", "nn", "a number from 1 to 100"),
+        ("/breadcrumbs/search?q=note&limit=1000", "limit", "a number from 1 to 100"),
+        ("/breadcrumbs?nn=2&limit=1", "nn", "means the same as limit"),
+        ("/breadcrumbs/search?q=note&nn=2&limit=2", "limit", "means the same as nn"),
+    ] {
+        let found = world.get(path, &token).await.violation(field);
+        assert!(found.contains(says), "{path}: {found}");
+    }
+    for path in ["/breadcrumbs?limit=1000", "/breadcrumbs?nn=2", "/breadcrumbs/search?q=note&limit=100"] {
+        assert_eq!(world.get(path, &token).await.ok().header("limit-applied"), "", "{path}");
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_limit_of_rcrts_clients_that_is_too_large_is_reduced() {
+    let world = World::start_for_rcrt(AuthMode::Keys).await;
     let token = world.token(&Role::ALL).await;
     for title in ["one", "two", "three"] {
         world.create(&token, note(title)).await;

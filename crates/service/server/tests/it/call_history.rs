@@ -52,6 +52,7 @@ async fn calls_are_listed_shown_and_counted() {
     assert!(metrics.contains(&format!("rcrt_oldest_waiting_call_seconds{{tenant=\"{tenant}\"}}")), "{metrics}");
     assert!(!world.get("/metrics", "").await.ok().text.contains("rcrt_calls{"), "names of tools are for the operator");
 
+    world.get(&format!("/calls/{request}?format=openai"), &agent).await.violation("format");
     let stats = world.get("/calls/stats?window=10m", &curator).await.ok().json();
     assert_eq!((&stats["all"]["calls"], &stats["tools"][0]["tool"]), (&json!(1), &json!("echo")));
     assert_eq!(stats["interval_seconds"], 60);

@@ -4,7 +4,7 @@ use rcrt_breadcrumb::{PublishRule, Role, Tenancy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::World;
+use crate::harness::{World, answer};
 
 fn spec(source: &str) -> Value {
     json!({
@@ -123,6 +123,8 @@ async fn a_curator_publishes_drafts() {
     world.post("/tools/double/publish", &writer, json!({})).await.problem(403, "forbidden");
     let stale = world.post("/tools/double/publish", &curator, json!({"version": 2})).await;
     assert_eq!(stale.problem(412, "version_conflict")["actual"], 1);
+    let text = world.request("POST", "/tools/double/publish", &curator).header("content-type", "text/plain").body("{}");
+    answer(text).await.problem(415, "unsupported_media_type");
     let done = world.post("/tools/double/publish", &curator, json!({"version": 1})).await.ok().json();
     assert_eq!(done, json!({"tool_id": id, "name": "double", "record_version": 2}));
     let published = world.get(&format!("/breadcrumbs/{id}/full"), &curator).await.ok().json();
@@ -137,6 +139,9 @@ async fn a_curator_publishes_drafts() {
     let second = world.create(&other, record("both")).await;
     world.post("/tools/both/publish", &curator, json!({})).await.violation("tool_id");
     world.post("/tools/both/publish", &curator, json!({"tool_id": second})).await.ok();
+    // The body can be left out.
+    world.create(&writer, record("alone")).await;
+    answer(world.request("POST", "/tools/alone/publish", &curator)).await.ok();
 
     // What would not be offered is not published.
     let mut invalid = record("invalid");

@@ -72,6 +72,12 @@ async fn the_catalog_has_every_format_filtered_by_profile() {
     world.get("/tools?format=xml", &token).await.violation("format");
     world.get("/tools?profile=king", &token).await.violation("profile");
     world.get("/tools?page=2", &token).await.violation("page");
+    for (query, found) in
+        [("tool=echo&tool=say", vec!["echo", "say"]), ("tag=none", vec![]), ("tag=none&tool=say", vec!["say"])]
+    {
+        let listed = world.get(&format!("/tools?{query}"), &token).await.ok().json();
+        assert_eq!((names(&listed["tools"]), &listed["waiting"]), (found, &json!([])), "{query}");
+    }
 
     // The profile of the token applies; a parameter can only narrow it.
     let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;

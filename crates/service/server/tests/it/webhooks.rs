@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{DeliveryClaimRequest, DeliveryOutcome, Role};
+use rcrt_breadcrumb::{DeliveryClaimRequest, DeliveryOutcome, HostEntry, Role};
 use serde_json::json;
 
 use crate::harness::{World, answer, note};
@@ -45,7 +45,7 @@ async fn an_agent_manages_its_own_webhooks_and_a_curator_all() {
     answer(world.request("DELETE", &elsewhere, &curator)).await.problem(404, "not_found");
 
     let paused = world.post(&format!("{hooks}/{id}/pause"), &token, json!(null)).await.ok().json();
-    assert_eq!((&paused["state"], &paused["paused_because"]), (&json!("paused"), &json!("it was asked for")));
+    assert_eq!((&paused["state"], &paused["paused_because"]), (&json!("paused"), &json!("paused by request")));
     let resumed = world.post(&format!("{hooks}/{id}/resume"), &curator, json!(null)).await.ok().json();
     assert_eq!(resumed["state"], "active");
     let set =
@@ -99,6 +99,29 @@ async fn invalid_webhooks_are_refused_with_their_field() {
         world.post(&hooks, &token, json!({"url": good})).await.ok();
     }
     assert!(world.post(&hooks, &token, json!({"url": good})).await.violation("").contains("20 webhooks"));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_private_host_is_refused_unless_the_operator_allowed_it() {
+    let hosts = ["127.0.0.1:9000", "localhost"].map(|host| HostEntry::parse(host).unwrap());
+    let world = World::start_as(|options| options.webhook_hosts = hosts.into()).await;
+    let tenant = world.tenant().await;
+    let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
+    let hooks = format!("/agents/{}/webhooks", agent.id);
+    for (url, says) in [
+        ("http://10.0.0.7:8080/hook", "--allow-private-host webhooks=10.0.0.7:8080"),
+        ("http://127.0.0.1:9001/", "--allow-private-host webhooks=127.0.0.1:9001"),
+        ("http://hooks.localhost/", "--allow-private-host webhooks=hooks.localhost:80"),
+        ("https://[::1]/", "--allow-private-host webhooks=[::1]:443"),
+        ("http://169.254.169.254/", "it cannot be allowed"),
+    ] {
+        let found = world.post(&hooks, &token, json!({"url": url})).await.violation("url");
+        assert!(found.contains("not on the public internet") && found.ends_with(says), "{url}: {found}");
+    }
+    for url in ["http://127.0.0.1:9000/hook", "http://localhost:1234/", "https://example.com/"] {
+        world.post(&hooks, &token, json!({"url": url})).await.ok();
+    }
     world.close().await;
 }
 

@@ -95,7 +95,7 @@ async fn a_paused_webhook_resumes_with_its_queued_deliveries() {
     world.write("waited").await;
     world.until("SELECT count(*) FROM deliveries", 1).await;
     let paused = world.webhooks().pause_webhook(world.tenant, world.agent, webhook.id, true).await.unwrap();
-    assert_eq!(paused.paused_because.as_deref(), Some("it was asked for"));
+    assert_eq!(paused.paused_because.as_deref(), Some("paused by request"));
     let mut watch = Receiver::start(vec![]).await;
     world.webhook(&watch.url).await;
     let delivering = Delivering::start(&world.store, options());

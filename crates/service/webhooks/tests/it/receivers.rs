@@ -175,6 +175,10 @@ async fn an_internal_receiver_that_is_not_allowed_is_refused_and_logged() {
     world.until("SELECT count(*) FROM deliveries WHERE state = 'dead' AND attempts = 1", 5).await;
     let dead = world.webhooks().dead_letters(world.tenant, 100, 0).await.unwrap();
     assert!(dead.iter().all(|letter| letter.last_error.contains("non-public address")), "{dead:?}");
+    for host in ["outside.test", "127.0.0.1"] {
+        let option = format!("--allow-private-host webhooks={host}:{port}");
+        assert!(dead.iter().any(|letter| letter.last_error.ends_with(&option)), "{option}: {dead:?}");
+    }
     delivering.stop().await;
     world.store.close().await;
 }

@@ -1,5 +1,6 @@
 //! How long records are kept by their definition.
 
+use chrono::{TimeDelta, Utc};
 use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, TtlType};
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{assert_not_found, noted};
@@ -39,5 +40,21 @@ async fn without_override_the_definitions_time_to_live_applies() {
     let changed = agent.update(id, 1, never).await.unwrap();
     assert_eq!(changed.ttl_type, Some(TtlType::Duration));
     assert!(changed.ttl.unwrap() > first.ttl.unwrap());
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_time_in_the_past_is_a_warning() {
+    let harness = LayerHarness::start().await;
+    let agent = harness.alone().await;
+    let until = |ttl| NewBreadcrumb { ttl: Some(ttl), ..noted("x", json!({"n": 1}), &[]) };
+    let named = |record: NewBreadcrumb| NewBreadcrumb { schema_name: Some("other.v1".into()), ..record };
+    let hour = TimeDelta::hours(1);
+    for ended in [until(Utc::now() - hour), named(until(Utc::now() - hour))] {
+        let created = agent.create(ended, None).await.unwrap();
+        assert_eq!(created.warnings[0].field, "ttl");
+        assert_not_found(agent.get(created.id).await);
+    }
+    assert!(agent.create(until(Utc::now() + hour), None).await.unwrap().warnings.is_empty());
     harness.close().await;
 }

@@ -136,7 +136,7 @@ pub(super) async fn pause(mut tx: TenantTransaction, agent: Uuid, id: Uuid, paus
     let owner_id = tx.owner_id;
     sqlx::query(
         "UPDATE webhooks SET state = CASE WHEN $4 THEN 'paused' ELSE 'active' END,
-            paused_because = CASE WHEN $4 THEN coalesce(paused_because, 'it was asked for') END,
+            paused_because = CASE WHEN $4 THEN coalesce(paused_because, 'paused by request') END,
             failures = CASE WHEN $4 THEN failures ELSE 0 END, held_until = CASE WHEN $4 THEN held_until END
          WHERE owner_id = $1 AND agent_id = $2 AND id = $3",
     )
