@@ -48,7 +48,7 @@ impl TenancyDecorator for OneTenant {
     }
 
     async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
-        Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
+        Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None, max_requests: None })
     }
 
     async fn record_tokens(&self, _: Vec<TokenRecord>) -> Result<(), StoreError> {

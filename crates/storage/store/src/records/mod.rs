@@ -78,7 +78,7 @@ pub(crate) async fn create(
         && let Some((key, fingerprint)) = again
     {
         if let (Some(_), Some(parent)) = (&quota, parent) {
-            calls::count_descendants(&writer.database, owner_id, parent, -1).await?;
+            Box::pin(calls::count_descendants(&writer.database, owner_id, parent, -1)).await?;
         }
         let mut tx = Box::pin(TenantTransaction::begin(&writer.database, owner_id)).await?;
         let first = idempotency::first_result(&mut tx, creator, &key, &fingerprint).await;
@@ -131,7 +131,7 @@ async fn reserve_for(
 ) -> Result<QuotaReservation> {
     let reserved = reserve_quota_for(writer, owner_id, actor, record).await?;
     if let Some(parent) = parent
-        && !calls::count_descendants(&writer.database, owner_id, parent, 1).await?
+        && !Box::pin(calls::count_descendants(&writer.database, owner_id, parent, 1)).await?
     {
         return Err(StoreError::too_many_descendants().into());
     }
