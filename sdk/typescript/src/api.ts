@@ -153,9 +153,10 @@ export interface paths {
         /**
          * Register an agent
          * @description Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
-         *     roles, and if given the name and the allow list, of an existing one. A removed role is removed
-         *     from the agent's tokens at once. An added role is in tokens that are issued later. A curator
-         *     cannot remove its own role, so that a tenant keeps a curator.
+         *     roles, and if given the name, the profile and the allow list, of an existing one. A removed role
+         *     and a restricted profile apply to the agent's tokens at once. An added role and the profile
+         *     `main` are in tokens that are issued later. A curator cannot remove its own role or change its
+         *     own profile, so that a tenant keeps a curator.
          *
          *     Roles: curator.
          */
@@ -1125,8 +1126,8 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description All of them with the operator's token or the server's metrics token. With any other token or
-         *     none, only those that name nothing of a tenant.
+         * @description All of them with the operator's token or the server's metrics token. Without a token, or with
+         *     that of another agent, only those that name nothing of a tenant. A wrong token gets 401.
          */
         get: operations["metrics"];
         put?: never;
@@ -1671,7 +1672,7 @@ export interface components {
             name: string;
             /** Format: uuid */
             owner_id: string;
-            /** @description Which tools the agent can call. Set when the agent is created; it cannot be changed. */
+            /** @description Which tools the agent can call. */
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
             tools?: components["schemas"]["AllowedTools"] | null;
@@ -3159,6 +3160,12 @@ export interface components {
              * @description The most records.
              */
             max_records?: number | null;
+            /**
+             * Format: int64
+             * @description The most concurrent requests to one server, including event streams and without those of
+             *     runners.
+             */
+            max_requests?: number | null;
             /**
              * Format: int64
              * @description The most bytes of the contexts of tools, without old versions.

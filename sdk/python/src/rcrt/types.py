@@ -106,7 +106,7 @@ class _AgentInfo(TypedDict):
 
 class AgentInfo(_AgentInfo, total=False):
     profile: Profile
-    """Which tools the agent can call. Set when the agent is created; it cannot be changed."""
+    """Which tools the agent can call."""
     tools: Union[AllowedTools, None]
 
 
@@ -1212,6 +1212,8 @@ class TenantQuotas(TypedDict, total=False):
     """The most bytes of contexts: of the records, and of old versions as stored."""
     max_records: Union[int, None]
     """The most records."""
+    max_requests: Union[int, None]
+    """The most concurrent requests to one server, including event streams and without those of runners."""
     max_tool_bytes: Union[int, None]
     """The most bytes of the contexts of tools, without old versions."""
     max_tool_creations: Union[int, None]
