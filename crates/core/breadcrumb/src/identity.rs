@@ -146,7 +146,7 @@ pub struct AgentRegistration {
     /// and a new agent's name is its id.
     #[serde(default)]
     pub name: Option<String>,
-    /// For a new agent `main` when absent; an existing agent keeps its profile. A restricted profile
+    /// For a new agent `main` when absent; an existing agent keeps its profile. A restricted one
     /// also applies to the agent's existing tokens.
     #[serde(default)]
     pub profile: Option<Profile>,

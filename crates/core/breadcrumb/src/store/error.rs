@@ -80,8 +80,8 @@ fn used_up(quota: &str, limit: u64, used: u64) -> String {
             format!("{}; delete or shorten a tool, or ask the operator for more ({BY})", of("bytes of tools"))
         }
         quota => format!(
-            "{}; delete what is not needed, or ask the operator for more ({BY}). Old versions and deleted records count towards \
-             bytes for a while",
+            "{}; delete what is not needed, or ask the operator for more ({BY}). Old versions and deleted records count \
+             towards bytes for a while",
             of(quota)
         ),
     }

@@ -235,7 +235,8 @@ fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
     record.updated_by.or(record.created_by) == Some(agent)
 }
 
-/// If the store rejects a record, or a quota is used up, only that file fails. Other errors stop the seeding.
+/// If the store rejects a record, or a quota is used up, only that file fails. Other errors stop
+/// the seeding.
 fn refused_by_store(seed: &Seed, error: StoreError) -> Result<SeedResult, StoreError> {
     let findings = match error {
         StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
