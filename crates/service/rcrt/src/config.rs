@@ -123,12 +123,16 @@ impl Config {
         if let Some(url) = &self.server {
             return Ok(url.clone());
         }
-        let written = std::fs::read_to_string(self.address_file()).ok();
-        let url = written.and_then(|text| Url::parse(text.trim()).ok());
-        match url {
+        match self.folders_server() {
             Some(url) => Ok(url),
             None => Url::parse(&format!("http://{DEFAULT_LISTEN}")).context("the default server address"),
         }
+    }
+
+    /// The server that was last started on the data folder.
+    fn folders_server(&self) -> Option<Url> {
+        let written = std::fs::read_to_string(self.address_file()).ok()?;
+        Url::parse(written.trim()).ok()
     }
 
     pub fn credentials(&self) -> anyhow::Result<rcrt_client::Credentials> {
@@ -171,8 +175,8 @@ impl Config {
             return Ok(token.trim().to_owned());
         }
         let server = self.server_url()?;
-        // The folder's token is for the server of this machine. Do not send it to another one.
-        if !is_loopback(&server) {
+        // The folder's token is for a server of this machine. Do not send it to another one.
+        if !is_loopback(&server) && self.folders_server().as_ref() != Some(&server) {
             let message = format!("{server} needs a token; set --token (or RCRT_TOKEN), or an agent and its key");
             return Err(Failure::Refused(message).into());
         }
