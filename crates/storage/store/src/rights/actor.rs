@@ -263,9 +263,9 @@ impl Actor {
         Ok(())
     }
 
-    /// Only runners and curators write the records that runners maintain: readers trust the catalog,
-    /// the logs and the counts of shadows, and runners act on schedules under the profiles that
-    /// these name. Deleting a schedule is a cancellation, so the profile must allow it.
+    /// Only runners and curators write the records that runners maintain: readers trust the
+    /// catalog, the logs and the counts of shadows, and runners act on schedules under the profiles
+    /// that these name. Deleting a schedule is a cancellation, so the profile must allow it.
     pub(crate) fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {
             return Ok(());
