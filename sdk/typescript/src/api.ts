@@ -629,8 +629,8 @@ export interface paths {
         };
         /**
          * Read a call
-         * @description Its state, request, response, attempts, stages and the calls that it asked for. For a call by
-         *     its `requestId`, list calls with `request_id`.
+         * @description Its state, request, response with the output, attempts, stages and the calls that it asked for.
+         *     For a call by its `requestId`, list calls with `request_id`.
          *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
@@ -1520,7 +1520,8 @@ export interface paths {
          *     failure (a `tool` message; a `function_call_output` item; a `tool_result` block; the result of
          *     `tools/call`). `openai` also takes a `function_call` item. Arguments that are not valid JSON, or
          *     have an integer beyond 64 bits, are such a failure: no request is written. The other fields of
-         *     the usual body are then parameters of the query.
+         *     the usual body are then parameters of the query. The body of a 202 is no message in any format:
+         *     the same call with the same `Idempotency-Key` gets the message later.
          *
          *     Roles: curator, emitter, runner, caller.
          */
@@ -1544,7 +1545,7 @@ export interface paths {
          * Publish a draft
          * @description A draft is a version of a tool that only its author can call. From now on everybody can call it.
          *     The tool keeps its author: triggered calls have the author's rights, and not those of the
-         *     curator.
+         *     curator. The body can be left out.
          *
          *     Roles: curator.
          */
@@ -2498,7 +2499,7 @@ export interface components {
             model?: string | null;
             /** @description The caller's own id for the request; the response has the tag `request:<requestId>`. */
             requestId?: string | null;
-            /** @description The conversation. A large result is stored in its working memory, in chunks. */
+            /** @description The conversation. A large result is stored in its working memory, in parts. */
             session?: string | null;
             /**
              * Format: int64
@@ -4315,9 +4316,9 @@ export interface operations {
                 /** @description Conditions on the context, a JSON array: [{"path": "$.a.b", "op": "eq", "value": 1}] */
                 context_match?: string;
                 include_context?: boolean;
-                /** @description The maximum number of records; 1000 when absent. More than 1000 means 1000, and the header `Limit-Applied` says so */
+                /** @description The maximum number of records; 1000 when absent */
                 limit?: number;
-                /** @description The same as `limit` */
+                /** @description The same as `limit`; give only one of them */
                 nn?: number;
                 offset?: number;
                 schema_name?: string;
@@ -4333,7 +4334,7 @@ export interface operations {
             /** @description List records */
             200: {
                 headers: {
-                    /** @description The limit that was applied, if it is lower than requested */
+                    /** @description With `--compat rcrt`: the limit that was applied, if it is lower than requested */
                     "Limit-Applied"?: number | null;
                     [name: string]: unknown;
                 };
@@ -4581,11 +4582,11 @@ export interface operations {
                 /** @description Conditions on the context, a JSON array */
                 context_match?: string;
                 include_context?: boolean;
-                /** @description The same as `nn` */
+                /** @description The same as `nn`; give only one of them */
                 limit?: number;
                 /** @description How to search; `vector` searches by meaning only */
                 mode?: "text" | "vector" | "hybrid";
-                /** @description The maximum number of records; 10 when absent. More than 100 means 100, and the header `Limit-Applied` says so */
+                /** @description The maximum number of records; 10 when absent */
                 nn?: number;
                 /** @description Words or a question, 1 to 1000 characters; required without `qvec` */
                 q?: string;
@@ -4604,7 +4605,7 @@ export interface operations {
             /** @description Search records by text and by meaning */
             200: {
                 headers: {
-                    /** @description The limit that was applied, if it is lower than requested */
+                    /** @description With `--compat rcrt`: the limit that was applied, if it is lower than requested */
                     "Limit-Applied"?: number | null;
                     /** @description Why only the text search was done */
                     "Search-Fallback"?: string;
@@ -6125,6 +6126,10 @@ export interface operations {
                 format?: "rcrt" | "openai" | "openai-responses" | "anthropic" | "mcp";
                 /** @description Also filter by this profile */
                 profile?: "main" | "subagent" | "scheduled" | "a2asynthesis";
+                /** @description The same, by a tag of the tools */
+                tag?: string[];
+                /** @description Only the tools with these names or tags, and those that read large results; repeat it for more */
+                tool?: string[];
             };
             header?: never;
             path?: never;
@@ -6278,7 +6283,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["Publishing"];
             };

@@ -668,7 +668,7 @@ class Invocation(TypedDict, total=False):
     requestId: Union[str, None]
     """The caller's own id for the request; the response has the tag `request:<requestId>`."""
     session: Union[str, None]
-    """The conversation. A large result is stored in its working memory, in chunks."""
+    """The conversation. A large result is stored in its working memory, in parts."""
     version: Union[int, None]
     """The version of the tool's record that must run, as `metadata.tool_version` of a response."""
     workspace: Union[str, None]

@@ -125,6 +125,8 @@ fn help_names_the_exit_statuses_and_every_subcommand() {
         assert!(help.contains(word), "{word} is not in {help}");
     }
     assert!(!help.contains("sandbox-worker"), "{help}");
+    let help = run(&["tool", "new", "--help"]).ends_with(0).stdout;
+    assert!(help.contains("then any of letters, digits, `.`, `_` and `-`"), "{help}");
     for subcommand in ["up", "call", "bench", "bootstrap"] {
         assert!(run(&[subcommand, "--help"]).ends_with(0).stdout.contains("Examples:"), "{subcommand}");
     }
