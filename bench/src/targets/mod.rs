@@ -10,5 +10,6 @@ mod sandboxed;
 pub mod scale;
 pub mod start;
 pub mod throughput;
+pub mod tool_search;
 pub mod waiting;
 pub mod warm_call;

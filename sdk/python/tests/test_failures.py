@@ -77,6 +77,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "each_breadcrumb": lambda rcrt: anext(rcrt.each_breadcrumb()),
     "egress_log": lambda rcrt: rcrt.egress_log(),
     "events": lambda rcrt: anext(rcrt.events()),
+    "find_tools": lambda rcrt: rcrt.find_tools("send a message"),
     "get_agent": lambda rcrt: rcrt.get_agent("a"),
     "get_breadcrumb": lambda rcrt: rcrt.get_breadcrumb("b"),
     "get_call": lambda rcrt: rcrt.get_call("r"),

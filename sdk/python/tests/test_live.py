@@ -75,6 +75,9 @@ async def test_a_tool_is_called_and_its_failures_are_reported() -> None:
         assert isinstance(await rcrt.tools_for("openai"), list)
         some = [tool["name"] for tool in await rcrt.tools_for("anthropic", tool=["calculator", "echo"])]
         assert "calculator" in some and "echo" in some and "random" not in some
+        found = await rcrt.find_tools("evaluate an arithmetic expression", limit=3)
+        assert found["tools"][0]["name"] == "calculator" and 0 < found["tools"][0]["score"] <= 1
+        assert found["hints"][0]["type"] == "family"
         with pytest.raises(ProblemError) as unknown:
             await rcrt.tool("calculater")
         assert "calculator" in unknown.value.problem.get("nearest", [])

@@ -279,6 +279,16 @@ export class Rcrt {
     return found;
   }
 
+  /**
+   * The tools that fit a text, the best first, each with a score from 0 to 1. `hints` are the two
+   * services that fit best, none for a text of one or two words.
+   */
+  async findTools(text: string, options: RequestOptions & { limit?: number; profile?: shapes.Profile } = {}): Promise<shapes.RankedCatalog> {
+    const { limit, profile, ...rest } = options;
+    const query = { for: text, limit, profile };
+    return (await this.#transport.json("get", "/tools", { ...rest, query, again: true })) as shapes.RankedCatalog;
+  }
+
   async tool(name: string, options: RequestOptions = {}): Promise<shapes.CatalogEntry> {
     return (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
   }

@@ -27,6 +27,7 @@ export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknow
 export type LargeResult = Schemas["LargeResult"];
 export type Lease = Schemas["Lease"];
 export type PublishedTool = Schemas["PublishedTool"];
+export type RankedCatalog = Schemas["RankedCatalog"];
 export type Release = Schemas["Release"];
 export type ToolValidation = Schemas["ToolValidation"];
 /** The output can be any JSON. */

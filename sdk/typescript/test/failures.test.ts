@@ -68,6 +68,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   eachBreadcrumb: (client) => client.eachBreadcrumb().next(),
   egressLog: (client) => client.egressLog(),
   events: (client) => client.events().next(),
+  findTools: (client) => client.findTools("send a message"),
   getAgent: (client) => client.getAgent("a"),
   getBreadcrumb: (client) => client.getBreadcrumb("b"),
   getCall: (client) => client.getCall("r"),

@@ -71,6 +71,10 @@ test("a tool is called, and its failures are reported", async () => {
   assert.ok(Array.isArray(await client.toolsFor("openai")));
   const some = (await client.toolsFor("anthropic", { tool: ["calculator", "echo"] })).map((tool) => tool.name);
   assert.ok(some.includes("calculator") && some.includes("echo") && !some.includes("random"), some.join());
+  const found = await client.findTools("evaluate an arithmetic expression", { limit: 3 });
+  assert.equal(found.tools[0]?.name, "calculator");
+  assert.ok(found.tools[0].score > 0 && found.tools[0].score <= 1);
+  assert.equal(found.hints[0]?.type, "family");
   await assert.rejects(client.tool("calculater"), (error) => error instanceof ProblemError && (error.problem.nearest ?? []).includes("calculator"));
 });
 

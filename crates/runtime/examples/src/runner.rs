@@ -11,8 +11,8 @@ use rcrt_breadcrumb::{
 };
 use rcrt_egress::{Egress, NetRules, Vault};
 use rcrt_executors::{
-    CallHostOps, DiscardProgress, EffectGate, ProgressSink, ToolCall, TriggerChain, Unhosted, compile_tool,
-    source_position,
+    CallHostOps, DiscardProgress, EffectGate, FindsNothing, ProgressSink, ToolCall, TriggerChain, Unhosted,
+    compile_tool, source_position,
 };
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, RunOutcome, Sandbox, Script, Seed, Task};
 use rcrt_validate::Schema;
@@ -257,6 +257,7 @@ impl<'t> Tested<'t> {
             progress,
             deadline: None,
             child_calls: Arc::new(Unhosted),
+            finder: Arc::new(FindsNothing),
             effect_gate: EffectGate::opened(),
             debug: None,
         }

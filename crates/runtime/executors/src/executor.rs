@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{CallDebug, ChildCallHost, EffectGate, TriggerChain};
+use crate::{CallDebug, ChildCallHost, EffectGate, ToolFinder, TriggerChain};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -39,6 +39,8 @@ pub struct ToolCall {
     pub deadline: Option<tokio::time::Instant>,
     /// What the runner does while the call waits for a call that it made.
     pub child_calls: Arc<dyn ChildCallHost>,
+    /// The tools and services that the caller can call.
+    pub finder: Arc<dyn ToolFinder>,
     /// If it is still closed, only an executor that [waits for it](Executor::supports_speculation)
     /// gets the call.
     pub effect_gate: EffectGate,

@@ -46,6 +46,7 @@ mod registry;
 pub mod rest;
 mod sandbox_executor;
 mod source_position;
+mod tool_finder;
 mod trigger_chain;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
@@ -58,4 +59,5 @@ pub use registry::Executors;
 pub use rest::RestExecutor;
 pub use sandbox_executor::{SandboxExecutor, compile_tool};
 pub use source_position::source_position;
+pub use tool_finder::{FindsNothing, ToolFinder};
 pub use trigger_chain::TriggerChain;

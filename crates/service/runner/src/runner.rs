@@ -29,6 +29,7 @@ use crate::execution::call::CallRunner;
 use crate::execution::response_writer::ResponseWriter;
 use crate::execution::telemetry;
 use crate::execution::tool_access::ToolAccess;
+use crate::execution::tool_finder::ToolDirectory;
 use crate::options::RunnerOptions;
 use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::publishing::shadow_reports::ShadowReports;
@@ -177,6 +178,7 @@ impl Parts {
                 pinned: PinnedVersions::new(store.clone(), registry.clone(), preparer),
                 deprecated: DeprecatedUse::default(),
             },
+            directory: ToolDirectory::new(store.clone(), registry.clone(), loading.clone(), peers.clone()),
             leases: leases.clone(),
             response_hints: Arc::default(),
             responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },

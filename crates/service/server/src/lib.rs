@@ -17,6 +17,7 @@ mod readiness;
 mod response_waiters;
 mod routes;
 mod streamed_calls;
+mod tool_searches;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -55,6 +56,7 @@ use http::streams::Streams;
 use readiness::Readiness;
 use response_waiters::ResponseWaiters;
 use routes::rcrt_compat::RcrtCompat;
+use tool_searches::ToolSearches;
 
 /// Which callers get a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +174,7 @@ struct Shared {
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
     webhook_hosts: Vec<HostEntry>,
+    tool_searches: ToolSearches,
     /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
     /// The callers that wait for a response. They can finish before the shutdown.
@@ -218,6 +221,7 @@ impl Server {
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
             webhook_hosts: options.webhook_hosts,
+            tool_searches: ToolSearches::default(),
             draining: CancellationToken::new(),
             invocations: TaskTracker::new(),
             shutdown,

@@ -54,7 +54,7 @@ pub use agents::{Health, TenantDetails, TenantSettings, Token, TokenRequest};
 pub use credentials::Credentials;
 pub use problem::refused_for_now;
 pub use revocation::{Revoke, Revoked};
-pub use tools::{Invocation, Invoked, PublishedTool};
+pub use tools::{FoundTools, Invocation, Invoked, PublishedTool, ScoredTool};
 
 use credentials::Tokens;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, StoreError, ToolFormat, ToolResponse};
+use rcrt_breadcrumb::{Catalog, CatalogEntry, Profile, Registration, StoreError, ToolFormat, ToolResponse};
 use reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -62,6 +62,24 @@ pub struct PublishedTool {
     pub record_version: i64,
 }
 
+/// What a search for tools found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundTools {
+    pub tools: Vec<ScoredTool>,
+    /// The services that fit the text best, as the server describes them.
+    #[serde(default)]
+    pub hints: Vec<Value>,
+}
+
+/// A tool that fits a text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoredTool {
+    #[serde(flatten)]
+    pub tool: Registration,
+    /// From 0 to 1.
+    pub score: f64,
+}
+
 impl Client {
     /// The tools of the agent's profile, including those with missing requirements.
     pub async fn tools(&self) -> Result<Catalog, StoreError> {
@@ -80,6 +98,21 @@ impl Client {
     ) -> Result<T, StoreError> {
         let mut request = Request::new(Method::GET, &["tools"], RetryPolicy::Idempotent);
         request.query.extend(format.map(|format| ("format", format.to_string())));
+        request.query.extend(profile.map(|profile| ("profile", profile.to_string())));
+        Ok(self.send(request).await?)
+    }
+
+    /// The tools that fit a text, the best first, each with its `score`, and `hints`: the services
+    /// that fit it.
+    pub async fn find_tools(
+        &self,
+        text: &str,
+        limit: Option<u32>,
+        profile: Option<Profile>,
+    ) -> Result<FoundTools, StoreError> {
+        let mut request = Request::new(Method::GET, &["tools"], RetryPolicy::Idempotent);
+        request.query.push(("for", text.to_owned()));
+        request.query.extend(limit.map(|limit| ("limit", limit.to_string())));
         request.query.extend(profile.map(|profile| ("profile", profile.to_string())));
         Ok(self.send(request).await?)
     }

@@ -74,6 +74,7 @@ impl Tenant {
             progress: Arc::new(rcrt_executors::DiscardProgress),
             deadline: None,
             child_calls: Arc::new(rcrt_executors::Unhosted),
+            finder: Arc::new(rcrt_executors::FindsNothing),
             effect_gate: rcrt_executors::EffectGate::opened(),
             chain: TriggerChain::default(),
             debug: None,

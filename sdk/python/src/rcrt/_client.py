@@ -301,6 +301,14 @@ class Rcrt:
             raise foreign(self._transport.base, f"it has no tools in the format {format}", found)
         return found
 
+    async def find_tools(
+        self, text: str, *, limit: int | None = None, profile: types.Profile | None = None
+    ) -> types.RankedCatalog:
+        """The tools that fit a text, the best first, each with a score from 0 to 1. ``hints`` are
+        the two services that fit best, none for a text of one or two words."""
+        query: dict[str, QueryValue] = {"for": text, "limit": limit, "profile": profile}
+        return cast(types.RankedCatalog, await self._read("/tools", query=query))
+
     async def tool(self, name: str) -> types.CatalogEntry:
         return cast(types.CatalogEntry, await self._read("/tools/{name}", {"name": name}))
 

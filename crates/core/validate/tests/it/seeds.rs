@@ -22,6 +22,7 @@ const FOLDERS: &[&str] = &["schemas", "tools-self-contained", "tools", "tools-na
 /// The builtin tools, by family.
 const NATIVE: &[(&str, &[&str])] = &[
     ("tool-authoring", &["create_tool", "update_tool", "test_tool", "describe_tool", "list_my_tools", "retire_tool"]),
+    ("discovery", &["find_tools", "search_known_services"]),
     ("files", &["append_file", "read_file", "write_file"]),
     ("processes", &["bash", "execute_python_script"]),
     ("web", &["web_browse", "web_fetch", "web_search"]),

@@ -200,6 +200,7 @@ impl NativeToolOptions {
         });
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
+        tools.extend(rcrt_discovery::tools());
         tools.extend(rcrt_authoring::tools(Arc::new(assessor)));
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));

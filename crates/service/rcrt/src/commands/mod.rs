@@ -45,6 +45,7 @@ mod tool_delete;
 mod tool_deprecations;
 mod tool_dev;
 mod tool_diff;
+mod tool_find;
 mod tool_history;
 mod tool_lookup;
 mod tool_migrate;

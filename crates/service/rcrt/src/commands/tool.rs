@@ -18,6 +18,7 @@ use super::{
     tool_deprecations::Deprecations,
     tool_dev::Dev,
     tool_diff::Diff,
+    tool_find::Find,
     tool_history::History,
     tool_lookup::{ToolsOfName, no_tool, read, tools, whole_catalog},
     tool_migrate::Migrate,
@@ -43,6 +44,7 @@ use crate::seed;
 #[command(after_long_help = "\
 Examples:
   rcrt tool list
+  rcrt tool find refund a payment
   rcrt tool show calculator
   rcrt tool new weather --template http-api --dir my-tools
   rcrt tool validate my-tools/weather.json
@@ -56,6 +58,7 @@ Examples:
   rcrt tool rollback weather")]
 pub enum Tool {
     List(List),
+    Find(Find),
     /// Show the definition that a call of this name reaches
     Show {
         name: String,
@@ -81,6 +84,7 @@ impl Tool {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         match self {
             Self::List(list) => list.run(config, output).await,
+            Self::Find(find) => find.run(config, output).await,
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
             Self::Run(run) => run.run(config, output).await,

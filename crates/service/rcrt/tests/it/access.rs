@@ -66,6 +66,8 @@ fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
     let shown = bot.run(up, &["tool", "show", "calculator"]).ends_with(0).stdout;
     assert!(shown.starts_with("Name         calculator\n") && shown.contains("\nInput\n"), "{shown}");
     assert_eq!(bot.run(up, &["tool", "show", "calculator", "-o", "json"]).ends_with(0).json()["name"], "calculator");
+    let found = bot.run(up, &["tool", "find", "write", "a", "file", "or", "an", "expression"]).ends_with(0).stdout;
+    assert!(found.contains("calculator") && !found.contains("write_file"), "{found}");
     bot.run(up, &["tool", "show", "echo"]).ends_with(3);
     // Two requests with their responses, and none of the other records.
     let own = bot.run(up, &["crumb", "list", "-o", "json", "--limit", "1000"]).ends_with(0).json();

@@ -66,6 +66,12 @@ fn row<'l>(list: &'l Value, name: &str) -> &'l Value {
 }
 
 fn catalog(up: &Running) {
+    let found = up.json(&["tool", "find", "append", "text", "to", "a", "file", "--limit", "3"]);
+    assert_eq!(found["tools"][0]["name"], "append_file");
+    assert_eq!(found["hints"][0]["id"], "files");
+    let table = up.run(&["tool", "find", "append a file", "--output", "text"]).ends_with(0);
+    assert!(table.stdout.starts_with("SCORE ") && table.stdout.contains("append_file"), "{}", table.stdout);
+    assert!(table.stderr.contains("services: files (family)"), "{}", table.stderr);
     let list = up.json(&["tool", "list"]);
     assert_eq!(row(&list, "read_file")["source"], "native");
     assert_eq!(row(&list, "calculator")["source"], "sandbox");

@@ -14,7 +14,7 @@ use crate::program::Running;
 /// tests of the crate `validate`.
 const NETWORK: [&str; 3] = ["web_browse", "web_fetch", "web_search"];
 /// All others, in an order in which each example finds what an earlier one wrote.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 30] = [
     "write_file",
     "append_file",
     "read_file",
@@ -43,6 +43,8 @@ const ORDER: [&str; 28] = [
     "describe_tool",
     "list_my_tools",
     "retire_tool",
+    "find_tools",
+    "search_known_services",
 ];
 /// How the keys of large results begin in the examples. The rest of a real key depends on the
 /// request's id.

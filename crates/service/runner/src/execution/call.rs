@@ -27,6 +27,7 @@ use crate::execution::speculative_run::{OpenedRun, PreparedRun};
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::Invocation;
 use crate::execution::tool_access::{Refusal, ToolAccess};
+use crate::execution::tool_finder::ToolDirectory;
 use crate::on_behalf_of::on_behalf_of;
 use crate::options::RunnerOptions;
 use crate::publishing::shadow_reports::ShadowReports;
@@ -39,6 +40,7 @@ const START_SOON: Duration = Duration::from_millis(5);
 pub(crate) struct CallRunner {
     pub store: Arc<dyn Breadcrumbs>,
     pub tool_access: ToolAccess,
+    pub directory: Arc<ToolDirectory>,
     pub leases: Arc<Leases>,
     pub responses: ResponseWriter,
     pub response_hints: Arc<ResponseHints>,

@@ -17,3 +17,4 @@ pub(crate) mod speculative_run;
 pub(crate) mod stages;
 pub(crate) mod telemetry;
 pub(crate) mod tool_access;
+pub(crate) mod tool_finder;

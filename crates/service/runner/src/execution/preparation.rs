@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, ToolFailure, ToolRequest, Visibility,
+    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest, Visibility,
 };
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};
@@ -24,6 +24,7 @@ use crate::execution::speculative_run::PreparedRun;
 use crate::execution::stages::Stages;
 use crate::execution::telemetry::{self, Invocation};
 use crate::execution::tool_access::Refusal;
+use crate::execution::tool_finder::CallersTools;
 use crate::on_behalf_of::on_behalf_of;
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
@@ -145,7 +146,7 @@ impl CallRunner {
     ) -> Result<PreparedRun, Refusal> {
         let mut tool = tool;
         let checked = self.checked(&mut tool, rights, request, input).await;
-        let call = |checked| self.call(&tool, record, &rights.profiles, request, checked);
+        let call = |checked| self.call(&tool, record, rights, request, checked);
         match checked.and_then(call) {
             Ok((call, progress_writer, children)) => Ok(PreparedRun::new(tool, call, progress_writer, children)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
@@ -184,7 +185,7 @@ impl CallRunner {
         &self,
         tool: &Tool,
         record: &Breadcrumb,
-        profiles: &Profiles,
+        rights: &ToolRights,
         request: &ToolRequest,
         Checked { input, secrets, took }: Checked,
     ) -> Result<(ToolCall, ProgressWriter, Arc<OpenChildren>), ToolFailure> {
@@ -204,6 +205,12 @@ impl CallRunner {
         let (progress, progress_writer) =
             progress_writer::channel(progress_store.clone(), request, seen, chain.clone(), secrets.clone());
         let children = OpenChildren::new(own.clone(), self.response_hints.clone(), seen);
+        let finder = Arc::new(CallersTools {
+            directory: self.directory.clone(),
+            owner_id: record.owner_id,
+            rights: rights.clone(),
+            seen: own.clone(),
+        });
         let mut request = request.clone();
         if request.trigger_event.is_none() && tool.definition.is_code() {
             request.trigger_event = Some(request_event(record, &input));
@@ -219,10 +226,11 @@ impl CallRunner {
             secrets,
             breadcrumbs: own,
             chain,
-            profiles: profiles.clone(),
+            profiles: rights.profiles.clone(),
             progress,
             deadline: None,
             child_calls: children.clone(),
+            finder,
             effect_gate: EffectGate::opened(),
             debug: None,
         };

@@ -224,7 +224,7 @@ impl Registry {
 
     /// Marks the catalog entries of these names as changed, after a change outside of the registry.
     pub fn touch(&self, names: impl IntoIterator<Item = String>) {
-        self.write(|records| records.changed.extend(names));
+        self.write(|records| names.into_iter().for_each(|name| records.mark_changed(name)));
     }
 
     /// The versions that have or may have this name, if more than one record does.
@@ -282,6 +282,12 @@ impl Registry {
     /// The names whose catalog entry may have changed since the last call of this function.
     pub fn take_changed(&self) -> HashSet<String> {
         std::mem::take(&mut self.inner.write().changed)
+    }
+
+    /// The names whose catalog entry may have changed since the last call of this function. `None`
+    /// if that may be any.
+    pub fn take_unindexed(&self) -> Option<HashSet<String>> {
+        self.inner.write().unindexed.replace(HashSet::new())
     }
 
     /// How far a record was read.

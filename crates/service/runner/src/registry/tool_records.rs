@@ -182,9 +182,23 @@ pub(crate) struct ToolRecords {
     pub io_bound: HashSet<String>,
     /// Names whose catalog entry may have changed.
     pub changed: HashSet<String>,
+    /// The same since the last search of the tools. `None` if there are too many to remember.
+    pub unindexed: Option<HashSet<String>>,
 }
 
+/// The most names in [`ToolRecords::unindexed`].
+const MAX_UNINDEXED: usize = 50_000;
+
 impl ToolRecords {
+    /// The catalog entry of this name may have changed.
+    pub fn mark_changed(&mut self, name: String) {
+        self.unindexed = self.unindexed.take().filter(|names| names.len() < MAX_UNINDEXED);
+        if let Some(unindexed) = &mut self.unindexed {
+            unindexed.insert(name.clone());
+        }
+        self.changed.insert(name);
+    }
+
     pub fn get(&self, id: Uuid) -> Option<&ToolRecord> {
         self.records.get(&id)
     }
@@ -345,7 +359,7 @@ impl ToolRecords {
             }
             (None, None) => {}
         }
-        self.changed.insert(name.to_owned());
+        self.mark_changed(name.to_owned());
     }
 
     fn clear(&mut self, name: &str) {

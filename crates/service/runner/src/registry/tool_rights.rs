@@ -1,7 +1,7 @@
 //! Which tools a call can use: the profiles of its request, the allow list of the agent that wrote
 //! it, and the drafts of that agent.
 
-use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profile, Profiles, ToolFailure};
+use rcrt_breadcrumb::{AllowedTools, Claim, ErrorCode, Profile, Profiles, Registration, ToolFailure};
 use rcrt_executors::TriggerChain;
 use serde_json::json;
 use uuid::Uuid;
@@ -75,6 +75,12 @@ impl ToolRights {
         }
         let is_denied = self.allowed.as_ref().is_some_and(|allowed| allowed.denies_name(name));
         is_denied.then(|| not_on_list(name))
+    }
+
+    /// Whether the call can use this tool of the catalog.
+    pub fn allows_offered(&self, tool: &Registration) -> bool {
+        let is_listed = |allowed: &AllowedTools| allowed.allows(&tool.name, &tool.source, &tool.tags);
+        self.profiles.denied_by(&tool.name, &tool.source).is_none() && self.allowed.as_deref().is_none_or(is_listed)
     }
 
     /// Whether the call can use the tool of this name, of which the record is not known yet if it

@@ -13,6 +13,7 @@ mod child_calls;
 mod deadlines;
 mod debug;
 mod deprecated;
+mod discovery;
 mod drafts;
 mod failures;
 mod fake;

@@ -25,6 +25,7 @@ pub(crate) mod selectors;
 pub(crate) mod tenants;
 pub(crate) mod tokens;
 pub(crate) mod tool_authoring;
+pub(crate) mod tool_ranking;
 pub(crate) mod tool_schemas;
 pub(crate) mod tools;
 pub(crate) mod webhooks;

@@ -12,6 +12,8 @@ use utoipa::{
     },
 };
 
+use crate::routes::tool_ranking::RankedCatalog;
+
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// All tools, in the requested format.
@@ -24,12 +26,13 @@ impl PartialSchema for ToolList {
     fn schema() -> RefOr<Schema> {
         let list = |tool: RefOr<Schema>| ArrayBuilder::new().items(tool);
         AnyOfBuilder::new()
-            .description(Some("In the format rcrt, openai, openai-responses, anthropic or mcp."))
+            .description(Some("In the format rcrt, openai, openai-responses, anthropic or mcp. With `for`, ranked."))
             .item(Ref::from_schema_name(Catalog::name()))
             .item(list(openai()))
             .item(list(openai_responses()))
             .item(list(anthropic()))
             .item(ObjectBuilder::new().property("tools", list(mcp())).required("tools"))
+            .item(Ref::from_schema_name(RankedCatalog::name()))
             .into()
     }
 }
@@ -42,6 +45,8 @@ impl ToSchema for ToolList {
     fn schemas(schemas: &mut Schemas) {
         schemas.push((Catalog::name().into_owned(), Catalog::schema()));
         Catalog::schemas(schemas);
+        schemas.push((RankedCatalog::name().into_owned(), RankedCatalog::schema()));
+        RankedCatalog::schemas(schemas);
     }
 }
 

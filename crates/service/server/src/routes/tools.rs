@@ -8,6 +8,7 @@ use chrono::Utc;
 use rcrt_breadcrumb::{
     AllowedTools, Breadcrumbs, Catalog, CatalogEntry, Identity, Profile, Role, StoreError, ToolFormat, nearest_names,
 };
+use rcrt_tool_search::Question;
 use serde_json::{Value, json};
 
 use crate::ServerState;
@@ -15,6 +16,7 @@ use crate::auth::access::Caller;
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::tool_ranking::{MAX_RANKED, USUAL_RANKED, offered, ranked};
 use crate::routes::tool_schemas::{ToolInFormat, ToolList};
 
 /// List the offered tools
@@ -26,6 +28,10 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
 /// of `tools/list`). A name that the format does not allow is replaced by another one, which can be
 /// invoked too. A tool whose input is never an object is left out. The lists are empty until the
 /// first runner of a tenant has loaded its tools.
+///
+/// With `for`, only the tools that fit this text, the best first. In the format `rcrt` each has a
+/// `score` from 0 to 1, and `hints` names the two services that fit the text best (none for a text
+/// of one or two words).
 #[utoipa::path(get, path = "/tools", tag = "tools", operation_id = "list_tools",
     params(
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
@@ -33,6 +39,10 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
         ("tool" = Option<Vec<String>>, Query,
             description = "Only the tools with these names or tags, and those that read large results; repeat it for more"),
         ("tag" = Option<Vec<String>>, Query, description = "The same, by a tag of the tools"),
+        ("for" = Option<String>, Query, min_length = 1, max_length = 1000, pattern = "\\S",
+            description = "What the tools are for, in a few words"),
+        ("limit" = Option<i32>, Query, minimum = 1,
+            description = "With `for`: the most tools, 10 when absent, at most 50"),
     ),
     responses((status = 200, body = ToolList)))]
 pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
@@ -40,12 +50,28 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Q
     let own = caller.identity.profile;
     let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
     let wanted = AllowedTools { names: query.take_all("tool"), sources: Vec::new(), tags: query.take_all("tag") };
-    query.finish(&["format", "profile", "tool", "tag"])?;
-    let mut catalog = state.allowed_catalog(&caller).await?;
-    if wanted != AllowedTools::default() {
-        catalog = catalog.for_allowed(&wanted);
+    let text = query.take_text("for");
+    let limit = query.take_limit(&["limit"], MAX_RANKED);
+    if text.is_none() && limit.is_some() {
+        query.wrong("limit", "is only used together with for");
     }
-    Ok(Json(catalog.for_profile(own).for_profile(profile).without_removed(Utc::now()).in_format(format)))
+    query.finish(&["format", "profile", "tool", "tag", "for", "limit"])?;
+    let chosen = |catalog: Catalog| match wanted == AllowedTools::default() {
+        true => catalog,
+        false => catalog.for_allowed(&wanted),
+    };
+    let Some(text) = text else {
+        let catalog = chosen(state.allowed_catalog(&caller).await?);
+        return Ok(Json(offered(catalog, [own, profile]).in_format(format)));
+    };
+    let question = Question::new("for", &text)?;
+    let catalog = state.catalog(&caller).await?;
+    let allowed = match caller.store.allowed_tools().await? {
+        Some(allowed) => catalog.clone().for_allowed(&allowed),
+        None => catalog.clone(),
+    };
+    let limit = limit.map_or(USUAL_RANKED, |limit| limit.applied);
+    ranked(&state, &caller, question, (catalog, offered(chosen(allowed), [own, profile])), limit, format).await
 }
 
 /// Read the catalog entry of a tool
@@ -107,15 +133,20 @@ impl ServerState {
         self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
     }
 
-    /// The catalog without the tools that are not on the caller's allow list. Also for a caller
-    /// that cannot read the catalog's records.
-    pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
+    /// All tools of the tenant.
+    async fn catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
         let catalog = if Role::read_only_own_calls(&caller.identity.roles) {
             Catalog::read(&*self.tenant_store(caller)).await?
         } else {
             Catalog::read(&*caller.store).await?
         };
-        let catalog = catalog.unwrap_or_default();
+        Ok(catalog.unwrap_or_default())
+    }
+
+    /// The catalog without the tools that are not on the caller's allow list. Also for a caller
+    /// that cannot read the catalog's records.
+    pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
+        let catalog = self.catalog(caller).await?;
         Ok(match caller.store.allowed_tools().await? {
             Some(allowed) => catalog.for_allowed(&allowed),
             None => catalog,

@@ -94,6 +94,56 @@ async fn the_catalog_has_every_format_filtered_by_profile() {
 }
 
 #[tokio::test]
+async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    assert_eq!(
+        world.get("/tools?for=rain", &token).await.ok().json(),
+        json!({"tools": [], "waiting": [], "hints": []})
+    );
+    let described = |name: &str, source: &str, description: &str| Registration {
+        description: description.into(),
+        source: source.parse().unwrap(),
+        ..tool(name)
+    };
+    let tools = vec![
+        described("sky__forecast", "mcp:sky", "The weather of the next days."),
+        described("sky__radar", "mcp:sky", "A picture of the rain."),
+        described("cancel_scheduled_task", "native", "Cancels a weather report that was planned."),
+        described("say", "native", "Says something."),
+    ];
+    publish(&world, tenant, &Catalog::new(tools, Vec::new())).await;
+    let ranked = world.get("/tools?for=weather+of+the+next+days", &token).await.ok().json();
+    assert_eq!(names(&ranked["tools"]), ["sky__forecast", "cancel_scheduled_task"]);
+    let scores: Vec<f64> =
+        ranked["tools"].as_array().unwrap().iter().map(|one| one["score"].as_f64().unwrap()).collect();
+    assert!(scores[0] > scores[1] && scores[1] > 0.0 && scores[0] <= 1.0, "{scores:?}");
+    assert_eq!(ranked["tools"][0]["parameters"], tool("echo").parameters);
+    let hints = ranked["hints"].as_array().unwrap();
+    assert_eq!((&hints[0]["id"], &hints[0]["type"]), (&json!("sky"), &json!("mcp")));
+    assert_eq!(hints[0]["top_tools"], json!(["sky__forecast", "sky__radar"]));
+    assert!(hints.len() <= 2 && hints[0]["relevance_score"].as_f64().unwrap() > 0.0);
+
+    // Two words ask for nothing that is worth a hint.
+    assert_eq!(world.get("/tools?for=weather+days", &token).await.ok().json()["hints"], json!([]));
+    let one = world.get("/tools?for=weather&limit=1&format=anthropic", &token).await.ok().json();
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert!(one[0].get("score").is_none() && one[0].get("input_schema").is_some());
+
+    // A subagent cannot call the native tool; a profile in the query narrows too.
+    let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
+    for (path, token) in [("/tools?for=weather", &subagent), ("/tools?for=weather&profile=subagent", &token)] {
+        assert_eq!(names(&world.get(path, token).await.ok().json()["tools"]), Vec::<&str>::new());
+    }
+    world.get("/tools?for=", &token).await.violation("for");
+    world.get(&format!("/tools?for={}", "x".repeat(1001)), &token).await.violation("for");
+    world.get("/tools?limit=3", &token).await.violation("limit");
+    world.get("/tools?for=rain&limit=0", &token).await.violation("limit");
+    world.close().await;
+}
+
+#[tokio::test]
 async fn a_tool_is_not_offered_after_its_last_day() {
     let world = World::start().await;
     let tenant = world.tenant().await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcrt_breadcrumb::{Identity, Profiles, TEST_TOOL, ToolFailure, ToolRequest, ToolSource};
 use rcrt_egress::Vault;
-use rcrt_executors::{DiscardProgress, EffectGate, ToolCall, TriggerChain, Unhosted};
+use rcrt_executors::{DiscardProgress, EffectGate, FindsNothing, ToolCall, TriggerChain, Unhosted};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,7 @@ impl LocalAdmission {
             progress: Arc::new(DiscardProgress),
             deadline: None,
             child_calls: Arc::new(Unhosted),
+            finder: Arc::new(FindsNothing),
             effect_gate: EffectGate::opened(),
             debug: None,
         };

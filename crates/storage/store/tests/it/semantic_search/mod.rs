@@ -4,6 +4,7 @@
 mod fake;
 mod indexing;
 mod quality;
+mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,102 @@
+//! The records that describe services: A2A agents and MCP servers.
+
+use std::collections::HashMap;
+
+use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Records, StoreError};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The schema name of an A2A agent: `{name, description, skills: [{id, name, description, tags,
+/// examples}]}`.
+pub(crate) const A2A_AGENT: &str = "a2a.agent.v1";
+/// The schema name of an MCP server: `{name, summary, instructions, …}`.
+pub(crate) const MCP_SERVER: &str = "mcp.server.v1";
+/// The most records of each kind that are read.
+const MAX_RECORDS: u32 = 500;
+const MAX_SKILLS: usize = 50;
+
+/// An A2A agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub record: Uuid,
+    pub name: String,
+    pub description: String,
+    pub skills: Vec<Skill>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Skill {
+    pub id: String,
+    /// Name, description, tags and examples.
+    pub words: Vec<String>,
+}
+
+/// An MCP server.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub record: Uuid,
+    pub summary: String,
+}
+
+/// The services that the asker can see.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceRecords {
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) servers: HashMap<String, Server>,
+}
+
+impl ServiceRecords {
+    /// Reads them as the agent of this store sees them.
+    pub async fn read(store: &(impl Records + ?Sized)) -> Result<Self, StoreError> {
+        let query = |schema: &str| BreadcrumbQuery { limit: MAX_RECORDS, ..BreadcrumbQuery::of_schema(schema) };
+        let (agents, servers) = (query(A2A_AGENT), query(MCP_SERVER));
+        let (agents, servers) = futures::future::try_join(store.list(&agents), store.list(&servers)).await?;
+        let mut records = Self { agents: agents.iter().filter_map(Agent::read).collect(), servers: HashMap::new() };
+        // Newest first: of two servers with one name, the older record is the server.
+        records.servers.extend(servers.iter().filter_map(Server::read));
+        let mut names = HashMap::new();
+        for agent in records.agents.iter().rev() {
+            names.entry(agent.name.clone()).or_insert(agent.record);
+        }
+        records.agents.retain(|agent| names.get(&agent.name) == Some(&agent.record));
+        Ok(records)
+    }
+}
+
+impl Agent {
+    fn read(item: &BreadcrumbListItem) -> Option<Self> {
+        let context = item.context.as_ref()?;
+        let name = text(context, "name").filter(|name| !name.trim().is_empty())?;
+        let skills = context.get("skills").and_then(Value::as_array).into_iter().flatten();
+        let skills = skills.filter_map(Value::as_object).filter_map(Skill::read).take(MAX_SKILLS).collect();
+        let description = text(context, "summary").or_else(|| text(context, "description")).unwrap_or_default();
+        Some(Self { record: item.id, name: name.to_owned(), description: description.to_owned(), skills })
+    }
+}
+
+impl Skill {
+    fn read(skill: &Map<String, Value>) -> Option<Self> {
+        let id = text(skill, "id").or_else(|| text(skill, "name"))?;
+        let mut words: Vec<String> =
+            ["id", "name", "description"].into_iter().filter_map(|key| text(skill, key)).map(str::to_owned).collect();
+        for key in ["tags", "examples"] {
+            let listed = skill.get(key).and_then(Value::as_array).into_iter().flatten();
+            words.extend(listed.filter_map(Value::as_str).take(MAX_SKILLS).map(str::to_owned));
+        }
+        Some(Self { id: id.to_owned(), words })
+    }
+}
+
+impl Server {
+    fn read(item: &BreadcrumbListItem) -> Option<(String, Self)> {
+        let context = item.context.as_ref()?;
+        let name = text(context, "name")?;
+        let described = ["summary", "instructions", "description"].into_iter().filter_map(|key| text(context, key));
+        let summary = described.map(str::trim).find(|text| !text.is_empty()).unwrap_or_default();
+        Some((name.to_owned(), Self { record: item.id, summary: summary.to_owned() }))
+    }
+}
+
+fn text<'c>(context: &'c Map<String, Value>, key: &str) -> Option<&'c str> {
+    context.get(key).and_then(Value::as_str)
+}
