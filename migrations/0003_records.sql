@@ -105,11 +105,11 @@ AS $$
         AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
 $$;
 
--- What the runtime itself acts on (tools, requests, memory, schedules, schemas). Such records of
--- other tenants are not in lists; they are read by id.
+-- What the runtime itself acts on (tools, requests, memory, schedules, schemas, MCP servers). Such
+-- records of other tenants are not in lists; they are read by id.
 CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema)\.', false);
+RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp)\.', false);
 
 -- The other tenant that has this record, if an agent of the transaction's tenant is allowed one of
 -- the wanted actions on it. Everyone may read the short view of a public record.

@@ -201,6 +201,12 @@ pub mod schema_names {
     pub const SCHEDULE: &str = "schedule.v1";
     /// What records of one schema name contain, how long they are kept, and how models see them.
     pub const SCHEMA_DEFINITION: &str = "schema.def.v1";
+    /// An MCP server whose tools are offered.
+    pub const MCP_SERVER: &str = "mcp.server.v1";
+    /// The state of an MCP server. Runners write and update these records.
+    pub const MCP_STATUS: &str = "mcp.status.v1";
+    /// A changed definition of an MCP server's tool, which waits until a curator accepts it.
+    pub const MCP_CHANGE: &str = "mcp.change.v1";
     /// One firing of a scheduled task.
     pub const SCHEDULE_FIRED: &str = "schedule.fired.v1";
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    AccessList, Breadcrumbs, CallState, Created, MAX_DEADLINE_MS, NewBreadcrumb, OpError, ResponseStatus, StoreError,
-    ToolRequest, ToolResponse,
+    AccessList, Breadcrumbs, CallState, Created, ErrorCode, MAX_DEADLINE_MS, NewBreadcrumb, OpError, ResponseStatus,
+    StoreError, ToolFailure, ToolRequest, ToolResponse,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::ToolCall;
 use crate::host_ops::op_error;
+use crate::provenance::Provenance;
 
 /// The pauses between looks for the response, in case no event announces it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -57,6 +58,29 @@ impl ChildWait for Unhosted {
     }
 
     fn answered(&mut self) {}
+}
+
+/// The call of another tool by a native one, as `context.api.callTool` makes it: an ordinary request
+/// of the same agent, under all its limits. `permissions.tools` do not apply.
+pub async fn call_tool(call: &ToolCall, tool: &str, input: Value) -> Result<Value, ToolFailure> {
+    let calls = ChildCalls::of(call);
+    let ended = async {
+        let mut request = calls.request(tool, input, CallOptions::default())?;
+        let denied = |message| OpError::new("PermissionDenied", message);
+        Provenance::of(call).mark_request(&mut request).map_err(denied)?;
+        calls.call(request).await
+    };
+    let mut ended: Value = ended.await.map_err(|error| {
+        let code = ErrorCode::ALL.into_iter().find(|code| code.as_str() == error.name);
+        ToolFailure::new(code.unwrap_or(ErrorCode::ExecutionFailed), error.message)
+    })?;
+    let Some(failure) = ended.get_mut("failure") else { return Ok(ended["output"].take()) };
+    let code = serde_json::from_value(failure["code"].take()).unwrap_or(ErrorCode::ExecutionFailed);
+    let message = failure["message"].as_str().unwrap_or_default();
+    let is_retryable = failure["is_retryable"] == true;
+    let mut failure_of_tool = ToolFailure::new(code, message).retryable(is_retryable);
+    failure_of_tool.details = Some(failure["details"].take()).filter(|details| !details.is_null());
+    Err(failure_of_tool)
 }
 
 /// The third argument of `callTool`.

@@ -51,7 +51,7 @@ mod trigger_chain;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
 pub use call_debug::{CallDebug, LogBatch};
-pub use child_calls::{ChildCallHost, ChildWait, Unhosted};
+pub use child_calls::{ChildCallHost, ChildWait, Unhosted, call_tool};
 pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};
 pub use executor::{DiscardProgress, Executor, Hold, ProgressSink, ToolCall, ToolOutput};
 pub use host_ops::CallHostOps;

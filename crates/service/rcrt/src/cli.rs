@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
+    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs, mcp,
     restore, runner, runners, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
@@ -42,6 +42,8 @@ pub enum Command {
     Tool(tool::Tool),
     #[command(subcommand)]
     Crumb(crumb::Crumb),
+    #[command(subcommand)]
+    Mcp(mcp::Mcp),
     #[command(subcommand)]
     Secret(secret::Secret),
     #[command(subcommand)]
@@ -85,8 +87,8 @@ impl Command {
     /// The default log filter: long-running commands log what they do, the others only problems.
     pub fn default_log(&self) -> &'static str {
         match self {
-            // sqlx logs the notices of Postgres, and egress each request of a tool.
-            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn",
+            // sqlx logs the notices of Postgres, egress each request of a tool, and rmcp each connection.
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn,rmcp=warn",
             _ => "warn",
         }
     }

@@ -89,6 +89,9 @@ pub(crate) fn is_the_runtimes(name: &str) -> bool {
         schema_names::TOOL_V1,
         schema_names::TOOL_RETIRED,
         schema_names::TOOL_GUIDE,
+        schema_names::MCP_SERVER,
+        schema_names::MCP_STATUS,
+        schema_names::MCP_CHANGE,
     ];
     NEVER_REFUSED.contains(&name) || others.contains(&name)
 }

@@ -87,6 +87,7 @@ decorator! {
 
     Rights {
         async fn allowed_tools() -> Result<Option<AllowedTools>>;
+        async fn is_curator() -> Result<bool>;
         async fn grants(record: Option<Uuid>) -> Result<Vec<AclEntry>>;
         async fn grant(change: &AclChange) -> Result<Uuid>;
         async fn revoke(change: &AclChange) -> Result<u64>;

@@ -15,6 +15,12 @@ pub trait Rights: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether the agent for which this store acts is a curator. A store that is reached over a
+    /// network does not know and returns false.
+    async fn is_curator(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Lists the grants on one record or on all records, newest first. A curator sees all grants of
     /// the tenant. Other agents see the grants on records that they created.
     async fn grants(&self, _record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

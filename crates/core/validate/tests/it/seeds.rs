@@ -28,6 +28,20 @@ const NATIVE: &[(&str, &[&str])] = &[
     ("web", &["web_browse", "web_fetch", "web_search"]),
     ("schedule", &["cancel_scheduled_task", "list_scheduled_tasks", "schedule_task"]),
     (
+        "mcp-tool-guide",
+        &[
+            "mcp_find_tools",
+            "mcp_get_prompt",
+            "mcp_get_service_details",
+            "mcp_invoke_tool",
+            "mcp_list_resources",
+            "mcp_list_services",
+            "mcp_read_resource",
+            "mcp_register_server",
+            "mcp_unregister_server",
+        ],
+    ),
+    (
         "memory",
         &[
             "delete_from_working_memory",
@@ -105,6 +119,9 @@ fn all_required_seeds_exist() {
     assert_eq!(
         names,
         [
+            "mcp.change.v1",
+            "mcp.server.v1",
+            "mcp.status.v1",
             "memory.entry.v1",
             "schedule.fired.v1",
             "schedule.v1",

@@ -24,6 +24,15 @@ pub struct CommandSpec {
     pub bounds: CommandLimits,
 }
 
+/// What the program reads as its standard input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Input {
+    #[default]
+    Nothing,
+    /// What the caller writes.
+    Pipe,
+}
+
 /// Limits for the program and all its descendants together, unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {

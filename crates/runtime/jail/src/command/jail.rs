@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-use super::running::Running;
+use super::command_spec::Input;
+use super::running::{LiveProgram, Running};
 use super::{CommandLimits, CommandSpec, ExitReason, FilesystemView, Finished, JailError};
 use crate::cgroup::{Cgroups, Controller};
 
@@ -108,8 +109,20 @@ impl Jail {
         if let Some(reason) = &self.refusal {
             return Err(JailError::Refused(reason.clone()));
         }
-        let running = Running::start(&self.helper, &self.cgroups, self.counted, order, &self.ends).await?;
+        let order_and_input = (order, Input::Nothing);
+        let running = Running::start(&self.helper, &self.cgroups, self.counted, order_and_input, &self.ends).await?;
         running.finish(order, stop).await
+    }
+
+    /// Starts a program with open pipes, for a dialogue. Of `bounds`, `time` bounds only its start;
+    /// `output` and `flood` do not apply: the caller reads the pipes.
+    pub async fn start(&self, order: &CommandSpec) -> Result<LiveProgram, JailError> {
+        if let Some(reason) = &self.refusal {
+            return Err(JailError::Refused(reason.clone()));
+        }
+        let order_and_input = (order, Input::Pipe);
+        let running = Running::start(&self.helper, &self.cgroups, self.counted, order_and_input, &self.ends).await?;
+        running.live(order).await
     }
 
     /// Returns when all processes of finished calls have exited.

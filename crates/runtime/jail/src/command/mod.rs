@@ -24,7 +24,7 @@ pub use command_spec::{CommandLimits, CommandSpec};
 pub use filesystem_view::{Bind, FilesystemView};
 pub use helper_message::ExitReason;
 pub use jail::{Helper, Jail};
-pub use running::Finished;
+pub use running::{Finished, LiveProcess, LiveProgram};
 
 /// Why a program did not run.
 #[derive(Debug, thiserror::Error)]

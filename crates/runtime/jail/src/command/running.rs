@@ -10,12 +10,13 @@ use command_fds::{CommandFdExt, FdMapping};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::command_spec::Input;
 use super::helper_message::HelperMessage;
 use super::jail::GroupLimits;
 use super::{Captured, CommandLimits, CommandSpec, ExitReason, Helper, JailError, SOCKET_FD};
@@ -42,9 +43,39 @@ pub struct Finished {
 /// A helper with its program. Both are killed when it is dropped.
 pub struct Running {
     started: Instant,
+    stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     hold: Hold,
+}
+
+/// A running program with open pipes. It and all its descendants are killed when this is dropped.
+pub struct LiveProgram {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+    process: LiveProcess,
+}
+
+/// The processes of a [`LiveProgram`]. They are killed when this is dropped.
+pub struct LiveProcess(Hold);
+
+impl LiveProgram {
+    /// The pipes, and what keeps the program alive.
+    pub fn split(self) -> (ChildStdin, ChildStdout, ChildStderr, LiveProcess) {
+        (self.stdin, self.stdout, self.stderr, self.process)
+    }
+}
+
+impl LiveProcess {
+    /// Returns how the program ended, when it has. `None`: its helper was killed.
+    pub async fn ended(&mut self) -> Option<ExitReason> {
+        loop {
+            if let HelperMessage::Ended(reason) = next(&mut self.0.socket).await? {
+                return Some(reason);
+            }
+        }
+    }
 }
 
 /// Keeps a helper alive by its socket. When the socket closes, the helper kills the program and
@@ -88,6 +119,7 @@ async fn end_of(mut child: Child) -> io::Result<std::process::ExitStatus> {
 #[derive(serde::Serialize)]
 struct Plan<'a> {
     order: &'a CommandSpec,
+    input: Input,
     counted: GroupLimits,
 }
 
@@ -96,15 +128,15 @@ impl Running {
         helper: &Helper,
         cgroups: &Arc<Cgroups>,
         counted: GroupLimits,
-        order: &CommandSpec,
+        (order, input): (&CommandSpec, Input),
         ends: &TaskTracker,
     ) -> Result<Self, JailError> {
         let started = Instant::now();
         let (ours, theirs) = StdUnixStream::pair().map_err(JailError::Start)?;
         ours.set_nonblocking(true).map_err(JailError::Start)?;
         let ours = UnixStream::from_std(ours).map_err(JailError::Start)?;
-        let mut child = spawn(helper, theirs).map_err(JailError::Start)?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let mut child = spawn(helper, theirs, input).map_err(JailError::Start)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (reads, writes) = ours.into_split();
         let mut hold = Hold {
             parts: Some((child, None)),
@@ -113,7 +145,7 @@ impl Running {
             _counted: ends.token(),
         };
         hold.admit(cgroups, order.bounds).await.map_err(JailError::Start)?;
-        let plan = serde_json::to_vec(&Plan { order, counted }).map_err(|error| JailError::Start(error.into()))?;
+        let plan = serde_json::to_vec(&Plan { order, input, counted }).map_err(|error| JailError::Start(error.into()))?;
         if let Some((_, socket)) = &mut hold.socket {
             let sent = timeout_at(started + order.bounds.time, send(socket, &plan)).await;
             // If the helper does not read it, its message or its exit status says why.
@@ -121,7 +153,26 @@ impl Running {
                 tracing::debug!("a jail's helper did not read its plan");
             }
         }
-        Ok(Self { started, stdout, stderr, hold })
+        Ok(Self { started, stdin, stdout, stderr, hold })
+    }
+
+    /// Waits until the program runs.
+    pub async fn live(mut self, order: &CommandSpec) -> Result<LiveProgram, JailError> {
+        let started = timeout_at(self.started + order.bounds.time, next(&mut self.hold.socket)).await;
+        match started {
+            Ok(Some(HelperMessage::Started)) => {}
+            Ok(Some(HelperMessage::Refused(reason))) => return Err(JailError::Refused(reason)),
+            Ok(Some(HelperMessage::NoProgram(reason))) => return Err(JailError::Program(reason)),
+            Ok(_) => return Err(JailError::Broken("it exited before the program started".into())),
+            Err(_) => return Err(JailError::Broken("the program did not start in time".into())),
+        }
+        match (self.stdin, self.stdout, self.stderr) {
+            (Some(stdin), Some(stdout), Some(stderr)) => {
+                let process = LiveProcess(self.hold);
+                Ok(LiveProgram { stdin, stdout, stderr, process })
+            },
+            _ => Err(JailError::Broken("it has no pipes".into())),
+        }
     }
 
     /// Reads the program's output until it exits, reaches a limit, or `stop` completes. Then waits
@@ -235,13 +286,13 @@ async fn send(socket: &mut OwnedWriteHalf, plan: &[u8]) -> io::Result<()> {
     socket.write_all(plan).await
 }
 
-fn spawn(helper: &Helper, socket: StdUnixStream) -> io::Result<Child> {
+fn spawn(helper: &Helper, socket: StdUnixStream, input: Input) -> io::Result<Child> {
     let mut process = Command::new(&helper.program);
     process
         .args(&helper.arguments)
         .env_clear()
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(if input == Input::Pipe { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)

@@ -63,6 +63,11 @@ pub struct NativeToolOptions {
     )]
     network: Vec<String>,
 
+    /// A folder of this machine that the programs of MCP servers can read, such as the one in which
+    /// they are installed. Can be repeated, or separated by commas
+    #[arg(id = "mcp_folders", long = "mcp-folder", env = "RCRT_MCP_FOLDERS", value_name = "DIR", value_delimiter = ',')]
+    mcp_folders: Vec<PathBuf>,
+
     /// The search engine of web_search: brave, with the secret BRAVE_API_KEY, or searxng, with its
     /// URL
     #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
@@ -125,6 +130,7 @@ pub struct NativeTools {
     pub large_results: rcrt_large_results::Settings,
     /// The folder of the file tools.
     pub workdir: PathBuf,
+    pub mcp: rcrt_mcp::Settings,
 }
 
 impl NativeToolOptions {
@@ -185,8 +191,11 @@ impl NativeToolOptions {
         let clock: Arc<dyn rcrt_schedule::Clock> = Arc::new(rcrt_schedule::SystemClock);
         let large_results = settings.large_results()?;
         let web = rcrt_web::Settings { search: self.search_choice()?, ..settings.web()? };
+        let helper = rcrt_jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] };
+        let mut mcp = rcrt_mcp::Settings::new(helper.clone(), data.join("mcp"));
+        mcp.readable = self.mcp_folders(&data)?;
         let programs = rcrt_processes::Settings {
-            helper: rcrt_jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] },
+            helper,
             workdir: workdir.clone(),
             environments: data.join("python"),
             network: self.network.iter().cloned().collect::<BTreeSet<String>>(),
@@ -205,7 +214,23 @@ impl NativeToolOptions {
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
-        Ok(NativeTools { executor, schedule, clock, large_results, workdir })
+        Ok(NativeTools { executor, schedule, clock, large_results, workdir, mcp })
+    }
+
+    /// The absolute paths of `--mcp-folder`. The data folder has keys and tokens.
+    fn mcp_folders(&self, data: &Path) -> anyhow::Result<Vec<PathBuf>> {
+        let own = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+        let absolute = |folder: &PathBuf| -> anyhow::Result<PathBuf> {
+            let folder = folder.canonicalize().map_err(|error| {
+                Failure::Usage(format!("--mcp-folder: {} cannot be read: {error}", folder.display()))
+            })?;
+            if own.starts_with(&folder) || folder.starts_with(&own) {
+                let message = format!("--mcp-folder: {} must not contain or be in the data folder", folder.display());
+                return Err(Failure::Usage(message).into());
+            }
+            Ok(folder)
+        };
+        self.mcp_folders.iter().map(absolute).collect()
     }
 
     /// The bounds on disk use of programs and packages.

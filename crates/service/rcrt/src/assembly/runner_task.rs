@@ -96,6 +96,8 @@ pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
 pub struct PreparedRunner {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
+    /// The way of MCP servers, whose connections are kept.
+    mcp_egress: Arc<Egress>,
     egress_log_channel: EgressLogChannel,
     code: Arc<SandboxExecutor>,
     native: NativeTools,
@@ -110,6 +112,9 @@ pub struct RunnerTask {
     task: JoinHandle<anyhow::Result<()>>,
     /// Fires the scheduled tasks.
     scheduler: JoinHandle<()>,
+    /// Keeps the tools of MCP servers registered. Stopped after the last call.
+    connector: JoinHandle<()>,
+    connector_stop: CancellationToken,
     egress_log_writer: EgressLogWriter,
 }
 
@@ -163,12 +168,16 @@ impl PreparedRunner {
         }
         let allowed_private = options.private_hosts.allowed.clone();
         let egress_log_channel = EgressLogChannel::new();
-        let egress = Arc::new(Egress::new(EgressOptions {
+        let gate = EgressOptions {
             allowed_private,
             denied: options.denied_hosts.shared(),
             log: Some(egress_log_channel.log.clone()),
             ..EgressOptions::default()
-        })?);
+        };
+        let egress = Arc::new(Egress::new(gate.clone())?);
+        // A stream of announcements is silent for long.
+        let (idle_timeout, total_timeout) = (Duration::from_mins(15), Duration::from_hours(24));
+        let mcp_egress = Arc::new(Egress::new(EgressOptions { idle_timeout, total_timeout, ..gate })?);
         // One worker for each slot of the runner and for each call that can wait without one: a
         // call that waits for a worker would hold its slot.
         let workers = SandboxOptions {
@@ -185,7 +194,7 @@ impl PreparedRunner {
         match options.native_tools(data, egress.clone(), assessor) {
             Ok(native) => {
                 let dispatch = options.dispatch;
-                Ok(Self { sandbox, egress, egress_log_channel, code, native, settings, dispatch })
+                Ok(Self { sandbox, egress, mcp_egress, egress_log_channel, code, native, settings, dispatch })
             }
             Err(error) => {
                 sandbox.close().await;
@@ -208,18 +217,22 @@ impl RunnerTask {
         prepared: PreparedRunner,
         system_author: Option<Uuid>,
     ) -> Self {
-        let PreparedRunner { sandbox, egress, egress_log_channel, code, native, mut settings, dispatch } = prepared;
+        let PreparedRunner { sandbox, egress, mcp_egress, egress_log_channel, code, native, mut settings, dispatch } =
+            prepared;
         protection::log(sandbox.report());
-        let NativeTools { executor, schedule, clock, large_results, workdir } = native;
+        let NativeTools { executor, schedule, clock, large_results, workdir, mcp } = native;
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
+        let servers = rcrt_mcp::Servers::new(store.clone(), mcp_egress, mcp);
+        let executor = executor.with(rcrt_mcp::tools(&servers));
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress));
         let executors = rest::KINDS
             .into_iter()
             .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
-            .with_native(builtin::KIND, Arc::new(executor));
+            .with_native(builtin::KIND, Arc::new(executor))
+            .with_native(rcrt_mcp::KIND, Arc::new(rcrt_mcp::McpExecutor::new(servers.clone())));
         let mut runner = Runner::new(store.clone(), Arc::new(executors), settings);
         if let Some(local) = local.filter(|_| dispatch == Dispatch::Local) {
             runner = runner.with_local_dispatch(local);
@@ -229,12 +242,14 @@ impl RunnerTask {
         // A runner serves one tenant.
         let egress_log_writer = EgressLogWriter::start(egress_log_channel, move |_| logged_in.clone());
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
+        let connector_stop = CancellationToken::new();
+        let connector = tokio::spawn(rcrt_mcp::Connector::new(servers).run(connector_stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
-        Self { sandbox, stop, task, scheduler, egress_log_writer }
+        Self { sandbox, stop, task, scheduler, connector, connector_stop, egress_log_writer }
     }
 
-    /// Returns when the runner or the scheduler stops by itself, with the reason.
+    /// Returns when the runner or another task stops by itself, with the reason.
     pub async fn lost(&mut self) -> anyhow::Result<()> {
         tokio::select! {
             ended = &mut self.task => ended.context("the runner failed")?,
@@ -242,13 +257,17 @@ impl RunnerTask {
                 ended.context("the scheduler failed")?;
                 anyhow::bail!("the scheduler stopped by itself")
             }
+            ended = &mut self.connector => {
+                ended.context("the connector of MCP servers failed")?;
+                anyhow::bail!("the connector of MCP servers stopped by itself")
+            }
         }
     }
 
     /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
     /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler, egress_log_writer } = self;
+        let Self { sandbox, stop, task, scheduler, connector, connector_stop, egress_log_writer } = self;
         stop.cancel();
         // If one has stopped by itself, `lost` already returned its error.
         if !scheduler.is_finished() {
@@ -258,6 +277,10 @@ impl RunnerTask {
             && let Some(Err(error)) = finish("runner", task, hurry).await
         {
             tracing::error!(error = format!("{error:#}"), "the runner failed");
+        }
+        connector_stop.cancel();
+        if !connector.is_finished() {
+            finish("connector of MCP servers", connector, hurry).await;
         }
         tokio::join!(sandbox.close(), egress_log_writer.close());
     }

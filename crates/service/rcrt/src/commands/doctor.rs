@@ -12,6 +12,7 @@ use url::Url;
 
 use super::doctor_stored::Stored;
 use super::doctor_tools::Tools;
+use super::mcp_state::{self, ServerWithState, Servers};
 use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -59,6 +60,8 @@ struct Findings {
     settings: Vec<EffectiveSetting>,
     stored: Stored,
     tools: Tools,
+    /// Empty if no server responds.
+    mcp_servers: Vec<ServerWithState>,
 }
 
 #[derive(Serialize)]
@@ -155,6 +158,7 @@ impl Doctor {
             tokio::join!(engine(self.sandbox), postgres(config), check_server(server));
         let stored = Stored::read(config).await;
         let tools = Tools::find(config, &self.native, server.reachable).await;
+        let server_responds = server.reachable;
         let disk = self.native.disk_bounds();
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
@@ -177,6 +181,7 @@ impl Doctor {
             settings: self.native.settings(&config.data)?.in_force().to_vec(),
             stored,
             tools,
+            mcp_servers: if server_responds { mcp_servers(config).await } else { Vec::new() },
         };
         if output.is_json() {
             output.json(&findings)?;
@@ -186,6 +191,13 @@ impl Doctor {
         let is_reusable = findings.sandbox.is_enough && !findings.postgres.is_fatal && !findings.stored.lacks_keys();
         if is_reusable { Ok(()) } else { Err(Failure::Shown.into()) }
     }
+}
+
+/// The MCP servers of the tenant, if they can be read.
+async fn mcp_servers(config: &Config) -> Vec<ServerWithState> {
+    let Ok(store) = crate::connection::store(config) else { return Vec::new() };
+    let read = tokio::time::timeout(ANSWER_TIME, Servers::read(&*store)).await;
+    read.ok().and_then(Result::ok).map(|servers| servers.all).unwrap_or_default()
 }
 
 /// Starts a sandbox briefly and returns its report. It starts with level minimal, so that it can
@@ -432,7 +444,11 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     findings.stored.print(output)?;
     findings.sandbox.print(output)?;
     print_settings(output, &findings.settings)?;
-    findings.tools.print(output)
+    findings.tools.print(output)?;
+    if let [_, ..] = findings.mcp_servers.as_slice() {
+        output.line(&format!("\n{}", output.paint(Style::Bold, "MCP servers:")))?;
+    }
+    findings.mcp_servers.iter().try_for_each(|server| output.line(&format!("  {}", mcp_state::line(output, server))))
 }
 
 fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {

@@ -30,6 +30,10 @@ pub mod keys;
 mod local_sandbox;
 mod local_secrets;
 pub mod logs;
+pub mod mcp;
+mod mcp_add;
+mod mcp_changes;
+mod mcp_state;
 mod required_secrets;
 pub mod restore;
 pub mod runner;
@@ -124,6 +128,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Runners(runners) => runners.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
+        Command::Mcp(mcp) => mcp.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
         Command::Agent(agent) => agent.run(config, output).await,
         Command::Tenant(tenant) => tenant.run(config, output).await,

@@ -24,6 +24,7 @@ Examples:
   rcrt secret set WEATHER_KEY < key.txt                      (a new value; keeps hosts and grants)
   rcrt secret set WEATHER_KEY --keep-value --host api.example.com --host eu.example.com:8443
   rcrt secret grant WEATHER_KEY weather
+  rcrt secret grant DOCS_TOKEN mcp:docs                      (to the MCP server docs)
   rcrt secret revoke WEATHER_KEY weather
   rcrt secret set SIGNING_KEY --readable                     (the tools' code gets the value itself)
   rcrt secret list")]
@@ -32,13 +33,13 @@ pub enum Secret {
     /// Let a tool use a secret, as long as the tool's record exists
     Grant {
         name: String,
-        /// The tool's name, or the id of its record
+        /// The tool's name, or the id of its record; mcp:NAME for an MCP server
         tool: String,
     },
     /// Stop a tool from using a secret, from its next call on
     Revoke {
         name: String,
-        /// The tool's name, or the id of its record
+        /// The tool's name, or the id of its record; mcp:NAME for an MCP server
         tool: String,
     },
     /// List names, hosts and tools; values are never shown
@@ -239,6 +240,9 @@ async fn find(store: &dyn Secrets, name: &str) -> anyhow::Result<Option<SecretIn
 async fn tool_record(store: &dyn Records, tool: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(tool) {
         return Ok(id);
+    }
+    if let Some(server) = tool.strip_prefix("mcp:") {
+        return super::mcp::find(store, server).await.map(|(id, _)| id);
     }
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {

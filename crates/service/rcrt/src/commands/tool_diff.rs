@@ -129,7 +129,7 @@ fn field_text(version: &BreadcrumbVersion, field: &str) -> String {
 }
 
 /// Hunks in the unified format; empty if the texts have the same lines.
-fn unified(old: &str, new: &str) -> Vec<String> {
+pub(super) fn unified(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let diff = TextDiff::configure().timeout(SEARCH_TIME).diff_slices(&old, &new);
     let hunks = diff.unified_diff().to_string();

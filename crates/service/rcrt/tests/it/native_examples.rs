@@ -10,11 +10,22 @@ use tempfile::TempDir;
 
 use crate::program::Running;
 
-/// Tools that need the internet. Their examples are only checked against their schemas, by the
-/// tests of the crate `validate`.
-const NETWORK: [&str; 3] = ["web_browse", "web_fetch", "web_search"];
+/// Tools that need the internet or an MCP server. Their examples are only checked against their
+/// schemas, by the tests of the crate `validate`.
+const NETWORK: [&str; 10] = [
+    "mcp_get_prompt",
+    "mcp_get_service_details",
+    "mcp_invoke_tool",
+    "mcp_list_resources",
+    "mcp_read_resource",
+    "mcp_register_server",
+    "mcp_unregister_server",
+    "web_browse",
+    "web_fetch",
+    "web_search",
+];
 /// All others, in an order in which each example finds what an earlier one wrote.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 32] = [
     "write_file",
     "append_file",
     "read_file",
@@ -45,6 +56,8 @@ const ORDER: [&str; 30] = [
     "retire_tool",
     "find_tools",
     "search_known_services",
+    "mcp_list_services",
+    "mcp_find_tools",
 ];
 /// How the keys of large results begin in the examples. The rest of a real key depends on the
 /// request's id.

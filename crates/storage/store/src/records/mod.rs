@@ -51,6 +51,7 @@ pub(crate) async fn create(
     how: NewRecord,
 ) -> Result<(Created, Option<Claim>)> {
     actor.refuse_runner_records(record.schema_name.as_deref())?;
+    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
     let id = match &how {
         NewRecord::Plain => Uuid::now_v7(),
         NewRecord::Claimed(terms) => terms.id,
@@ -159,7 +160,7 @@ async fn reserve_quota_for(
 }
 
 fn is_about_tools(schema_name: Option<&str>) -> bool {
-    schema_name.is_some_and(|name| name.starts_with("tool.") || name.starts_with("schedule."))
+    schema_name.is_some_and(|name| ["tool.", "schedule.", "mcp."].iter().any(|kind| name.starts_with(kind)))
 }
 
 /// Reads the record, and counts the read in the same statement if the record's reads are limited.
@@ -229,6 +230,7 @@ pub(crate) async fn update(
     let was_tool = secrets::is_tool(record.schema_name.as_deref());
     refuse_response(record.schema_name.as_deref())?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
+    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
     expect_version(&record, Some(version))?;
     if !actor.is_curator {
         secrets::refuse_change_by_others(&mut tx, id).await?;
@@ -244,6 +246,7 @@ pub(crate) async fn update(
     refuse_response_tag(&next.tags, &record.tags)?;
     actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref(), next.schema_name.as_deref()])?;
     actor.refuse_runner_records(next.schema_name.as_deref())?;
+    actor.refuse_mcp_records(next.schema_name.as_deref(), &next.context)?;
     refuse_request_changes(&record, &next)?;
     actor.refuse_to_open(&record, &next)?;
     if tx.is_guest() {
@@ -300,7 +303,7 @@ async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, 
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
     let is_runtime_schema = |name: &Option<String>| {
         name.as_deref()
-            .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema."].iter().any(|kind| name.starts_with(kind)))
+            .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema.", "mcp."].iter().any(|kind| name.starts_with(kind)))
     };
     if old.schema_name != new.schema_name || is_runtime_schema(&old.schema_name) {
         let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
@@ -331,6 +334,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     let record = get_to_change(&mut tx, id).await?;
     actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref()])?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
+    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator can delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());

@@ -4,6 +4,7 @@ use rcrt_breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, DRAFT_TAG, Identity, MAX_TAGS, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profile,
     Profiles, PublishRule, RequestKind, Role, StoreError, Violations, Visibility, is_draft, schema_names,
 };
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::role_cache::AgentRights;
@@ -17,6 +18,8 @@ const MAINTAINED_BY_RUNNERS: [&str; 5] = [
 ];
 /// What a runner writes for a caller: a tool cannot write them.
 const WRITTEN_FOR_CALLERS: [&str; 2] = [schema_names::TOOL_LOG, schema_names::TOOL_SHADOW];
+/// What a tool cannot write for an agent either: a server's record names a command to run.
+const OF_MCP_SERVERS: [&str; 3] = [schema_names::MCP_SERVER, schema_names::MCP_STATUS, schema_names::MCP_CHANGE];
 const CANCEL: &str = "cancel_scheduled_task";
 
 #[derive(Debug, Clone, Copy)]
@@ -261,6 +264,26 @@ impl Actor {
             return Err(Violations::one("tags", message));
         }
         Ok(())
+    }
+
+    /// Only curators, and runners on their own behalf, write the records of MCP servers and of their
+    /// tools: what a curator accepted is in them. `context` is that of a tool.
+    pub(crate) fn refuse_mcp_records(
+        &self,
+        schema_name: Option<&str>,
+        context: &Map<String, Value>,
+    ) -> Result<(), StoreError> {
+        if self.is_curator || self.is_plain_runner() {
+            return Ok(());
+        }
+        let is_tool = matches!(schema_name, Some(schema_names::TOOL_V1 | schema_names::TOOL_RETIRED));
+        let kind = context.get("implementation").and_then(|implementation| implementation.get("type"));
+        let what = match schema_name.filter(|name| OF_MCP_SERVERS.contains(name)) {
+            Some(name) => name,
+            None if is_tool && kind.is_some_and(|kind| kind == "mcp") => "tool of an MCP server",
+            None => return Ok(()),
+        };
+        Err(StoreError::Forbidden(format!("only a curator can create, change or delete a {what}")))
     }
 
     /// Only runners and curators write the records that runners maintain: readers trust the

@@ -19,6 +19,7 @@ type Key = (Uuid, Uuid);
 pub(crate) struct AgentRights {
     /// Whether it sees all records of its tenant.
     pub(crate) sees_all: bool,
+    pub(crate) is_curator: bool,
     pub(crate) writes_only_requests: bool,
     pub(crate) reads_only_own_calls: bool,
     /// `None`: every tool.

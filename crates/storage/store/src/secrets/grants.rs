@@ -55,12 +55,13 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
     .fetch_optional(tx.connection())
     .await?;
     let (schema, version) = record.ok_or(StoreError::NotFound { what: "tool", id: tool })?;
-    if !is_tool(schema.as_deref()) {
+    if !is_tool(schema.as_deref()) && schema.as_deref() != Some(schema_names::MCP_SERVER) {
         let message = format!(
-            "names a {}; expected a tool ({} or {})",
+            "names a {}; expected a tool ({} or {}) or an MCP server ({})",
             schema.as_deref().unwrap_or("note without a schema"),
             schema_names::TOOL_CODE,
-            schema_names::TOOL_V1
+            schema_names::TOOL_V1,
+            schema_names::MCP_SERVER
         );
         return Err(Violations::one("tool_id", message).into());
     }

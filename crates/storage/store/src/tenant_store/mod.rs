@@ -91,6 +91,7 @@ impl TenantStore {
         let agent = agents::find(&mut self.begin().await?, self.actor.on_behalf_of).await?;
         let rights = agent.map_or_else(AgentRights::default, |agent| AgentRights {
             sees_all: agent.roles.iter().any(|role| role.sees_all()),
+            is_curator: agent.roles.contains(&Role::Curator),
             writes_only_requests: Role::write_only_requests(&agent.roles),
             reads_only_own_calls: Role::read_only_own_calls(&agent.roles),
             allowed_tools: agent.tools,

@@ -19,6 +19,13 @@ impl Rights for TenantStore {
         Ok(self.rights_of_agent().await?.allowed_tools)
     }
 
+    async fn is_curator(&self) -> Result<bool, StoreError> {
+        if self.actor.is_acting_for_another() {
+            return Ok(self.rights_of_agent().await?.is_curator);
+        }
+        Ok(self.actor.is_curator)
+    }
+
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         Ok(acl::list(&mut self.begin_for(RequiredPermission::View).await?, self.actor, record).await?)
     }

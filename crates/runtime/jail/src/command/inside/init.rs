@@ -16,6 +16,7 @@ use super::usage::Usage;
 use super::wait::{Awaited, wait_for};
 use super::{Ready, tell};
 use crate::command::ExitReason;
+use crate::command::command_spec::Input;
 use crate::command::helper_message::HelperMessage;
 
 /// How often it checks resource use.
@@ -28,7 +29,7 @@ pub fn run(ready: &Ready, socket: &mut UnixStream) -> HelperMessage {
         .env_clear()
         .envs(&command.environment)
         .current_dir(&command.folder)
-        .stdin(Stdio::null())
+        .stdin(if ready.input == Input::Pipe { Stdio::inherit() } else { Stdio::null() })
         .process_group(0)
         .spawn();
     let program = match started {

@@ -23,6 +23,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde::Deserialize;
 
 use super::CommandSpec;
+use super::command_spec::Input;
 use super::helper_message::HelperMessage;
 use super::jail::GroupLimits;
 use crate::protections::{keeper, privileges, process};
@@ -35,6 +36,7 @@ const LONGEST: u32 = 16 * 1024 * 1024;
 #[derive(Deserialize)]
 struct Plan {
     order: CommandSpec,
+    input: Input,
     counted: GroupLimits,
 }
 
@@ -58,6 +60,7 @@ pub fn run(socket: i32) -> ExitCode {
 /// What the first process of the jail has when all protections are in force.
 struct Ready {
     order: CommandSpec,
+    input: Input,
     counted: GroupLimits,
 }
 
@@ -73,7 +76,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     let named = |protection: &'static str| move |reason: String| format!("{protection}: {reason}");
     process::close_descriptors_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
     fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("socket: {error}"))?;
-    let Plan { order, counted } = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
+    let Plan { order, input, counted } = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
     // If the machine runs out of memory, processes of a jail are killed first. This is optional.
     let _ = process::raise_oom_score();
     let _ = process::lower_priority();
@@ -110,7 +113,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
         tracing::debug!(reason, "the jail runs without Landlock");
     }
     syscall_filter::apply(counted.memory).map_err(named("seccomp"))?;
-    Ok(Ready { order, counted })
+    Ok(Ready { order, input, counted })
 }
 
 fn read_plan(socket: &mut UnixStream) -> io::Result<Plan> {

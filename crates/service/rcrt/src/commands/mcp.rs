@@ -1,0 +1,124 @@
+//! `rcrt mcp`: MCP servers, whose tools are offered like any others.
+
+use anyhow::Context;
+use clap::Subcommand;
+use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
+use rcrt_mcp::ServerConfig;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::mcp_add::Add;
+use super::mcp_changes::{Accept, Diff};
+use super::mcp_state::{self, Servers};
+use crate::config::Config;
+use crate::connection;
+use crate::exit::Failure;
+use crate::output::{Output, counted};
+use crate::pending_call::{self, NoObserver};
+
+/// Manage MCP servers, whose tools are offered as {server}__{tool}
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+A server is a program that runs in a jail, or a URL of streamable HTTP. Its tools are registered by the runners. A \
+definition that the server changes later waits until a curator accepts it. Only curators add, change and remove servers.
+
+Examples:
+  rcrt mcp add time -- mcp-server-time --local-timezone Europe/Berlin
+  rcrt mcp add docs --url https://mcp.example.com/mcp --bearer DOCS_TOKEN
+  rcrt mcp add --file claude_desktop_config.json
+  rcrt mcp list
+  rcrt mcp show time
+  rcrt mcp test time
+  rcrt mcp diff time
+  rcrt mcp accept time convert_time
+  rcrt mcp remove time")]
+pub enum Mcp {
+    Add(Add),
+    /// List the servers and their states
+    List,
+    /// Show one server: what is run, its state, and its tools
+    Show { name: String },
+    /// List the tools of a server again, by a runner, and say whether that works
+    Test { name: String },
+    /// Remove a server and its tools
+    Remove { name: String },
+    Diff(Diff),
+    Accept(Accept),
+}
+
+impl Mcp {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        match self {
+            Self::Add(add) => add.run(config, output).await,
+            Self::List => list(config, output).await,
+            Self::Show { name } => show(config, output, &name).await,
+            Self::Test { name } => test(config, output, &name).await,
+            Self::Remove { name } => remove(config, output, &name).await,
+            Self::Diff(diff) => diff.run(config, output).await,
+            Self::Accept(accept) => accept.run(config, output).await,
+        }
+    }
+}
+
+/// The record of the server with this name, in any case.
+pub(super) async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow::Result<(Uuid, ServerConfig)> {
+    let servers = Servers::read(store).await?.all;
+    let found = servers.iter().find(|server| server.config.name.eq_ignore_ascii_case(name));
+    let Some(server) = found else {
+        let names: Vec<&str> = servers.iter().map(|server| server.config.name.as_str()).collect();
+        let known = if names.is_empty() { "there are none".to_owned() } else { format!("the servers are {}", names.join(", ")) };
+        return Err(Failure::NotFound(format!("there is no MCP server named {name}; {known}")).into());
+    };
+    Ok((server.id, server.config.clone()))
+}
+
+async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let servers = Servers::read(&*store).await?;
+    if output.is_json() {
+        return output.json(&servers.all);
+    }
+    let rows: Vec<Vec<String>> = servers.all.iter().map(mcp_state::row).collect();
+    output.table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "WAITING", "PROTOCOL", "ERROR"], &rows)
+}
+
+async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let (id, _) = find(&*store, name).await?;
+    let servers = Servers::read(&*store).await?;
+    let Some(server) = servers.all.iter().find(|server| server.id == id) else { return Ok(()) };
+    if output.is_json() { output.json(server) } else { mcp_state::print(output, server) }
+}
+
+/// Calls `mcp_get_service_details`, which a runner answers.
+async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let (_, server) = find(&*store, name).await?;
+    let input = json!({"server_name": server.name, "refresh": true});
+    let record = ToolRequest::record("mcp_get_service_details", input, None, None);
+    let asked = pending_call::send(&*store, record, &Uuid::now_v7().to_string()).await?;
+    let response = pending_call::response(&*store, &asked, &NoObserver).await?;
+    let response = ToolResponse::from_context(&response.context).context("the response cannot be read")?;
+    if let Some(failure) = response.error {
+        output.note(&failure);
+        return Err(Failure::ToolError(failure).into());
+    }
+    let found = response.output.unwrap_or_default();
+    if output.is_json() {
+        return output.json(&found);
+    }
+    let tools = found["tools"].as_array().map_or(0, Vec::len);
+    output.line(&format!("{} works: {}", server.name, counted(tools as u64, "tool", "tools")))
+}
+
+async fn remove(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let (id, server) = find(&*store, name).await?;
+    store.delete(id, None).await?;
+    // A runner does it too; without one nothing must stay.
+    rcrt_mcp::remove_server_records(&*store, &server.name).await?;
+    if output.is_json() {
+        return output.json(&json!({"removed": id, "name": server.name}));
+    }
+    output.line(&format!("{} and its tools are removed", server.name))
+}

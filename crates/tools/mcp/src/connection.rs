@@ -1,0 +1,367 @@
+//! A connection to one server, of either era of the protocol.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use parking_lot::Mutex;
+use rcrt_egress::Vault;
+use rcrt_executors::ProgressSink;
+use rmcp::handler::client::progress::ProgressDispatcher;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation, JsonObject,
+    ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerPeerInfo, ServerResult,
+    SubscriptionFilter,
+};
+use rmcp::service::{
+    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage, Subscription,
+    TxJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use rmcp::{ClientHandler, ClientLifecycleMode, ServiceError};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::definition::Definition;
+use crate::failure::McpError;
+use crate::transport::{RawList, RawLists, StderrTail};
+
+/// The most tools of one server.
+pub const MAX_TOOLS: usize = 400;
+const MAX_PAGES: usize = 100;
+/// The most bytes of all definitions of a server.
+const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
+/// How long a server may take to close.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// What the server sends without being asked.
+#[derive(Clone)]
+struct Handler {
+    progress: ProgressDispatcher,
+    /// Counts the changes of the list of tools.
+    changes: watch::Sender<u64>,
+}
+
+impl ClientHandler for Handler {
+    async fn on_progress(&self, progress: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+        self.progress.handle_notification(progress).await;
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let program = Implementation::new("rcrt", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), program)
+    }
+}
+
+/// Tells at the end of the transport, which is when the server closes it.
+struct WatchedTransport<T> {
+    transport: T,
+    _over: DropGuard,
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+        self.transport.receive()
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}
+
+/// The tools of a server, as it listed them last.
+#[derive(Debug, Default, PartialEq)]
+pub struct ToolList {
+    /// By the server's own names.
+    pub tools: BTreeMap<String, Definition>,
+    /// Tools that cannot be registered, each with the reason.
+    pub refused: Vec<(String, String)>,
+    /// How long the list is valid, if the server says.
+    pub ttl: Option<Duration>,
+}
+
+pub struct Connection {
+    peer: Peer<RoleClient>,
+    service: Mutex<Option<RunningService<RoleClient, Handler>>>,
+    progress: ProgressDispatcher,
+    changes: watch::Sender<u64>,
+    lists: RawLists,
+    list: Mutex<Arc<ToolList>>,
+    timeout: Duration,
+    /// Cancelled at the end of the connection, and when it is given up.
+    over: CancellationToken,
+    /// The secrets that the server was given. They are redacted from what it returns.
+    pub vault: Arc<Vault>,
+    /// Of a program.
+    pub stderr: Option<StderrTail>,
+}
+
+impl Connection {
+    /// Connects, finds out the era, and lists the tools.
+    pub async fn open<T>(
+        transport: T,
+        lists: RawLists,
+        (within, vault, stderr): (Duration, Arc<Vault>, Option<StderrTail>),
+        mode: ClientLifecycleMode,
+    ) -> Result<Self, McpError>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        let handler = Handler { progress: ProgressDispatcher::new(), changes: watch::Sender::new(0) };
+        let (progress, changes) = (handler.progress.clone(), handler.changes.clone());
+        let over = CancellationToken::new();
+        let transport = WatchedTransport { transport, _over: over.clone().drop_guard() };
+        let serving = rmcp::service::serve_client_with_lifecycle_and_ct(handler, transport, mode, CancellationToken::new());
+        let service = match timeout(within, serving).await {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => return Err(McpError::of_start(&error, stderr.map(|stderr| stderr.text()))),
+            Err(_) => return Err(McpError::Timeout(within.as_millis() as u64)),
+        };
+        let connection = Self {
+            peer: service.peer().clone(),
+            service: Mutex::new(Some(service)),
+            progress,
+            changes,
+            lists,
+            list: Mutex::default(),
+            timeout: within,
+            over,
+            vault,
+            stderr,
+        };
+        connection.refresh().await?;
+        Ok(connection)
+    }
+
+    /// The modes in which to try to connect, in order. A server that ends when it is asked something
+    /// that it does not know gets a second chance.
+    pub fn modes() -> [ClientLifecycleMode; 2] {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
+        [ClientLifecycleMode::Auto { preferred_versions, legacy_version }, ClientLifecycleMode::Initialize]
+    }
+
+    pub fn info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.peer.peer_info()
+    }
+
+    /// Whether new calls need another connection.
+    pub fn is_over(&self) -> bool {
+        self.over.is_cancelled() || self.peer.is_transport_closed()
+    }
+
+    /// Returns when new calls need another connection.
+    pub async fn ended(&self) {
+        self.over.cancelled().await;
+    }
+
+    /// New calls get another connection. This one closes after its last call.
+    pub fn give_up(&self) {
+        self.over.cancel();
+    }
+
+    /// The tools as they were listed last.
+    pub fn list(&self) -> Arc<ToolList> {
+        self.list.lock().clone()
+    }
+
+    /// Lists the tools again. If they have changed, watches are told.
+    pub async fn refresh(&self) -> Result<Arc<ToolList>, McpError> {
+        let list = Arc::new(self.list_tools().await?);
+        let before = std::mem::replace(&mut *self.list.lock(), list.clone());
+        if before != list {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        Ok(list)
+    }
+
+    async fn list_tools(&self) -> Result<ToolList, McpError> {
+        let mut list = ToolList::default();
+        let Some(info) = self.info() else { return Ok(list) };
+        if info.capabilities.tools.is_none() {
+            return Ok(list);
+        }
+        let (mut cursor, mut bytes, mut shortest) = (None, 0, None::<u64>);
+        for _ in 0..MAX_PAGES {
+            let page = self.page(cursor).await?;
+            for raw in page.tools {
+                bytes += raw.to_string().len();
+                if bytes > MAX_LIST_BYTES {
+                    return Err(McpError::Unreachable(format!("its definitions have more than {MAX_LIST_BYTES} bytes")));
+                }
+                match Definition::read(raw) {
+                    Ok(tool) if list.tools.contains_key(&tool.name) => {
+                        list.refused.push((crate::text::clean(&tool.name, 100), "it is listed twice".to_owned()));
+                    }
+                    Ok(tool) => drop(list.tools.insert(tool.name.clone(), tool)),
+                    Err(refused) => list.refused.push(refused),
+                }
+                if list.tools.len() + list.refused.len() > MAX_TOOLS {
+                    return Err(McpError::Unreachable(format!("it has more than {MAX_TOOLS} tools")));
+                }
+            }
+            shortest = match (shortest, page.ttl_ms) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            cursor = page.next;
+            if cursor.is_none() {
+                list.ttl = shortest.map(Duration::from_millis);
+                return Ok(list);
+            }
+        }
+        Err(McpError::Unreachable(format!("its list of tools has more than {MAX_PAGES} pages")))
+    }
+
+    async fn page(&self, cursor: Option<String>) -> Result<RawList, McpError> {
+        let mut request = ListToolsRequest::default();
+        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let options = PeerRequestOptions::with_timeout(self.timeout);
+        let sent = self.peer.send_request_with_option(ClientRequest::ListToolsRequest(request), options).await;
+        let handle = sent.map_err(|error| McpError::of_request(&error))?;
+        let id = json!(handle.id);
+        let answered = handle.await_response().await;
+        let raw = self.lists.take(&id);
+        let answered = answered.map_err(|error| McpError::of_request(&error))?;
+        let mut page = raw.ok_or_else(|| McpError::Unreachable("its list of tools is not well-formed".to_owned()))?;
+        if let ServerResult::ListToolsResult(listed) = answered {
+            // `rmcp` leaves out tools whose headers a client cannot send.
+            page.tools.retain(|tool| {
+                let name = tool.get("name").and_then(Value::as_str);
+                listed.tools.iter().any(|known| Some(known.name.as_ref()) == name)
+            });
+        }
+        Ok(page)
+    }
+
+    /// Announcements of changes of the list, from now on.
+    pub async fn watch(&self) -> ListWatch {
+        let changes = self.changes.subscribe();
+        let announces = self.info().is_some_and(|info| {
+            let listens = !info.protocol_version.has_initialize();
+            listens && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+        });
+        // An older server sends them unasked, if at all.
+        if !announces {
+            return ListWatch { changes, subscription: None };
+        }
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let subscription = match timeout(self.timeout, self.peer.listen(filter)).await {
+            Ok(Ok(subscription)) => Some(subscription),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an MCP server does not announce changes");
+                None
+            }
+            Err(_) => None,
+        };
+        ListWatch { changes, subscription }
+    }
+
+    /// Calls a tool. When `stop` completes, the server is told, and the result is `None`.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        progress: &dyn ProgressSink,
+        stop: impl Future<Output = ()>,
+    ) -> Option<Result<ServerResult, ServiceError>> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        self.request(request, progress, stop).await
+    }
+
+    /// Sends a request. When `stop` completes, the server is told, and the result is `None`.
+    pub async fn request(
+        &self,
+        request: ClientRequest,
+        progress: &dyn ProgressSink,
+        stop: impl Future<Output = ()>,
+    ) -> Option<Result<ServerResult, ServiceError>> {
+        let mut stop = std::pin::pin!(stop);
+        let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let mut handle: RequestHandle<RoleClient> = tokio::select! {
+            () = &mut stop => return None,
+            sent = sending => match sent {
+                Ok(handle) => handle,
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        let mut reports = self.progress.subscribe(handle.progress_token.clone()).await;
+        loop {
+            tokio::select! {
+                biased;
+                answered = &mut handle.rx => return Some(answered.unwrap_or(Err(ServiceError::TransportClosed))),
+                () = &mut stop => {
+                    let _ = timeout(CLOSING, handle.cancel(Some("the call was cancelled".to_owned()))).await;
+                    return None;
+                }
+                Some(report) = reports.next() => report_progress(progress, &report),
+            }
+        }
+    }
+
+    /// Closes the connection at once, also under its calls.
+    pub async fn close(&self) {
+        let service = self.service.lock().take();
+        if let Some(mut service) = service
+            && let Err(error) = service.close_with_timeout(CLOSING).await
+        {
+            tracing::warn!(%error, "a connection to an MCP server failed");
+        }
+    }
+}
+
+/// Announcements of changes of a list of tools.
+pub struct ListWatch {
+    changes: watch::Receiver<u64>,
+    subscription: Option<Subscription>,
+}
+
+impl ListWatch {
+    /// Returns when the list has changed. If the announcements end, it never returns.
+    pub async fn changed(&mut self) {
+        loop {
+            tokio::select! {
+                changed = self.changes.changed() => match changed {
+                    Ok(()) => return,
+                    Err(_) => std::future::pending().await,
+                },
+                announced = next(&mut self.subscription) => match announced {
+                    true => return,
+                    false => self.subscription = None,
+                },
+            }
+        }
+    }
+}
+
+/// Whether there was an announcement; false at their end.
+async fn next(subscription: &mut Option<Subscription>) -> bool {
+    match subscription {
+        Some(subscription) => matches!(subscription.next().await, Ok(Some(_))),
+        None => std::future::pending().await,
+    }
+}
+
+fn report_progress(progress: &dyn ProgressSink, report: &ProgressNotificationParam) {
+    let fraction = report.total.filter(|total| *total > 0.0).map(|total| (report.progress / total).clamp(0.0, 1.0));
+    let message = report.message.as_deref().map(crate::text::line);
+    let otherwise = || report.total.map_or_else(String::new, |total| format!("{} of {total}", report.progress));
+    progress.report(fraction, &message.unwrap_or_else(otherwise));
+}

@@ -1,0 +1,165 @@
+//! One server: connects to it, keeps its tools registered, and writes its state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcrt_breadcrumb::StoreError;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::sync::{Synced, sync};
+use crate::connection::{Connection, ToolList};
+use crate::records::{ServerState, Status, write_status};
+use crate::servers::{Server, Servers};
+use crate::text::clean;
+
+/// The shortest pause between two lists, whatever the server says.
+const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+/// The most characters of a server's instructions.
+const MAX_INSTRUCTIONS: usize = 4000;
+
+pub(super) struct Follower {
+    pub servers: Arc<Servers>,
+    pub server: Arc<Server>,
+    /// Notified when another agent changed the records of the server's tools.
+    pub resync: Arc<Notify>,
+}
+
+/// Why a connected server is looked at again.
+enum Reason {
+    /// Its list may have changed.
+    List,
+    /// The records may have changed.
+    Records,
+    Ended,
+}
+
+impl Follower {
+    /// Runs until it is stopped.
+    pub async fn run(self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn follow(&self) {
+        if !self.server.record.config.enabled {
+            self.write(ServerState::Disabled, None, None, self.sync(None).await).await;
+            return std::future::pending().await;
+        }
+        let settings = &self.servers.settings;
+        let mut pause = settings.first_pause;
+        loop {
+            let began = Instant::now();
+            let error = match self.servers.connection(&self.server).await {
+                Ok(connection) => {
+                    let why = self.keep(&connection).await;
+                    // Its calls go on.
+                    connection.give_up();
+                    why
+                }
+                Err(error) => error.to_string(),
+            };
+            // The tools stay: a call tries to connect too, and says what is wrong.
+            self.write(ServerState::Error, Some(error), None, self.known().await).await;
+            if began.elapsed() > settings.longest_pause {
+                pause = settings.first_pause;
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.resync.notified() => {}
+            }
+            pause = (pause * 2).min(settings.longest_pause);
+        }
+    }
+
+    /// Keeps the tools of a connected server registered. Returns why the connection ended.
+    async fn keep(&self, connection: &Connection) -> String {
+        let mut watch = connection.watch().await;
+        let mut list = match connection.refresh().await {
+            Ok(list) => list,
+            Err(error) => return error.to_string(),
+        };
+        loop {
+            let synced = self.sync(Some(&list)).await;
+            let failed = synced.is_err();
+            self.write(ServerState::Connected, None, Some(connection), synced).await;
+            let every = self.servers.settings.refresh_every;
+            let valid = list.ttl.unwrap_or(every).clamp(SHORTEST_REFRESH, every);
+            let reason = tokio::select! {
+                () = watch.changed() => Reason::List,
+                () = sleep(valid) => Reason::List,
+                () = sleep(self.servers.settings.first_pause), if failed => Reason::Records,
+                () = self.resync.notified() => Reason::Records,
+                () = connection.ended() => Reason::Ended,
+            };
+            match reason {
+                Reason::Ended => {
+                    let stderr = connection.stderr.as_ref().map(|stderr| stderr.text()).unwrap_or_default();
+                    let said = if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
+                    return format!("the connection ended{said}");
+                }
+                Reason::Records => {}
+                Reason::List => match connection.refresh().await {
+                    Ok(fresh) => list = fresh,
+                    Err(error) => return error.to_string(),
+                },
+            }
+        }
+    }
+
+    async fn sync(&self, list: Option<&ToolList>) -> Result<Synced, StoreError> {
+        sync(&*self.servers.store, &self.server.record, list).await
+    }
+
+    /// The tools as they were registered before.
+    async fn known(&self) -> Result<Synced, StoreError> {
+        let name = self.server.record.config.name.to_lowercase();
+        let status = crate::records::statuses(&*self.servers.store).await?.remove(&name);
+        Ok(status.map_or_else(Synced::default, |status| Synced {
+            tools: status.tools,
+            waiting: status.waiting,
+            refused: status.refused,
+        }))
+    }
+
+    async fn write(
+        &self,
+        state: ServerState,
+        error: Option<String>,
+        connection: Option<&Connection>,
+        synced: Result<Synced, StoreError>,
+    ) {
+        let record = &self.server.record;
+        let synced = match synced {
+            Ok(synced) => synced,
+            Err(error) => {
+                tracing::warn!(server = record.config.name, %error, "the tools of an MCP server cannot be registered");
+                return;
+            }
+        };
+        if let Some(error) = &error {
+            tracing::warn!(server = record.config.name, error, "an MCP server cannot be used; it is tried again");
+        }
+        let info = connection.and_then(Connection::info);
+        let info = info.as_deref();
+        let implementation = info.and_then(|info| info.server_info.as_ref());
+        let status = Status {
+            server: record.config.name.clone(),
+            server_id: record.id,
+            state,
+            error: error.map(|error| clean(&error, 2000)),
+            protocol_version: info.map(|info| clean(info.protocol_version.as_str(), 50)),
+            implementation: implementation.map(|own| clean(&format!("{} {}", own.name, own.version), 200)),
+            instructions: info.and_then(|info| info.instructions.as_deref()).map(|text| clean(text, MAX_INSTRUCTIONS)),
+            tools: synced.tools,
+            waiting: synced.waiting,
+            refused: synced.refused,
+        };
+        if let Err(error) = write_status(&*self.servers.store, &status).await {
+            tracing::warn!(server = status.server, %error, "the state of an MCP server cannot be written");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Brings the records of a server's tools in line with its list. Several runners may do it at the
+//! same time: each write names the version that it read, or has an idempotency key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbListItem, Records, StoreError, schema_names};
+use serde_json::{Map, Value};
+
+use crate::connection::ToolList;
+use crate::definition::{Definition, tool_name};
+use crate::records::{
+    self, Change, RefusedTool, ServerRecord, change_record, definition_hash, once, tool_record, upstream_name,
+};
+
+/// What the server's status says of its tools.
+#[derive(Debug, Default, PartialEq)]
+pub struct Synced {
+    pub tools: Vec<String>,
+    pub waiting: Vec<String>,
+    pub refused: Vec<RefusedTool>,
+}
+
+/// `list` is the server's, or `None` to retire all of its tools.
+pub async fn sync(
+    store: &(impl Records + ?Sized),
+    server: &ServerRecord,
+    list: Option<&ToolList>,
+) -> Result<Synced, StoreError> {
+    let name = &server.config.name;
+    let tags = vec![records::server_tag(name)];
+    let offered = records::list(store, schema_names::TOOL_V1, tags.clone()).await?;
+    let retired = records::list(store, schema_names::TOOL_RETIRED, tags).await?;
+    let mut changes: BTreeMap<String, (BreadcrumbListItem, Change)> = records::changes(store, Some(name))
+        .await?
+        .into_iter()
+        .map(|(item, change)| (change.tool.clone(), (item, change)))
+        .collect();
+    let mut known: BTreeMap<String, BreadcrumbListItem> = BTreeMap::new();
+    for item in offered.into_iter().chain(retired) {
+        let upstream = item.context.as_ref().and_then(upstream_name).map(str::to_owned);
+        if let Some(upstream) = upstream {
+            known.entry(upstream).or_insert(item);
+        }
+    }
+    let mut synced = Synced::default();
+    let empty = ToolList::default();
+    let list = list.unwrap_or(&empty);
+    let refuse = |tool: &str, reason: &str| RefusedTool { tool: tool.to_owned(), reason: reason.to_owned() };
+    synced.refused.extend(list.refused.iter().map(|(tool, reason)| refuse(tool, reason)));
+    let mut names = BTreeSet::new();
+    for tool in list.tools.values().filter(|tool| server.config.offers(&tool.name)) {
+        let local = tool_name(name, &tool.name);
+        if !names.insert(local.clone()) {
+            synced.refused.push(refuse(&tool.name, "its name is the same as that of another tool here"));
+            continue;
+        }
+        let context = tool.context(&local, &server.config);
+        let waits = match known.remove(&tool.name) {
+            None => {
+                if let Err(reason) = add(store, server, tool, context).await? {
+                    synced.refused.push(refuse(&tool.name, &reason));
+                    continue;
+                }
+                false
+            }
+            Some(item) => update(store, server, tool, (item, context), &mut changes).await?,
+        };
+        if waits {
+            synced.waiting.push(local.clone());
+        }
+        synced.tools.push(local);
+    }
+    // The record of a tool that is gone stays, retired: if the tool comes back with another
+    // definition, that is a change too.
+    for item in known.into_values().filter(|item| item.schema_name.as_deref() == Some(schema_names::TOOL_V1)) {
+        let changes = BreadcrumbChanges {
+            schema_name: Some(schema_names::TOOL_RETIRED.to_owned()),
+            ..BreadcrumbChanges::default()
+        };
+        once(store.update(item.id, item.version, changes).await.map(drop))?;
+    }
+    // What is left waits for nothing.
+    for (item, _) in changes.into_values() {
+        once(store.delete(item.id, Some(item.version)).await)?;
+    }
+    Ok(synced)
+}
+
+/// Registers a tool. The inner error says why the store refuses it.
+async fn add(
+    store: &(impl Records + ?Sized),
+    server: &ServerRecord,
+    tool: &Definition,
+    context: Map<String, Value>,
+) -> Result<Result<(), String>, StoreError> {
+    // A record that was deleted by hand is not written again by another runner of this version.
+    let key = format!("mcp:{}:{}:{}", server.id, server.version, tool.hash);
+    match store.create(tool_record(&server.config.name, context), Some(&key)).await {
+        Err(StoreError::Invalid(violations)) => Ok(Err(violations.to_string())),
+        Err(error @ StoreError::QuotaExceeded { .. }) => Ok(Err(error.to_string())),
+        written => once(written.map(drop)).map(Ok),
+    }
+}
+
+/// Updates a known tool. Returns whether its definition waits.
+async fn update(
+    store: &(impl Records + ?Sized),
+    server: &ServerRecord,
+    tool: &Definition,
+    (item, context): (BreadcrumbListItem, Map<String, Value>),
+    changes: &mut BTreeMap<String, (BreadcrumbListItem, Change)>,
+) -> Result<bool, StoreError> {
+    let present = item.context.clone().unwrap_or_default();
+    let accepted = definition_hash(&present).unwrap_or_default().to_owned();
+    let is_retired = item.schema_name.as_deref() == Some(schema_names::TOOL_RETIRED);
+    if accepted == tool.hash {
+        if present != context || is_retired {
+            let changes = BreadcrumbChanges {
+                context: Some(context),
+                schema_name: Some(schema_names::TOOL_V1.to_owned()),
+                ..BreadcrumbChanges::default()
+            };
+            once(store.update(item.id, item.version, changes).await.map(drop))?;
+        }
+        return Ok(false);
+    }
+    let change = Change {
+        server: server.config.name.clone(),
+        tool: tool.name.clone(),
+        name: present.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        tool_id: item.id,
+        accepted_hash: accepted,
+        definition_hash: tool.hash.clone(),
+        definition: tool.raw.clone(),
+        proposed: context,
+    };
+    let record = change_record(&change);
+    match changes.remove(&tool.name) {
+        Some((_, waiting)) if waiting == change => {}
+        Some((item, _)) => {
+            let changes = BreadcrumbChanges { context: Some(record.context), ..BreadcrumbChanges::default() };
+            once(store.update(item.id, item.version, changes).await.map(drop))?;
+        }
+        None => {
+            tracing::warn!(
+                server = change.server,
+                tool = change.name,
+                "an MCP server changed the definition of a tool; a curator must accept it (`rcrt mcp accept`)"
+            );
+            let key = format!("mcp:change:{}:{}:{}", change.tool_id, item.version, change.definition_hash);
+            once(store.create(record, Some(&key)).await.map(drop))?;
+        }
+    }
+    Ok(true)
+}

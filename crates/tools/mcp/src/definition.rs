@@ -1,0 +1,144 @@
+//! A tool as its server defines it, and the `tool.v1` that it becomes.
+
+use rcrt_breadcrumb::{Annotations, hex};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::server::ServerConfig;
+use crate::text::clean;
+
+/// The longest name of a tool: what models' providers accept.
+pub const MAX_TOOL_NAME: usize = 64;
+/// The most characters of a description.
+const MAX_DESCRIPTION: usize = 4000;
+/// The most bytes of one definition.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// A tool as the server listed it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// The server's own name for it.
+    pub name: String,
+    /// SHA-256, in hex, of the JSON with sorted keys.
+    pub hash: String,
+    pub raw: Value,
+}
+
+impl Definition {
+    /// The error says why the tool cannot be registered.
+    pub fn read(raw: Value) -> Result<Self, (String, String)> {
+        let name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let refuse = |why: String| Err((clean(&name, 100), why));
+        if name.is_empty() || name.len() > 1000 || name.chars().any(char::is_control) {
+            return refuse("its name is empty, too long or has control characters".into());
+        }
+        if !raw.get("inputSchema").is_some_and(Value::is_object) {
+            return refuse("it has no inputSchema".into());
+        }
+        let text = canonical(&raw).to_string();
+        if text.len() > MAX_BYTES {
+            return refuse(format!("its definition has {} bytes, more than {MAX_BYTES}", text.len()));
+        }
+        Ok(Self { name, hash: hex(&Sha256::digest(text.as_bytes())), raw })
+    }
+
+    fn hint(&self, name: &str) -> Option<bool> {
+        self.raw.get("annotations")?.get(name)?.as_bool()
+    }
+
+    /// Whether the server says that a second call has no further effect.
+    pub fn may_be_repeated(&self) -> bool {
+        self.hint("idempotentHint") == Some(true) || self.hint("readOnlyHint") == Some(true)
+    }
+
+    /// The context of its `tool.v1`, under this name.
+    pub fn context(&self, name: &str, config: &ServerConfig) -> Map<String, Value> {
+        let text = |field: &str| self.raw.get(field).and_then(Value::as_str).unwrap_or_default();
+        let description = match clean(text("description").trim(), MAX_DESCRIPTION) {
+            empty if empty.is_empty() => format!("The tool {} of the MCP server {}.", self.name, config.name),
+            description => description,
+        };
+        let mut definition = json!({"inputSchema": schema(self.raw.get("inputSchema"))});
+        if let Some(output) = self.raw.get("outputSchema").filter(|schema| schema.is_object()) {
+            definition["outputSchema"] = schema(Some(output));
+        }
+        // A repeat must be allowed by the record and harmless by the server's word.
+        let max_attempts = if self.may_be_repeated() { config.max_attempts } else { 1 };
+        let mut context = json!({
+            "name": name,
+            "description": description,
+            "category": "mcp",
+            "definition": definition,
+            "implementation": {
+                "type": "mcp",
+                "server": config.name,
+                "tool": self.name,
+                "definition_hash": self.hash,
+            },
+            "limits": {"timeout_ms": config.tool_timeout_ms, "max_attempts": max_attempts},
+        });
+        context["annotations"] = json!(self.annotations(config.trust_annotations));
+        match context {
+            Value::Object(context) => context,
+            _ => Map::new(),
+        }
+    }
+
+    /// Without trust only what is stricter than the default is taken over, which is nothing but the
+    /// title: the defaults are the strictest.
+    fn annotations(&self, is_trusted: bool) -> Annotations {
+        let stated = self.raw.get("annotations").and_then(|hints| hints.get("title")).and_then(Value::as_str);
+        let title = stated.or_else(|| self.raw.get("title").and_then(Value::as_str));
+        let default = Annotations {
+            title: title.map(|title| clean(title, 200)).filter(|title| !title.is_empty()),
+            ..Annotations::default()
+        };
+        if !is_trusted {
+            return default;
+        }
+        Annotations {
+            read_only: self.hint("readOnlyHint").unwrap_or(default.read_only),
+            destructive: self.hint("destructiveHint").unwrap_or(default.destructive),
+            idempotent: self.hint("idempotentHint").unwrap_or(default.idempotent),
+            open_world: self.hint("openWorldHint").unwrap_or(default.open_world),
+            ..default
+        }
+    }
+}
+
+/// A schema without the version that it declares. Many servers declare an older one and use only
+/// what both have.
+fn schema(schema: Option<&Value>) -> Value {
+    let mut schema = schema.cloned().unwrap_or_else(|| json!({}));
+    if let Value::Object(fields) = &mut schema {
+        fields.shift_remove("$schema");
+    }
+    schema
+}
+
+/// The same JSON with sorted keys: some servers list them in another order each time.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            Value::Object(sorted.into_iter().map(|(key, item)| (key.clone(), canonical(item))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The name of a server's tool here: `{server}__{tool}`, at most 64 characters. A character that
+/// names of tools do not have becomes `_`, and the end of a long name becomes a hash of it.
+pub fn tool_name(server: &str, tool: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let first = if server.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+    let plain: String = tool.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let name = format!("{first}{server}__{plain}");
+    if name.len() <= MAX_TOOL_NAME {
+        return name;
+    }
+    let hash = hex(&Sha256::digest(format!("{server}\0{tool}").as_bytes()));
+    format!("{}_{}", &name[..MAX_TOOL_NAME - 9], &hash[..8])
+}

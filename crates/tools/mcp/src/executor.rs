@@ -1,0 +1,187 @@
+//! Runs tools of the implementation type `mcp`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use rcrt_executors::{Executor, ToolCall, ToolOutput};
+use rmcp::ServiceError;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::connection::Connection;
+use crate::failure::of_call;
+use crate::output::of_result;
+use crate::servers::Servers;
+
+/// The `implementation.type` that this executor runs.
+pub const KIND: &str = "mcp";
+
+pub struct McpExecutor {
+    servers: Arc<Servers>,
+}
+
+/// The settings of a tool's implementation.
+struct Target<'d> {
+    server: &'d str,
+    /// The server's own name for the tool.
+    tool: &'d str,
+    /// The hash of the definition that was accepted.
+    hash: &'d str,
+}
+
+impl<'d> Target<'d> {
+    fn of(definition: &'d ToolDefinition) -> Result<Self, ToolFailure> {
+        let refuse = |message: &str| ToolFailure::new(ErrorCode::ExecutionFailed, message);
+        let Implementation::Native(native) = &definition.implementation else {
+            return Err(refuse("the tool is code, not a tool of an MCP server"));
+        };
+        let setting = |name: &str| native.settings.get(name).and_then(Value::as_str);
+        match (setting("server"), setting("tool"), setting("definition_hash")) {
+            (Some(server), Some(tool), Some(hash)) => Ok(Self { server, tool, hash }),
+            _ => Err(refuse("implementation: server, tool and definition_hash are required")),
+        }
+    }
+}
+
+impl McpExecutor {
+    pub fn new(servers: Arc<Servers>) -> Self {
+        Self { servers }
+    }
+
+    async fn run(
+        &self,
+        call: &ToolCall,
+        stop: impl Future<Output = ()>,
+        metadata: &mut Map<String, Value>,
+    ) -> Option<Result<Value, ToolFailure>> {
+        let target = match Target::of(&call.definition) {
+            Ok(target) => target,
+            Err(failure) => return Some(Err(failure)),
+        };
+        let mut stop = std::pin::pin!(stop);
+        let connecting = async {
+            let connection = self.connect(target.server).await?;
+            let may_repeat = accepted(&connection, &target).await?;
+            Ok((connection, may_repeat))
+        };
+        let (connection, may_repeat) = tokio::select! {
+            () = &mut stop => return None,
+            connected = connecting => match connected {
+                Ok(connected) => connected,
+                Err(failure) => return Some(Err(failure)),
+            },
+        };
+        let Value::Object(arguments) = call.input.clone() else {
+            let message = "the input of a tool of an MCP server must be an object";
+            return Some(Err(ToolFailure::new(ErrorCode::InvalidArguments, message)));
+        };
+        let answered = connection.call(target.tool, arguments, &*call.progress, stop).await?;
+        let outward = connection.vault.outward();
+        Some(match answered {
+            Ok(result) => of_result(result, target.server, metadata).map(|mut output| {
+                outward.json(&mut output);
+                outward.fields(metadata);
+                output
+            }),
+            Err(error) => {
+                if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
+                    connection.give_up();
+                }
+                Err(of_call(&error, target.server, may_repeat))
+            }
+        })
+        .map(|result| {
+            result.map_err(|mut failure| {
+                outward.failure(&mut failure);
+                failure
+            })
+        })
+    }
+
+    async fn connect(&self, server: &str) -> Result<Arc<Connection>, ToolFailure> {
+        let found = self.servers.find(server).await.map_err(|error| error.failure(server))?;
+        self.servers.connection(&found).await.map_err(|error| error.failure(server))
+    }
+}
+
+/// Refuses the call unless the server's present definition is the accepted one. Returns whether a
+/// second call has no further effect, by the server's word.
+async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, ToolFailure> {
+    let mut list = connection.list();
+    let is_same = |list: &crate::connection::ToolList| {
+        list.tools.get(target.tool).is_some_and(|tool| tool.hash == target.hash)
+    };
+    if !is_same(&list) {
+        // The list may be old.
+        list = connection.refresh().await.map_err(|error| error.failure(target.server))?;
+    }
+    let details = || json!({"server": target.server, "mcp_tool": target.tool});
+    match list.tools.get(target.tool) {
+        Some(tool) if tool.hash == target.hash => Ok(tool.may_be_repeated()),
+        Some(_) => {
+            let message = format!(
+                "the MCP server {:?} changed the definition of {:?}, and calls wait until a curator accepts it: \
+                 `rcrt mcp diff {2}` shows the difference, `rcrt mcp accept {2}` accepts it",
+                target.server, target.tool, target.server
+            );
+            let mut details = details();
+            details["reason"] = "definition_changed".into();
+            Err(ToolFailure::new(ErrorCode::PermissionDenied, message).with_details(details))
+        }
+        None => {
+            let names: Vec<&str> = list.tools.keys().map(String::as_str).collect();
+            let message = format!(
+                "the MCP server {:?} no longer has the tool {:?}; it has: {}",
+                target.server,
+                target.tool,
+                crate::text::clean(&names.join(", "), 4000)
+            );
+            Err(ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(details()))
+        }
+    }
+}
+
+#[async_trait]
+impl Executor for McpExecutor {
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        _owner_id: Uuid,
+        _tool_id: Uuid,
+        _tool_version: i64,
+    ) -> Result<(), ToolFailure> {
+        Target::of(definition).map(drop)
+    }
+
+    async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        let mut metadata = Map::new();
+        let within = Duration::from_millis(call.limits.timeout_ms);
+        let until = call.deadline.map_or(within, |deadline| {
+            within.min(deadline.saturating_duration_since(tokio::time::Instant::now()))
+        });
+        let stop = async {
+            tokio::select! {
+                () = cancelled.cancelled() => {}
+                () = tokio::time::sleep(until) => {}
+            }
+        };
+        let result = self.run(&call, stop, &mut metadata).await.unwrap_or_else(|| {
+            Err(if cancelled.is_cancelled() {
+                ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")
+            } else {
+                let message = format!("the tool did not end within {} ms", call.limits.timeout_ms);
+                ToolFailure::new(ErrorCode::Timeout, message)
+            })
+        });
+        ToolOutput::new(result, metadata)
+    }
+
+    fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
+        true
+    }
+
+    fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}

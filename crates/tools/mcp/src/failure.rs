@@ -1,0 +1,158 @@
+//! Why a server cannot be reached or did not do what it was asked, and the failure of a call that
+//! this becomes.
+
+use std::error::Error;
+
+use rcrt_breadcrumb::{ErrorCode, OpError, StoreError, ToolFailure};
+use rmcp::ServiceError;
+use rmcp::service::ClientInitializeError;
+use serde_json::json;
+
+use crate::text;
+
+/// Why there is no connection, or no list of tools.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum McpError {
+    #[error("there is no MCP server {name:?}; the servers are: {}", listed(known))]
+    Unknown { name: String, known: Vec<String> },
+    #[error("the MCP server {0:?} is disabled")]
+    Disabled(String),
+    /// The record is invalid, or a secret is missing.
+    #[error("{0}")]
+    Configuration(String),
+    #[error("{0}")]
+    Unreachable(String),
+    /// The egress gate refuses the address.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the server did not respond within {0} ms")]
+    Timeout(u64),
+    #[error("the server asks for authorization: {0}")]
+    Unauthorized(String),
+    #[error("the store failed: {0}")]
+    Store(String),
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+impl From<StoreError> for McpError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the records of MCP servers cannot be read");
+        Self::Store("the runner's log has the cause".to_owned())
+    }
+}
+
+impl McpError {
+    /// `stderr`: the last lines of the server's program.
+    pub fn of_start(error: &ClientInitializeError, stderr: Option<String>) -> Self {
+        if error.is_authorization_required() {
+            return Self::Unauthorized(text::line(error.auth_challenge().unwrap_or_default()));
+        }
+        if let Some(refused) = gate_error(error).filter(|error| error.name == "PermissionDenied") {
+            return Self::Refused(refused.message);
+        }
+        let why = gate_error(error).map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
+        match stderr.filter(|stderr| !stderr.is_empty()) {
+            Some(stderr) => Self::Unreachable(format!("{why}; its standard error: {}", text::line(&stderr))),
+            None => Self::Unreachable(why),
+        }
+    }
+
+    pub fn of_request(error: &ServiceError) -> Self {
+        match error {
+            ServiceError::Timeout { timeout } => Self::Timeout(timeout.as_millis() as u64),
+            error if error.is_authorization_required() => Self::Unauthorized(String::new()),
+            error => Self::Unreachable(text::line(&error.to_string())),
+        }
+    }
+
+    /// The failure of a call. The call was not sent.
+    pub fn failure(&self, server: &str) -> ToolFailure {
+        let code = match self {
+            Self::Unknown { .. } => ErrorCode::InvalidArguments,
+            Self::Refused(_) | Self::Disabled(_) | Self::Configuration(_) | Self::Unauthorized(_) => {
+                ErrorCode::PermissionDenied
+            }
+            Self::Timeout(_) => ErrorCode::Timeout,
+            Self::Unreachable(_) | Self::Store(_) => ErrorCode::ExecutionFailed,
+        };
+        let is_passing = matches!(self, Self::Unreachable(_) | Self::Timeout(_) | Self::Store(_));
+        let message = match self {
+            Self::Unknown { .. } | Self::Disabled(_) => self.to_string(),
+            other => format!("the MCP server {server:?} cannot be used: {other}"),
+        };
+        ToolFailure::new(code, message).with_details(json!({"server": server})).retryable(is_passing)
+    }
+}
+
+/// The failure of a call that was sent. `may_repeat`: a second call has no further effect.
+pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFailure {
+    let failed = |code, message: String| ToolFailure::new(code, message).with_details(json!({"server": server}));
+    match error {
+        ServiceError::McpError(stated) => {
+            let code = match stated.code {
+                rmcp::model::ErrorCode::INVALID_PARAMS => ErrorCode::InvalidArguments,
+                _ => ErrorCode::ExecutionFailed,
+            };
+            let message = text::clean(&stated.message, 4000);
+            let mut details = json!({"server": server, "mcp_code": stated.code.0});
+            if let Some(data) = stated.data.as_ref().filter(|data| data.to_string().len() <= 16 * 1024) {
+                details["data"] = data.clone();
+            }
+            ToolFailure::new(code, format!("the MCP server {server:?} responded with an error: {message}"))
+                .with_details(details)
+        }
+        ServiceError::Timeout { timeout } => {
+            failed(ErrorCode::Timeout, format!("the tool did not end within {} ms", timeout.as_millis()))
+                .retryable(may_repeat)
+        }
+        ServiceError::TransportSend(error) => match gate_error(error) {
+            Some(refused) if refused.name == "PermissionDenied" => {
+                failed(ErrorCode::PermissionDenied, refused.message)
+            }
+            Some(large) if large.name == "ResourceExhausted" => failed(ErrorCode::ResourceExhausted, large.message),
+            other => {
+                let why = other.map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
+                failed(ErrorCode::ExecutionFailed, format!("the connection to the MCP server {server:?} failed: {why}"))
+                    .retryable(may_repeat)
+            }
+        },
+        ServiceError::TransportClosed => {
+            let message = format!(
+                "the connection to the MCP server {server:?} ended while the tool ran; its effects may or may not have \
+                 happened"
+            );
+            failed(ErrorCode::ExecutionFailed, message).retryable(may_repeat)
+        }
+        ServiceError::Cancelled { reason } => {
+            let why = text::line(reason.as_deref().unwrap_or_default());
+            failed(ErrorCode::ExecutionFailed, format!("the MCP server {server:?} cancelled the call: {why}"))
+        }
+        other => {
+            let why = text::line(&other.to_string());
+            failed(
+                ErrorCode::ExecutionFailed,
+                format!("the MCP server {server:?} did not respond as the protocol says: {why}"),
+            )
+        }
+    }
+}
+
+/// The egress gate's error among the causes.
+fn gate_error(error: &(dyn Error + 'static)) -> Option<OpError> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(present) = cause {
+        if let Some(found) = present.downcast_ref::<OpError>() {
+            return Some(found.clone());
+        }
+        if let Some(found) = present.downcast_ref::<rmcp::transport::streamable_http_client::StreamableHttpError<OpError>>()
+            && let rmcp::transport::streamable_http_client::StreamableHttpError::Client(found) = found
+        {
+            return Some(found.clone());
+        }
+        cause = present.source();
+    }
+    None
+}

@@ -1,0 +1,42 @@
+//! MCP servers as tools. An operator describes a server in a `mcp.server.v1` record; the
+//! [`Connector`] connects to it and registers its tools as `tool.v1` records; the [`McpExecutor`]
+//! calls them.
+//!
+//! A tool's definition is pinned by a hash when it is registered. A server that changes a definition
+//! later changes nothing here: the new one waits in a `mcp.change.v1` record until a curator accepts
+//! it, and until then calls of the tool are refused.
+//!
+//! The protocol itself is the crate `rmcp`. Ours are the transports: a program in the jail
+//! (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http.rs`).
+//!
+//! This crate knows no queue. Versions and idempotency keys in the store decide what happens once if
+//! several runners follow the same servers.
+//!
+//! Begin with `server.rs` (the record), `connection.rs`, `definition.rs` and `connector/mod.rs`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod config_file;
+mod connection;
+mod connector;
+mod definition;
+mod executor;
+mod failure;
+mod output;
+mod records;
+mod secrets;
+mod server;
+mod servers;
+mod settings;
+mod text;
+mod tools;
+mod transport;
+
+pub use connector::Connector;
+pub use definition::tool_name;
+pub use executor::{KIND, McpExecutor};
+pub use records::{Change, ServerState, Status, accept_change, remove_server_records, server_record, server_tag};
+pub use server::{Auth, ServerConfig, Transport};
+pub use servers::Servers;
+pub use settings::Settings;
+pub use tools::tools;

@@ -1,0 +1,224 @@
+//! The servers of a tenant and their connections: one for each server and runner. A connection is
+//! opened when it is first needed, and kept.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{Breadcrumbs, Host};
+use rcrt_egress::{Egress, NetRules, Origin};
+use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use crate::connection::Connection;
+use crate::failure::McpError;
+use crate::records::{self, ServerRecord};
+use crate::secrets::{filled, vault};
+use crate::server::{Auth, ServerConfig, Transport};
+use crate::settings::Settings;
+use crate::transport::{EgressClient, RawLists, StdioTransport};
+
+/// The path of the working folder in the jail.
+const FOLDER: &str = "/work";
+const MIB: u64 = 1024 * 1024;
+
+pub struct Servers {
+    pub(crate) store: Arc<dyn Breadcrumbs>,
+    egress: Arc<Egress>,
+    pub(crate) settings: Settings,
+    /// Opened with the first program.
+    jail: OnceCell<Jail>,
+    /// By the name in lower case.
+    known: Mutex<BTreeMap<String, Arc<Server>>>,
+}
+
+/// One version of a server's record, and the connection that was opened for it.
+pub struct Server {
+    pub record: ServerRecord,
+    /// One attempt to connect at a time.
+    connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+}
+
+impl Servers {
+    /// `store` is the store as the runner's agent sees it. `egress` is the way of HTTP servers.
+    pub fn new(store: Arc<dyn Breadcrumbs>, egress: Arc<Egress>, settings: Settings) -> Arc<Self> {
+        let (jail, known) = (OnceCell::new(), Mutex::default());
+        Arc::new(Self { store, egress, settings, jail, known })
+    }
+
+    /// Replaces what is known of a server. The connection of an older version closes after its last
+    /// call.
+    pub(crate) fn insert(&self, record: ServerRecord) -> Arc<Server> {
+        let key = record.config.name.to_lowercase();
+        let mut known = self.known.lock();
+        if let Some(present) = known.get(&key).filter(|present| present.record == record) {
+            return present.clone();
+        }
+        let server = Arc::new(Server { record, connection: tokio::sync::Mutex::default() });
+        known.insert(key, server.clone());
+        server
+    }
+
+    pub(crate) fn forget(&self, id: Uuid) {
+        self.known.lock().retain(|_, server| server.record.id != id);
+    }
+
+    /// The server with this name, in any case.
+    pub(crate) async fn find(&self, name: &str) -> Result<Arc<Server>, McpError> {
+        let known = self.known.lock().get(&name.to_lowercase()).cloned();
+        if let Some(server) = known {
+            return Ok(server);
+        }
+        // This runner has not yet read the records, or not yet this one.
+        let records = records::servers(&*self.store).await?;
+        let names: Vec<String> = records.iter().map(|record| record.config.name.clone()).collect();
+        match records.into_iter().find(|record| record.config.name.eq_ignore_ascii_case(name)) {
+            Some(record) => Ok(self.insert(record)),
+            None => Err(McpError::Unknown { name: crate::text::clean(name, 100), known: names }),
+        }
+    }
+
+    /// The open connection of a server; a new one if there is none.
+    pub(crate) async fn connection(&self, server: &Server) -> Result<Arc<Connection>, McpError> {
+        let config = &server.record.config;
+        if !config.enabled {
+            return Err(McpError::Disabled(config.name.clone()));
+        }
+        let mut present = server.connection.lock().await;
+        if let Some(connection) = present.as_ref().filter(|connection| !connection.is_over()) {
+            return Ok(connection.clone());
+        }
+        let connection = Arc::new(self.connect(server.record.id, config).await?);
+        *present = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// A new connection, for `rcrt mcp test` and for [`Self::connection`].
+    async fn connect(&self, record: Uuid, config: &ServerConfig) -> Result<Connection, McpError> {
+        let mut failed = None;
+        for mode in Connection::modes() {
+            let lists = RawLists::default();
+            let vault = vault(&*self.store, record, config).await?;
+            let within = config.connect_timeout();
+            let opened = match &config.transport {
+                Transport::Stdio { .. } => {
+                    let order = self.order(config, &vault).await?;
+                    let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
+                    let (transport, stderr) = StdioTransport::new(program, lists.clone());
+                    Connection::open(transport, lists, (within, vault, Some(stderr)), mode).await
+                }
+                Transport::Http { url, headers, auth } => {
+                    let host = Host::of(url).zip(url.port_or_known_default());
+                    let (host, port) =
+                        host.ok_or_else(|| McpError::Configuration("transport.url: has no host".to_owned()))?;
+                    let mut sent: Vec<(String, String)> =
+                        headers.iter().map(|(name, value)| (name.clone(), filled(value, &vault))).collect();
+                    if let Some(Auth::Bearer { secret }) = auth {
+                        let handle = vault.handle(secret).unwrap_or_default();
+                        sent.push(("authorization".to_owned(), format!("Bearer {handle}")));
+                    }
+                    // A runner's log is that of its one tenant.
+                    let origin = Origin { owner_id: Uuid::nil(), agent_id: None, tool_id: Some(record), call: None };
+                    let client = EgressClient::new(
+                        self.egress.clone(),
+                        config.name.clone(),
+                        NetRules::only(host, port),
+                        vault.clone(),
+                        origin,
+                        sent,
+                        lists.clone(),
+                    );
+                    let options = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                    let transport = StreamableHttpClientTransport::with_client(client, options);
+                    Connection::open(transport, lists, (within, vault, None), mode).await
+                }
+            };
+            match opened {
+                Ok(connection) => return Ok(connection),
+                Err(error @ McpError::Unreachable(_)) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| McpError::Unreachable("it cannot be reached".to_owned())))
+    }
+
+    async fn jail(&self) -> &Jail {
+        self.jail.get_or_init(|| Jail::open(self.settings.helper.clone())).await
+    }
+
+    /// The command of a stdio server. Its environment has nothing of the runner's.
+    async fn order(&self, config: &ServerConfig, vault: &rcrt_egress::Vault) -> Result<CommandSpec, McpError> {
+        let Transport::Stdio { command, args, env, network, memory_mb } = &config.transport else {
+            return Err(McpError::Configuration("transport.type: is not stdio".to_owned()));
+        };
+        let (folder, network) = (self.settings.folder.join(&config.name), *network);
+        let readable = self.settings.readable.clone();
+        let command = command.clone();
+        let seen = move || -> std::io::Result<_> {
+            make_folder(&folder)?;
+            let mut view = FilesystemView::of_programs(network);
+            view.write(&folder, Path::new(FOLDER));
+            for path in readable {
+                view.read(&path, &path);
+            }
+            let program = if command.contains('/') { command.into() } else { view.program(&command)? };
+            Ok((view, program))
+        };
+        let seen = tokio::task::spawn_blocking(seen).await.map_err(std::io::Error::other).flatten();
+        let (view, program) = seen.map_err(|error| McpError::Unreachable(error.to_string()))?;
+        let own = [("PATH", PATH), ("HOME", FOLDER), ("TMPDIR", "/tmp"), ("PWD", FOLDER), ("USER", "agent"), ("LANG", "C.UTF-8")];
+        let mut environment: BTreeMap<String, String> =
+            own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        environment.extend(env.iter().map(|(name, value)| (name.clone(), filled(value, vault))));
+        Ok(CommandSpec {
+            program,
+            arguments: args.clone(),
+            environment,
+            folder: FOLDER.into(),
+            view,
+            network,
+            bounds: CommandLimits {
+                time: config.connect_timeout(),
+                // It runs as long as the runner.
+                processor_time: std::time::Duration::from_secs(u32::MAX.into()),
+                memory: memory_mb * MIB,
+                processes: 256,
+                ..CommandLimits::default()
+            },
+        })
+    }
+
+    /// Closes all connections, and waits until their programs have exited.
+    pub async fn close(&self) {
+        let servers: Vec<Arc<Server>> = std::mem::take(&mut *self.known.lock()).into_values().collect();
+        let closing = servers.iter().map(|server| async {
+            let connection = server.connection.lock().await.take();
+            if let Some(connection) = connection {
+                connection.close().await;
+            }
+        });
+        futures::future::join_all(closing).await;
+        if let Some(jail) = self.jail.get() {
+            jail.ended().await;
+        }
+    }
+}
+
+fn not_started(error: &JailError) -> McpError {
+    match error {
+        JailError::Refused(reason) => McpError::Configuration(format!(
+            "programs can run only in a jail, and this machine does not support one: {reason}"
+        )),
+        other => McpError::Unreachable(other.to_string()),
+    }
+}
+
+/// Creates a folder that only this program's user can access, if it does not exist.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}

@@ -1,0 +1,34 @@
+//! The operator's settings.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rcrt_jail::command::Helper;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How this program starts itself as the jail's helper.
+    pub helper: Helper,
+    /// Each stdio server gets a working folder below this one, which it sees as `/work`.
+    pub folder: PathBuf,
+    /// Folders of this machine that stdio servers can read, such as that of their programs.
+    pub readable: Vec<PathBuf>,
+    /// How often the tools of a server are listed without a reason.
+    pub refresh_every: Duration,
+    /// The pauses between attempts to connect.
+    pub first_pause: Duration,
+    pub longest_pause: Duration,
+}
+
+impl Settings {
+    pub fn new(helper: Helper, folder: PathBuf) -> Self {
+        Self {
+            helper,
+            folder,
+            readable: Vec::new(),
+            refresh_every: Duration::from_mins(5),
+            first_pause: Duration::from_secs(2),
+            longest_pause: Duration::from_mins(1),
+        }
+    }
+}

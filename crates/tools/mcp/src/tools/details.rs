@@ -1,0 +1,86 @@
+//! `mcp_get_service_details`: the tools of a server with their schemas.
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Tools, VisibleTool, failed, read_input};
+use crate::records;
+
+pub(super) struct ServiceDetails(pub Tools);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    server_name: String,
+    tool_name: Option<String>,
+    #[serde(default)]
+    refresh: bool,
+}
+
+#[async_trait]
+impl NativeTool for ServiceDetails {
+    fn name(&self) -> &'static str {
+        "mcp_get_service_details"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input { server_name, tool_name, refresh } = read_input(call)?;
+        let server = self.0.permitted_server(call, &server_name).await?;
+        let name = &server.record.config.name;
+        if refresh {
+            let connection = self.0.servers.connection(&server).await.map_err(|error| error.failure(name))?;
+            connection.refresh().await.map_err(|error| error.failure(name))?;
+        }
+        let mut tools = self.0.visible_tools(call, Some(name)).await?;
+        if let Some(wanted) = tool_name {
+            let index = position(&tools, &wanted).ok_or_else(|| unknown_tool(name, &wanted, &tools))?;
+            tools = vec![tools.swap_remove(index)];
+        }
+        let statuses = records::statuses(&*self.0.servers.store).await.map_err(|error| failed(&error))?;
+        let status = statuses.get(&name.to_lowercase());
+        Ok(json!({
+            "serverName": name,
+            "state": status.map_or("connecting", |status| status.state.as_str()),
+            "error": status.and_then(|status| status.error.clone()),
+            "instructions": status.and_then(|status| status.instructions.clone()),
+            "waiting": status.map(|status| status.waiting.clone()).unwrap_or_default(),
+            "tools": tools.iter().map(describe).collect::<Vec<Value>>(),
+        }))
+    }
+}
+
+/// A tool by its own name or by its name here, in any case.
+pub(super) fn position(tools: &[VisibleTool], wanted: &str) -> Option<usize> {
+    let is_exact = |tool: &VisibleTool| tool.upstream == wanted || tool.name == wanted;
+    let is_same = |tool: &VisibleTool| {
+        tool.upstream.eq_ignore_ascii_case(wanted) || tool.name.eq_ignore_ascii_case(wanted)
+    };
+    tools.iter().position(is_exact).or_else(|| tools.iter().position(is_same))
+}
+
+pub(super) fn unknown_tool(server: &str, wanted: &str, tools: &[VisibleTool]) -> ToolFailure {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.upstream.as_str()).collect();
+    let shown = if names.is_empty() { "none".to_owned() } else { crate::text::clean(&names.join(", "), 4000) };
+    let wanted = crate::text::clean(wanted, 100);
+    let message = format!("tool_name: the MCP server {server:?} has no tool {wanted:?}; its tools are: {shown}");
+    ToolFailure::new(ErrorCode::InvalidArguments, message).with_details(json!({"server": server, "tools": names}))
+}
+
+pub(super) fn describe(tool: &VisibleTool) -> Value {
+    let definition = tool.context.get("definition");
+    let part = |name: &str| definition.and_then(|definition| definition.get(name)).cloned();
+    let mut shown = json!({
+        "name": tool.name,
+        "tool_name": tool.upstream,
+        "description": tool.context.get("description"),
+        "inputSchema": part("inputSchema"),
+        "annotations": tool.context.get("annotations"),
+    });
+    if let Some(output) = part("outputSchema") {
+        shown["outputSchema"] = output;
+    }
+    shown
+}

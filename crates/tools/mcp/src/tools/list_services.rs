@@ -1,0 +1,54 @@
+//! `mcp_list_services`: the servers and the names of their tools.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Tools, failed, read_input};
+use crate::records;
+
+pub(super) struct ListServices(pub Tools);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {}
+
+#[async_trait]
+impl NativeTool for ListServices {
+    fn name(&self) -> &'static str {
+        "mcp_list_services"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input {} = read_input(call)?;
+        let store = &*self.0.servers.store;
+        let servers = records::servers(store).await.map_err(|error| failed(&error))?;
+        let mut statuses = records::statuses(store).await.map_err(|error| failed(&error))?;
+        let mut tools: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for tool in self.0.visible_tools(call, None).await? {
+            let server = tool.context.get("implementation").and_then(|one| one.get("server")).and_then(Value::as_str);
+            tools.entry(server.unwrap_or_default().to_lowercase()).or_default().push(tool.upstream);
+        }
+        let services = servers.into_iter().map(|record| {
+            let name = record.config.name;
+            let status = statuses.remove(&name.to_lowercase());
+            let names = tools.remove(&name.to_lowercase()).unwrap_or_default();
+            let instructions = status.as_ref().and_then(|status| status.instructions.clone());
+            let summary = record.config.description.or(instructions).map(|text| crate::text::clean(&text, 400));
+            json!({
+                "serverName": name,
+                "displayName": status.as_ref().and_then(|status| status.implementation.clone()),
+                "summary": summary,
+                "state": status.as_ref().map_or("connecting", |status| status.state.as_str()),
+                "error": status.and_then(|status| status.error),
+                "toolCount": names.len(),
+                "toolNames": names,
+            })
+        });
+        Ok(Value::Array(services.collect()))
+    }
+}

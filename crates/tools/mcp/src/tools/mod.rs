@@ -1,0 +1,145 @@
+//! The tools by which agents use and manage MCP servers.
+
+mod details;
+mod find_tools;
+mod invoke_tool;
+mod list_services;
+mod prompts;
+mod register;
+mod resources;
+
+use std::sync::Arc;
+
+use rcrt_breadcrumb::{
+    AllowedTools, BreadcrumbListItem, ErrorCode, StoreError, ToolFailure, ToolSource, Violations, schema_names,
+};
+use rcrt_executors::builtin::refused;
+use rcrt_executors::{NativeTool, ToolCall};
+use rmcp::model::{ClientRequest, ServerResult};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::failure::of_call;
+use crate::records::{self, server_tag};
+use crate::servers::{Server, Servers};
+
+/// `mcp_list_services`, `mcp_get_service_details`, `mcp_invoke_tool`, `mcp_find_tools`,
+/// `mcp_list_resources`, `mcp_read_resource`, `mcp_get_prompt`, `mcp_register_server` and
+/// `mcp_unregister_server`.
+pub fn tools(servers: &Arc<Servers>) -> Vec<Arc<dyn NativeTool>> {
+    let of = || Tools { servers: servers.clone() };
+    vec![
+        Arc::new(list_services::ListServices(of())),
+        Arc::new(details::ServiceDetails(of())),
+        Arc::new(invoke_tool::InvokeTool(of())),
+        Arc::new(find_tools::FindTools(of())),
+        Arc::new(resources::ListResources(of())),
+        Arc::new(resources::ReadResource(of())),
+        Arc::new(prompts::GetPrompt(of())),
+        Arc::new(register::RegisterServer(of())),
+        Arc::new(register::UnregisterServer(of())),
+    ]
+}
+
+/// What the tools share.
+struct Tools {
+    servers: Arc<Servers>,
+}
+
+/// A registered tool that the caller can call.
+struct VisibleTool {
+    /// Its name here.
+    name: String,
+    /// The server's own name for it.
+    upstream: String,
+    context: Map<String, Value>,
+}
+
+impl Tools {
+    /// The server with this name, in any case. The error lists the names.
+    async fn server(&self, name: &str) -> Result<Arc<Server>, ToolFailure> {
+        self.servers.find(name).await.map_err(|error| error.failure(name))
+    }
+
+    /// The server, if the call's profiles allow its tools.
+    async fn permitted_server(&self, call: &ToolCall, name: &str) -> Result<Arc<Server>, ToolFailure> {
+        let server = self.server(name).await?;
+        let source = ToolSource::Mcp(server.record.config.name.clone());
+        match call.profiles.denied_by(&call.definition.name, &source) {
+            None => Ok(server),
+            Some(profile) => {
+                let message = format!("the profile {profile} does not allow the source {source}");
+                Err(ToolFailure::new(ErrorCode::PermissionDenied, message))
+            }
+        }
+    }
+
+    /// The registered tools of a server, or of all, that the caller can call.
+    async fn visible_tools(&self, call: &ToolCall, server: Option<&str>) -> Result<Vec<VisibleTool>, ToolFailure> {
+        let allowed = call.breadcrumbs.allowed_tools().await.map_err(|error| failed(&error))?;
+        let tags = server.map(server_tag).into_iter().collect::<Vec<_>>();
+        let mut found = Vec::new();
+        // The records are read with the runner's rights: a caller reads only its own calls.
+        for item in records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await.map_err(|error| failed(&error))? {
+            found.extend(visible(call, allowed.as_ref(), item));
+        }
+        found.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(found)
+    }
+}
+
+fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbListItem) -> Option<VisibleTool> {
+    let BreadcrumbListItem { tags, context, .. } = item;
+    let context = context?;
+    let implementation = context.get("implementation")?;
+    if implementation.get("type")? != crate::KIND {
+        return None;
+    }
+    let source = ToolSource::Mcp(implementation.get("server")?.as_str()?.to_owned());
+    let (name, upstream) = (context.get("name")?.as_str()?.to_owned(), implementation.get("tool")?.as_str()?.to_owned());
+    let is_denied = call.profiles.denied_by(&name, &source).is_some();
+    let is_listed = allowed.is_none_or(|allowed| allowed.allows(&name, &source, &tags));
+    (!is_denied && is_listed).then_some(VisibleTool { name, upstream, context })
+}
+
+fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
+    serde_path_to_error::deserialize(&call.input).map_err(|error| match error.path().to_string() {
+        path if path == "." => refused(&Violations::one("", error.inner().to_string())),
+        path => refused(&Violations::one(path, error.inner().to_string())),
+    })
+}
+
+fn failed(error: &StoreError) -> ToolFailure {
+    let message = match error {
+        StoreError::Internal(detail) => {
+            tracing::error!(detail, "the store failed in a tool for MCP servers");
+            "the store failed; the runner's log has the cause".to_owned()
+        }
+        other => other.to_string(),
+    };
+    let code = match error {
+        StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
+        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
+        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
+        _ => ErrorCode::ExecutionFailed,
+    };
+    ToolFailure::new(code, message).retryable(error.is_retryable())
+}
+
+impl Tools {
+    /// Sends a request to a server within the call's time.
+    async fn ask(&self, call: &ToolCall, server: &str, request: ClientRequest) -> Result<ServerResult, ToolFailure> {
+        let server = self.permitted_server(call, server).await?;
+        let name = &server.record.config.name;
+        let connection = self.servers.connection(&server).await.map_err(|error| error.failure(name))?;
+        // The executor ends the call at its time limit, and on cancellation.
+        let answered = connection.request(request, &*call.progress, std::future::pending()).await;
+        let Some(answered) = answered else { return Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")) };
+        answered.map_err(|error| of_call(&error, name, false))
+    }
+}
+
+fn odd_answer(server: &str, expected: &str) -> ToolFailure {
+    let message = format!("the MCP server {server:?} did not return {expected}");
+    ToolFailure::new(ErrorCode::ExecutionFailed, message)
+}

@@ -1,0 +1,10 @@
+//! How messages get to a server and back.
+
+mod http_client;
+mod raw_lists;
+mod sse;
+mod stdio;
+
+pub use http_client::EgressClient;
+pub use raw_lists::{RawList, RawLists};
+pub use stdio::{StderrTail, StdioTransport};

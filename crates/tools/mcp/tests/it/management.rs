@@ -1,0 +1,84 @@
+//! The tools by which agents use and manage servers.
+
+use rcrt_breadcrumb::{ErrorCode, Profile, Profiles, schema_names};
+use serde_json::json;
+
+use crate::fixture::Fixture;
+use crate::server::{Era, Server};
+
+#[tokio::test]
+async fn agents_list_describe_and_find_tools() {
+    let server = Server::new(Era::Legacy).await;
+    let fixture = Fixture::with_http(server.port).await;
+    let services = fixture.manage("mcp_list_services", json!({})).await.unwrap();
+    assert_eq!(services[0]["serverName"], "fix");
+    assert_eq!(services[0]["toolCount"], 7);
+    assert_eq!(services[0]["state"], "connected");
+    let described = fixture.manage("mcp_get_service_details", json!({"server_name": "Fix", "tool_name": "ECHO"})).await;
+    let described = described.unwrap();
+    assert_eq!(described["tools"][0]["name"], "fix__echo");
+    assert_eq!(described["tools"][0]["inputSchema"]["properties"]["text"]["type"], "string");
+    let found = fixture.manage("mcp_find_tools", json!({"query": "echo please", "limit": 1})).await.unwrap();
+    assert_eq!(found[0]["tool_name"], "echo");
+    let failure = fixture.manage("mcp_get_service_details", json!({"server_name": "nope"})).await.unwrap_err();
+    assert!(failure.message.contains("the servers are: fix"), "{failure}");
+    let unknown = json!({"server_name": "fix", "tool_name": "nope"});
+    let failure = fixture.manage("mcp_invoke_tool", unknown).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::InvalidArguments);
+    assert!(failure.message.contains("echo, fail"), "{failure}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn agents_read_resources_and_prompts() {
+    let server = Server::new(Era::Legacy).await;
+    let fixture = Fixture::with_http(server.port).await;
+    let listed = fixture.manage("mcp_list_resources", json!({"server_name": "fix"})).await.unwrap();
+    assert_eq!(listed["resources"][0]["uri"], "doc://one");
+    let read = fixture.manage("mcp_read_resource", json!({"server_name": "fix", "uri": "doc://one"})).await.unwrap();
+    assert_eq!(read["contents"][0]["text"], "the document");
+    let prompts = fixture.manage("mcp_get_prompt", json!({"server_name": "fix"})).await.unwrap();
+    assert_eq!(prompts["prompts"][0]["name"], "greet");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_restricted_profile_reaches_servers_by_no_tool() {
+    let server = Server::new(Era::Legacy).await;
+    let fixture = Fixture::with_http(server.port).await;
+    for (tool, input) in [
+        ("mcp_invoke_tool", json!({"server_name": "fix", "tool_name": "echo"})),
+        ("mcp_list_resources", json!({"server_name": "fix"})),
+        ("mcp_get_prompt", json!({"server_name": "fix"})),
+        ("mcp_register_server", json!({"server_name": "own", "command": "true"})),
+        ("mcp_unregister_server", json!({"server_name": "fix"})),
+    ] {
+        let mut call = fixture.tenant.call(rcrt_test_tenant::seeded(tool), input);
+        call.profiles = Profiles::of(Profile::Subagent);
+        assert_eq!(fixture.manage_as(call).await.unwrap_err().code, ErrorCode::PermissionDenied, "{tool}");
+    }
+    let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_list_services"), json!({}));
+    call.profiles = Profiles::of(Profile::Subagent);
+    assert_eq!(fixture.manage_as(call).await.unwrap()[0]["toolCount"], 0);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn curators_register_servers_and_remove_only_those() {
+    let server = Server::new(Era::Legacy).await;
+    let fixture = Fixture::with_http(server.port).await;
+    let url = format!("http://mcp.test:{}/mcp", server.port);
+    let input = json!({"server_name": "own", "url": url});
+    let registered = fixture.manage("mcp_register_server", input.clone()).await.unwrap();
+    assert_eq!((&registered["state"], &registered["toolCount"]), (&json!("connected"), &json!(7)));
+    let failure = fixture.manage("mcp_register_server", input).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::InvalidArguments);
+    let failure = fixture.manage("mcp_register_server", json!({"server_name": "a__b", "url": url})).await.unwrap_err();
+    assert!(failure.message.starts_with("server_name: "), "{failure}");
+    let failure = fixture.manage("mcp_unregister_server", json!({"server_name": "fix"})).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::PermissionDenied);
+    fixture.manage("mcp_unregister_server", json!({"server_name": "OWN"})).await.unwrap();
+    let servers = fixture.records(schema_names::MCP_SERVER).await;
+    assert_eq!(servers.len(), 1);
+    fixture.stop().await;
+}

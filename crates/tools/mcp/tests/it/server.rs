@@ -1,0 +1,167 @@
+//! A small MCP server over HTTP, of either era, that a test can change and make misbehave.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use rcrt_test_servers::network::serve;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize`, revision 2025-06-18.
+    Legacy,
+    /// Stateless, revision 2026-07-28.
+    Modern,
+}
+
+pub struct Server {
+    pub port: u16,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    era: Era,
+    tools: Mutex<Vec<Value>>,
+    /// Every message, in order, with its Authorization.
+    seen: watch::Sender<Vec<(Value, Option<String>)>>,
+}
+
+pub fn tool(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {"text": {"type": "string", "description": "Any text."}},
+        },
+    })
+}
+
+/// One tool for each behaviour of `call`.
+fn usual() -> Vec<Value> {
+    let mut tools: Vec<Value> = ["echo", "fail", "picture", "wait", "progress", "drop"]
+        .map(|name| tool(name, &format!("Does {name}.")))
+        .into();
+    let mut structured = tool("structured", "Returns an object.");
+    structured["outputSchema"] = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    structured["annotations"] = json!({"title": "Structured", "readOnlyHint": true, "idempotentHint": true});
+    tools.push(structured);
+    tools
+}
+
+impl Server {
+    pub async fn new(era: Era) -> Self {
+        let shared = Arc::new(Shared { era, tools: Mutex::new(usual()), seen: watch::Sender::default() });
+        let router = Router::new().route("/mcp", post(answer)).with_state(shared.clone());
+        Self { port: serve(router).await, shared }
+    }
+
+    /// Changes the list of tools.
+    pub fn change(&self, change: impl FnOnce(&mut Vec<Value>)) {
+        change(&mut self.shared.tools.lock().unwrap());
+    }
+
+    /// The messages of this method, with the Authorization of each.
+    pub fn seen(&self, method: &str) -> Vec<(Value, Option<String>)> {
+        let seen = self.shared.seen.borrow();
+        seen.iter().filter(|(message, _)| message["method"] == method).cloned().collect()
+    }
+
+    /// Waits for a message of this method.
+    pub async fn saw(&self, method: &str) -> Value {
+        let mut seen = self.shared.seen.subscribe();
+        let is_it = |(message, _): &&(Value, Option<String>)| message["method"] == method;
+        let found = seen.wait_for(|seen| seen.iter().any(|one| is_it(&one)));
+        let found = tokio::time::timeout(rcrt_test_servers::PATIENCE, found).await.expect("it is sent").unwrap();
+        found.iter().find(is_it).unwrap().0.clone()
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: String) -> Response {
+    let message: Value = serde_json::from_str(&body).unwrap();
+    let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    shared.seen.send_modify(|seen| seen.push((message.clone(), authorization)));
+    let Some(id) = message.get("id").cloned() else { return StatusCode::ACCEPTED.into_response() };
+    let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let error = |code: i32, text: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
+    let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
+    let reply = match (message["method"].as_str().unwrap(), shared.era) {
+        ("server/discover", Era::Modern) => result(json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": capabilities,
+            "instructions": "Use it well.",
+            "ttlMs": 0,
+            "cacheScope": "private",
+        })),
+        ("initialize", Era::Legacy) => result(json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": capabilities,
+            "serverInfo": {"name": "fixture", "version": "1.0"},
+            "instructions": "Use it well.",
+        })),
+        ("tools/list", era) => {
+            let mut list = json!({"tools": *shared.tools.lock().unwrap()});
+            if era == Era::Modern {
+                list["resultType"] = "complete".into();
+                list["ttlMs"] = 300_000.into();
+                list["cacheScope"] = "private".into();
+            }
+            result(list)
+        }
+        ("resources/list", _) => result(json!({"resources": [{"uri": "doc://one", "name": "One"}]})),
+        ("resources/read", _) => result(json!({"contents": [{"uri": "doc://one", "text": "the document"}]})),
+        ("prompts/list", _) => result(json!({"prompts": [{"name": "greet", "description": "A greeting."}]})),
+        ("tools/call", _) => match call(&message["params"], &message["params"]["_meta"], &id).await {
+            Ok(Ok(returned)) => result(returned),
+            Ok(Err((code, text))) => error(code, &text),
+            Err(response) => return response,
+        },
+        (method, _) => error(-32601, &format!("{method} is not known")),
+    };
+    ([("content-type", "application/json")], reply.to_string()).into_response()
+}
+
+type Returned = Result<Value, (i32, String)>;
+
+/// `Err`: the whole response.
+async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Response> {
+    let text = params["arguments"]["text"].as_str().unwrap_or("nothing");
+    Ok(match params["name"].as_str().unwrap() {
+        "echo" => Ok(json!({"content": [{"type": "text", "text": text}]})),
+        "fail" => Ok(json!({"isError": true, "content": [{"type": "text", "text": format!("cannot do {text}")}]})),
+        "picture" => Ok(json!({"content": [
+            {"type": "text", "text": "look"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "resource_link", "uri": "doc://one", "name": "One"},
+        ]})),
+        "structured" => Ok(json!({"content": [{"type": "text", "text": "7"}], "structuredContent": {"n": 7}})),
+        "wait" => std::future::pending().await,
+        "drop" => {
+            // The body is shorter than it says.
+            let broken = Response::builder().header("content-type", "application/json").header("content-length", "100");
+            return Err(broken.body(Body::from_stream(futures::stream::iter([
+                Ok(bytes::Bytes::from("{\"jsonrpc\"")),
+                Err(std::io::Error::other("gone")),
+            ]))).unwrap());
+        }
+        "progress" => {
+            let progress = json!({
+                "jsonrpc": "2.0",
+                "method": "notifications/progress",
+                "params": {"progressToken": meta["progressToken"], "progress": 1, "total": 2, "message": "half"},
+            });
+            let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}});
+            let events = format!("event: message\ndata: {progress}\n\nevent: message\ndata: {done}\n\n");
+            return Err(([("content-type", "text/event-stream")], events).into_response());
+        }
+        name => Err((-32602, format!("there is no tool {name}"))),
+    })
+}

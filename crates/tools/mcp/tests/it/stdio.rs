@@ -1,0 +1,159 @@
+//! Servers that are programs in the jail.
+
+use rcrt_breadcrumb::{ErrorCode, NewSecret};
+use rcrt_jail::command::Jail;
+use rcrt_mcp::ServerState;
+use rcrt_test_servers::network::Network;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, config, helper};
+
+/// A server of the older era in Python. `crash` ends the program; `env` returns its environment;
+/// `garbage` writes lines that are no messages; `large` returns more than 10 MB.
+const SCRIPT: &str = r#"
+import json, os, sys
+print("a banner", flush=True)
+sys.stderr.write("starting\n")
+names = ["echo", "crash", "env", "garbage", "large", "network"]
+tools = [{"name": name, "description": "Does " + name + ".", "inputSchema": {"type": "object"}} for name in names]
+def text(value):
+    return {"content": [{"type": "text", "text": value}]}
+def call(name, arguments):
+    if name == "crash":
+        sys.stderr.write("out of luck\n")
+        sys.stderr.flush()
+        os._exit(3)
+    if name == "env":
+        return text(json.dumps(dict(os.environ)))
+    if name == "garbage":
+        print("not a message", flush=True)
+        return text("still here")
+    if name == "large":
+        return text("x" * (11 << 20))
+    if name == "network":
+        import socket
+        try:
+            socket.create_connection(("127.0.0.1", int(arguments["port"])), 2)
+            return text("connected")
+        except OSError as error:
+            return text("refused: " + str(error))
+    return text(arguments.get("text", ""))
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message["method"], message.get("id")
+    if number is None:
+        continue
+    if method == "initialize":
+        result = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "script", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": tools}
+    elif method == "tools/call":
+        result = call(message["params"]["name"], message["params"].get("arguments", {}))
+    else:
+        error = {"code": -32601, "message": "not known"}
+        print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+"#;
+
+/// Skips a test if this machine does not support the jail, or has no Python for it. If
+/// `RCRT_TEST_NEEDS_JAIL` is set, that is a failure.
+async fn is_missing() -> bool {
+    let reason = Jail::open(helper()).await.refusal().map(str::to_owned);
+    let python = rcrt_jail::command::FilesystemView::of_programs(false).program("python3");
+    let reason = reason.or_else(|| python.err().map(|error| error.to_string()));
+    let Some(reason) = reason else { return false };
+    assert!(std::env::var_os("RCRT_TEST_NEEDS_JAIL").is_none(), "{reason}");
+    #[allow(clippy::print_stderr)]
+    {
+        eprintln!("not tried: {reason}");
+    }
+    true
+}
+
+fn script(more: Value) -> rcrt_mcp::ServerConfig {
+    let mut transport = json!({"type": "stdio", "command": "python3", "args": ["-u", "-c", SCRIPT]});
+    transport.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    config(json!({"name": "script", "transport": transport}))
+}
+
+#[tokio::test]
+async fn a_program_in_the_jail_is_a_server() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    fixture.add(script(json!({"env": {"MODE": "test"}}))).await;
+    let status = fixture.records("mcp.status.v1").await.remove(0).context.unwrap();
+    assert_eq!(status["protocol_version"], "2024-11-05");
+    assert_eq!(fixture.run("script__echo", json!({"text": "hi"})).await.unwrap(), "hi");
+    assert_eq!(fixture.run("script__garbage", json!({})).await.unwrap(), "still here");
+    let environment: Value =
+        serde_json::from_str(fixture.run("script__env", json!({})).await.unwrap().as_str().unwrap()).unwrap();
+    assert_eq!(environment["MODE"], "test");
+    // Nothing of this process's environment, such as what cargo sets.
+    assert_eq!(environment.get("CARGO_PKG_NAME"), None);
+    // It has a network of its own.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reached = fixture.run("script__network", json!({"port": port})).await.unwrap();
+    assert!(reached.as_str().unwrap().starts_with("refused"), "{reached}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_ends_during_a_call_is_started_again() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    fixture.add(script(json!({}))).await;
+    let mut watch = fixture.watch().await;
+    let failure = fixture.run("script__crash", json!({})).await.unwrap_err();
+    assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, false), "{failure}");
+    assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
+    watch.status(|status| status.state == ServerState::Error).await;
+    watch.status(|status| status.state == ServerState::Connected).await;
+    // So does one that writes too much.
+    fixture.run("script__large", json!({})).await.unwrap_err();
+    assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_gets_a_readable_secret_and_no_result_has_it() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    let secret = NewSecret { readable: true, ..NewSecret::new("KEY", "a-secret-value") };
+    let secret = fixture.tenant.breadcrumbs.create_secret(secret).await.unwrap();
+    let mut watch = fixture.watch().await;
+    let id = fixture.create(&script(json!({"env": {"KEY": "${KEY}"}}))).await;
+    watch.status(|status| status.error.as_ref().is_some_and(|error| error.contains("is not granted"))).await;
+    fixture.tenant.breadcrumbs.grant_secret(secret.id, id).await.unwrap();
+    watch.status(|status| status.state == ServerState::Connected).await;
+    let environment = fixture.run("script__env", json!({})).await.unwrap();
+    let environment = environment.as_str().unwrap();
+    assert!(environment.contains("\"KEY\"") && !environment.contains("a-secret-value"), "{environment}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_start_says_why() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    let mut watch = fixture.watch().await;
+    let missing = json!({"name": "missing", "transport": {"type": "stdio", "command": "no-such-program"}});
+    fixture.create(&config(missing)).await;
+    let status = watch.status(|status| status.state == ServerState::Error).await;
+    assert!(status.error.unwrap().contains("no-such-program"));
+    let fails = json!({"name": "fails", "transport": {"type": "stdio", "command": "python3", "args": ["-c", "raise SystemExit('bad luck')"]}});
+    fixture.create(&config(fails)).await;
+    let status = watch.status(|status| status.server == "fails").await;
+    assert!(status.error.unwrap().contains("bad luck"));
+    fixture.stop().await;
+}
