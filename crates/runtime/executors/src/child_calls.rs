@@ -60,8 +60,8 @@ impl ChildWait for Unhosted {
     fn answered(&mut self) {}
 }
 
-/// The call of another tool by a native one, as `context.api.callTool` makes it: an ordinary request
-/// of the same agent, under all its limits. `permissions.tools` do not apply.
+/// The call of another tool by a native one, as `context.api.callTool` makes it: an ordinary
+/// request of the same agent, under all its limits. `permissions.tools` do not apply.
 pub async fn call_tool(call: &ToolCall, tool: &str, input: Value) -> Result<Value, ToolFailure> {
     let calls = ChildCalls::of(call);
     let ended = async {

@@ -87,7 +87,8 @@ impl Command {
     /// The default log filter: long-running commands log what they do, the others only problems.
     pub fn default_log(&self) -> &'static str {
         match self {
-            // sqlx logs the notices of Postgres, egress each request of a tool, and rmcp each connection.
+            // sqlx logs the notices of Postgres, egress each request of a tool, rmcp each
+            // connection.
             Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn,rmcp=warn",
             _ => "warn",
         }

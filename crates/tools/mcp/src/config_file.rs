@@ -32,7 +32,8 @@ const FIELDS: [&str; 18] = [
 
 /// The servers in a file, in the order of their names, or every violation.
 pub fn read(text: &str) -> Result<Vec<ServerConfig>, Violations> {
-    let file: Value = serde_json::from_str(text).map_err(|error| Violations::one("", format!("is not JSON: {error}")))?;
+    let file: Value =
+        serde_json::from_str(text).map_err(|error| Violations::one("", format!("is not JSON: {error}")))?;
     let mut found = Violations::default();
     let mut servers = Vec::new();
     let listed = file.get("Mcp").and_then(|mcp| mcp.get("Servers")).and_then(Value::as_array);
@@ -106,11 +107,7 @@ fn one(path: &str, name: Option<&str>, server: &Value, found: &mut Violations) -
     }
 }
 
-fn transport<'v>(
-    path: &str,
-    field: &impl Fn(&[&str]) -> Option<&'v Value>,
-    found: &mut Violations,
-) -> Option<Value> {
+fn transport<'v>(path: &str, field: &impl Fn(&[&str]) -> Option<&'v Value>, found: &mut Violations) -> Option<Value> {
     let kind = field(&["type", "transport"]).and_then(Value::as_str).map(plain);
     let is_url = field(&["url"]).is_some();
     let mut parts = Map::new();

@@ -10,13 +10,13 @@ use rcrt_egress::Vault;
 use rcrt_executors::ProgressSink;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation, JsonObject,
-    ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerPeerInfo, ServerResult,
-    SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
+    JsonObject, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerPeerInfo,
+    ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage, Subscription,
-    TxJsonRpcMessage,
+    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage,
+    Subscription, TxJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, ClientLifecycleMode, ServiceError};
@@ -127,7 +127,8 @@ impl Connection {
         let (progress, changes) = (handler.progress.clone(), handler.changes.clone());
         let over = CancellationToken::new();
         let transport = WatchedTransport { transport, _over: over.clone().drop_guard() };
-        let serving = rmcp::service::serve_client_with_lifecycle_and_ct(handler, transport, mode, CancellationToken::new());
+        let serving =
+            rmcp::service::serve_client_with_lifecycle_and_ct(handler, transport, mode, CancellationToken::new());
         let service = match timeout(within, serving).await {
             Ok(Ok(service)) => service,
             Ok(Err(error)) => return Err(McpError::of_start(&error, stderr.map(|stderr| stderr.text()))),
@@ -149,8 +150,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The modes in which to try to connect, in order. A server that ends when it is asked something
-    /// that it does not know gets a second chance.
+    /// The modes in which to try to connect, in order. A server that ends when it is asked
+    /// something that it does not know gets a second chance.
     pub fn modes() -> [ClientLifecycleMode; 2] {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
@@ -203,7 +204,9 @@ impl Connection {
             for raw in page.tools {
                 bytes += raw.to_string().len();
                 if bytes > MAX_LIST_BYTES {
-                    return Err(McpError::Unreachable(format!("its definitions have more than {MAX_LIST_BYTES} bytes")));
+                    return Err(McpError::Unreachable(format!(
+                        "its definitions have more than {MAX_LIST_BYTES} bytes"
+                    )));
                 }
                 match Definition::read(raw) {
                     Ok(tool) if list.tools.contains_key(&tool.name) => {

@@ -111,9 +111,8 @@ impl McpExecutor {
 /// second call has no further effect, by the server's word.
 async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, ToolFailure> {
     let mut list = connection.list();
-    let is_same = |list: &crate::connection::ToolList| {
-        list.tools.get(target.tool).is_some_and(|tool| tool.hash == target.hash)
-    };
+    let is_same =
+        |list: &crate::connection::ToolList| list.tools.get(target.tool).is_some_and(|tool| tool.hash == target.hash);
     if !is_same(&list) {
         // The list may be old.
         list = connection.refresh().await.map_err(|error| error.failure(target.server))?;
@@ -159,9 +158,9 @@ impl Executor for McpExecutor {
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
         let mut metadata = Map::new();
         let within = Duration::from_millis(call.limits.timeout_ms);
-        let until = call.deadline.map_or(within, |deadline| {
-            within.min(deadline.saturating_duration_since(tokio::time::Instant::now()))
-        });
+        let until = call
+            .deadline
+            .map_or(within, |deadline| within.min(deadline.saturating_duration_since(tokio::time::Instant::now())));
         let stop = async {
             tokio::select! {
                 () = cancelled.cancelled() => {}

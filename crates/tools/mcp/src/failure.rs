@@ -109,9 +109,7 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFail
                 .retryable(may_repeat)
         }
         ServiceError::TransportSend(error) => match gate_error(error) {
-            Some(refused) if refused.name == "PermissionDenied" => {
-                failed(ErrorCode::PermissionDenied, refused.message)
-            }
+            Some(refused) if refused.name == "PermissionDenied" => failed(ErrorCode::PermissionDenied, refused.message),
             Some(large) if large.name == "ResourceExhausted" => failed(ErrorCode::ResourceExhausted, large.message),
             other => {
                 let why = other.map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
@@ -147,7 +145,8 @@ fn gate_error(error: &(dyn Error + 'static)) -> Option<OpError> {
         if let Some(found) = present.downcast_ref::<OpError>() {
             return Some(found.clone());
         }
-        if let Some(found) = present.downcast_ref::<rmcp::transport::streamable_http_client::StreamableHttpError<OpError>>()
+        if let Some(found) =
+            present.downcast_ref::<rmcp::transport::streamable_http_client::StreamableHttpError<OpError>>()
             && let rmcp::transport::streamable_http_client::StreamableHttpError::Client(found) = found
         {
             return Some(found.clone());

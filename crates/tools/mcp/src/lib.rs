@@ -2,15 +2,15 @@
 //! [`Connector`] connects to it and registers its tools as `tool.v1` records; the [`McpExecutor`]
 //! calls them.
 //!
-//! A tool's definition is pinned by a hash when it is registered. A server that changes a definition
-//! later changes nothing here: the new one waits in a `mcp.change.v1` record until a curator accepts
-//! it, and until then calls of the tool are refused.
+//! A tool's definition is pinned by a hash when it is registered. A server that changes a
+//! definition later changes nothing here: the new one waits in a `mcp.change.v1` record until a
+//! curator accepts it, and until then calls of the tool are refused.
 //!
 //! The protocol itself is the crate `rmcp`. Ours are the transports: a program in the jail
 //! (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http.rs`).
 //!
-//! This crate knows no queue. Versions and idempotency keys in the store decide what happens once if
-//! several runners follow the same servers.
+//! This crate knows no queue. Versions and idempotency keys in the store decide what happens once
+//! if several runners follow the same servers.
 //!
 //! Begin with `server.rs` (the record), `connection.rs`, `definition.rs` and `connector/mod.rs`.
 

@@ -12,25 +12,23 @@ const MAX_ERROR: usize = 8000;
 /// The output of the tool: its structured content; else its text, if it returned nothing else; else
 /// the parts, `{"content": […]}`, as the protocol has them. Parts beside structured content are in
 /// the metadata.
-pub fn of_result(
-    result: ServerResult,
-    server: &str,
-    metadata: &mut Map<String, Value>,
-) -> Result<Value, ToolFailure> {
-    let failed = |message: String| {
-        ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"server": server}))
-    };
+pub fn of_result(result: ServerResult, server: &str, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+    let failed =
+        |message: String| ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"server": server}));
     let CallToolResult { content, structured_content, is_error, .. } = match result {
         ServerResult::CallToolResult(result) => result,
         ServerResult::EmptyResult(_) => CallToolResult::default(),
         ServerResult::InputRequiredResult(_) => {
-            return Err(failed(format!("the MCP server {server:?} asks for input during the call, which is not supported")));
+            return Err(failed(format!(
+                "the MCP server {server:?} asks for input during the call, which is not supported"
+            )));
         }
         _ => return Err(failed(format!("the MCP server {server:?} did not return the result of a tool"))),
     };
     let parts: Vec<Value> = content.iter().filter_map(|part| serde_json::to_value(part).ok()).collect();
     let is_text = |part: &Value| part.get("type").is_some_and(|kind| kind == "text");
-    let texts: Vec<&str> = parts.iter().filter(|part| is_text(part)).filter_map(|part| part.get("text")?.as_str()).collect();
+    let texts: Vec<&str> =
+        parts.iter().filter(|part| is_text(part)).filter_map(|part| part.get("text")?.as_str()).collect();
     if is_error == Some(true) {
         let text = clean(&texts.join("\n"), MAX_ERROR);
         let message = if text.is_empty() { "the tool failed without a message".to_owned() } else { text };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, MAX_PAGE, NewBreadcrumb, Records, Selector,
-    StoreError, schema_names,
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, MAX_PAGE, NewBreadcrumb, Records, Selector, StoreError,
+    schema_names,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -271,9 +271,9 @@ pub async fn remove_server_records(store: &(impl Records + ?Sized), server: &str
 /// Another runner was faster, which is as good.
 pub fn once(written: Result<(), StoreError>) -> Result<(), StoreError> {
     match written {
-        Err(
-            StoreError::VersionConflict { .. } | StoreError::NotFound { .. } | StoreError::IdempotencyMismatch,
-        ) => Ok(()),
+        Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. } | StoreError::IdempotencyMismatch) => {
+            Ok(())
+        }
         other => other,
     }
 }

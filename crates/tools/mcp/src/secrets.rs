@@ -43,7 +43,9 @@ fn check<'s>(
     let is_program = matches!(config.transport, Transport::Stdio { .. });
     let access = if is_program { "--readable" } else { "--host HOST" };
     match secret {
-        None => refuse(format!("the secret {name:?} does not exist; a curator creates it with `rcrt secret set {name} {access}`")),
+        None => refuse(format!(
+            "the secret {name:?} does not exist; a curator creates it with `rcrt secret set {name} {access}`"
+        )),
         Some(secret) if !secret.is_granted_to(record) => refuse(format!(
             "the secret {name:?} is not granted to this server; a curator grants it with `rcrt secret grant {name} {record}`"
         )),

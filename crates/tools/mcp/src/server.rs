@@ -55,7 +55,8 @@ pub enum Transport {
         command: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
-        /// `${NAME}` stands for the secret `NAME`, which must be readable and granted to the record.
+        /// `${NAME}` stands for the secret `NAME`, which must be readable and granted to the
+        /// record.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env: BTreeMap<String, String>,
         /// It uses this machine's network, without the rules of the egress gate.
@@ -147,7 +148,8 @@ impl ServerConfig {
 
     /// Reads the context of a record, with every violation.
     pub fn read(context: &Map<String, Value>) -> Result<Self, Violations> {
-        let config: Self = read_typed(Value::Object(context.clone())).map_err(|violation| Violations(vec![violation]))?;
+        let config: Self =
+            read_typed(Value::Object(context.clone())).map_err(|violation| Violations(vec![violation]))?;
         config.check()?;
         Ok(config)
     }

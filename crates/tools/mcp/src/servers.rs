@@ -24,6 +24,8 @@ use crate::transport::{EgressClient, RawLists, StdioTransport};
 
 /// The path of the working folder in the jail.
 const FOLDER: &str = "/work";
+/// Requests at the same time on one HTTP connection.
+const MAX_REQUESTS: usize = 256;
 const MIB: u64 = 1024 * 1024;
 
 pub struct Servers {
@@ -132,7 +134,8 @@ impl Servers {
                         sent,
                         lists.clone(),
                     );
-                    let options = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                    let options = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                        .max_concurrent_requests(MAX_REQUESTS);
                     let transport = StreamableHttpClientTransport::with_client(client, options);
                     Connection::open(transport, lists, (within, vault, None), mode).await
                 }
@@ -170,7 +173,14 @@ impl Servers {
         };
         let seen = tokio::task::spawn_blocking(seen).await.map_err(std::io::Error::other).flatten();
         let (view, program) = seen.map_err(|error| McpError::Unreachable(error.to_string()))?;
-        let own = [("PATH", PATH), ("HOME", FOLDER), ("TMPDIR", "/tmp"), ("PWD", FOLDER), ("USER", "agent"), ("LANG", "C.UTF-8")];
+        let own = [
+            ("PATH", PATH),
+            ("HOME", FOLDER),
+            ("TMPDIR", "/tmp"),
+            ("PWD", FOLDER),
+            ("USER", "agent"),
+            ("LANG", "C.UTF-8"),
+        ];
         let mut environment: BTreeMap<String, String> =
             own.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         environment.extend(env.iter().map(|(name, value)| (name.clone(), filled(value, vault))));

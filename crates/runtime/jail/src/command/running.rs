@@ -145,7 +145,8 @@ impl Running {
             _counted: ends.token(),
         };
         hold.admit(cgroups, order.bounds).await.map_err(JailError::Start)?;
-        let plan = serde_json::to_vec(&Plan { order, input, counted }).map_err(|error| JailError::Start(error.into()))?;
+        let plan =
+            serde_json::to_vec(&Plan { order, input, counted }).map_err(|error| JailError::Start(error.into()))?;
         if let Some((_, socket)) = &mut hold.socket {
             let sent = timeout_at(started + order.bounds.time, send(socket, &plan)).await;
             // If the helper does not read it, its message or its exit status says why.
@@ -170,7 +171,7 @@ impl Running {
             (Some(stdin), Some(stdout), Some(stderr)) => {
                 let process = LiveProcess(self.hold);
                 Ok(LiveProgram { stdin, stdout, stderr, process })
-            },
+            }
             _ => Err(JailError::Broken("it has no pipes".into())),
         }
     }

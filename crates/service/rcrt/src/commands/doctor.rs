@@ -445,7 +445,7 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     findings.sandbox.print(output)?;
     print_settings(output, &findings.settings)?;
     findings.tools.print(output)?;
-    if let [_, ..] = findings.mcp_servers.as_slice() {
+    if !findings.mcp_servers.is_empty() {
         output.line(&format!("\n{}", output.paint(Style::Bold, "MCP servers:")))?;
     }
     findings.mcp_servers.iter().try_for_each(|server| output.line(&format!("  {}", mcp_state::line(output, server))))

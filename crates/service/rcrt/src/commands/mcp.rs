@@ -37,11 +37,17 @@ pub enum Mcp {
     /// List the servers and their states
     List,
     /// Show one server: what is run, its state, and its tools
-    Show { name: String },
+    Show {
+        name: String,
+    },
     /// List the tools of a server again, by a runner, and say whether that works
-    Test { name: String },
+    Test {
+        name: String,
+    },
     /// Remove a server and its tools
-    Remove { name: String },
+    Remove {
+        name: String,
+    },
     Diff(Diff),
     Accept(Accept),
 }
@@ -66,7 +72,11 @@ pub(super) async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow:
     let found = servers.iter().find(|server| server.config.name.eq_ignore_ascii_case(name));
     let Some(server) = found else {
         let names: Vec<&str> = servers.iter().map(|server| server.config.name.as_str()).collect();
-        let known = if names.is_empty() { "there are none".to_owned() } else { format!("the servers are {}", names.join(", ")) };
+        let known = if names.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("the servers are {}", names.join(", "))
+        };
         return Err(Failure::NotFound(format!("there is no MCP server named {name}; {known}")).into());
     };
     Ok((server.id, server.config.clone()))

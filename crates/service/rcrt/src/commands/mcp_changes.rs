@@ -64,8 +64,7 @@ async fn waiting(store: &(impl Records + ?Sized), server: &str) -> anyhow::Resul
 }
 
 fn only(found: Waiting, server: &str, tool: &str) -> anyhow::Result<Waiting> {
-    let found: Waiting =
-        found.into_iter().filter(|(_, change)| change.tool == tool || change.name == tool).collect();
+    let found: Waiting = found.into_iter().filter(|(_, change)| change.tool == tool || change.name == tool).collect();
     if found.is_empty() {
         let message = format!("no changed definition of {tool} waits; see `rcrt mcp diff {server}`");
         return Err(Failure::NotFound(message).into());

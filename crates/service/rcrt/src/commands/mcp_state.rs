@@ -29,10 +29,8 @@ impl Servers {
             store.list(&BreadcrumbQuery { selector, limit: MAX_PAGE, offset: 0, include_context: true }).await
         };
         let states = list(schema_names::MCP_STATUS).await?;
-        let mut statuses: Vec<Status> = states
-            .into_iter()
-            .filter_map(|item| serde_json::from_value(Value::Object(item.context?)).ok())
-            .collect();
+        let mut statuses: Vec<Status> =
+            states.into_iter().filter_map(|item| serde_json::from_value(Value::Object(item.context?)).ok()).collect();
         let mut all = Vec::new();
         for item in list(schema_names::MCP_SERVER).await? {
             let Ok(config) = ServerConfig::read(&item.context.unwrap_or_default()) else { continue };
@@ -85,7 +83,7 @@ pub(super) fn line(output: Output, server: &ServerWithState) -> String {
 }
 
 pub(super) fn print(output: Output, server: &ServerWithState) -> anyhow::Result<()> {
-    let mut field = |name: &str, value: &str| output.line(&format!("{name:<14}{}", one_line(value, 2000)));
+    let field = |name: &str, value: &str| output.line(&format!("{name:<14}{}", one_line(value, 2000)));
     let ServerWithState { id, config, status } = server;
     field("name", &config.name)?;
     field("record", &id.to_string())?;
@@ -106,7 +104,8 @@ pub(super) fn print(output: Output, server: &ServerWithState) -> anyhow::Result<
         }
     }
     for tool in &status.tools {
-        let waits = if status.waiting.contains(tool) { " (its changed definition waits; calls are refused)" } else { "" };
+        let waits =
+            if status.waiting.contains(tool) { " (its changed definition waits; calls are refused)" } else { "" };
         field("tool", &format!("{tool}{waits}"))?;
     }
     for refused in &status.refused {

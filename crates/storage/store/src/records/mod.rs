@@ -302,8 +302,9 @@ async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, 
 /// another tenant's agent cannot change them, or turn a record into one.
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
     let is_runtime_schema = |name: &Option<String>| {
-        name.as_deref()
-            .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema.", "mcp."].iter().any(|kind| name.starts_with(kind)))
+        name.as_deref().is_some_and(|name| {
+            ["tool.", "memory.", "schedule.", "schema.", "mcp."].iter().any(|kind| name.starts_with(kind))
+        })
     };
     if old.schema_name != new.schema_name || is_runtime_schema(&old.schema_name) {
         let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \

@@ -266,8 +266,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Only curators, and runners on their own behalf, write the records of MCP servers and of their
-    /// tools: what a curator accepted is in them. `context` is that of a tool.
+    /// Only curators, and runners on their own behalf, write the records of MCP servers and of
+    /// their tools: what a curator accepted is in them. `context` is that of a tool.
     pub(crate) fn refuse_mcp_records(
         &self,
         schema_name: Option<&str>,

@@ -15,7 +15,7 @@ use crate::servers::{Server, Servers};
 use crate::text::clean;
 
 /// The shortest pause between two lists, whatever the server says.
-const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
+const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
 /// The most characters of a server's instructions.
 const MAX_INSTRUCTIONS: usize = 4000;
 
@@ -87,7 +87,9 @@ impl Follower {
             let failed = synced.is_err();
             self.write(ServerState::Connected, None, Some(connection), synced).await;
             let every = self.servers.settings.refresh_every;
-            let valid = list.ttl.unwrap_or(every).clamp(SHORTEST_REFRESH, every);
+            // Zero says only that the list is not to be kept.
+            let ttl = list.ttl.filter(|ttl| !ttl.is_zero());
+            let valid = ttl.map_or(every, |ttl| ttl.max(SHORTEST_REFRESH).min(every));
             let reason = tokio::select! {
                 () = watch.changed() => Reason::List,
                 () = sleep(valid) => Reason::List,
@@ -98,7 +100,8 @@ impl Follower {
             match reason {
                 Reason::Ended => {
                     let stderr = connection.stderr.as_ref().map(|stderr| stderr.text()).unwrap_or_default();
-                    let said = if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
+                    let said =
+                        if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
                     return format!("the connection ended{said}");
                 }
                 Reason::Records => {}

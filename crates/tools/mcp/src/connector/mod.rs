@@ -1,5 +1,5 @@
-//! Follows the records of servers. Each server has a task of its own, so that one that hangs or fails
-//! affects no other.
+//! Follows the records of servers. Each server has a task of its own, so that one that hangs or
+//! fails affects no other.
 
 mod follower;
 mod sync;
@@ -48,7 +48,8 @@ impl Connector {
         Self { servers }
     }
 
-    /// Runs until it is stopped, then closes all connections. If the store is unavailable, it waits.
+    /// Runs until it is stopped, then closes all connections. If the store is unavailable, it
+    /// waits.
     pub async fn run(self, stop: CancellationToken) {
         let mut followers = Followers::default();
         let mut pause = FIRST_PAUSE;

@@ -55,9 +55,8 @@ impl NativeTool for ServiceDetails {
 /// A tool by its own name or by its name here, in any case.
 pub(super) fn position(tools: &[VisibleTool], wanted: &str) -> Option<usize> {
     let is_exact = |tool: &VisibleTool| tool.upstream == wanted || tool.name == wanted;
-    let is_same = |tool: &VisibleTool| {
-        tool.upstream.eq_ignore_ascii_case(wanted) || tool.name.eq_ignore_ascii_case(wanted)
-    };
+    let is_same =
+        |tool: &VisibleTool| tool.upstream.eq_ignore_ascii_case(wanted) || tool.name.eq_ignore_ascii_case(wanted);
     tools.iter().position(is_exact).or_else(|| tools.iter().position(is_same))
 }
 

@@ -37,11 +37,8 @@ impl NativeTool for FindTools {
             return Err(refused(&Violations::one("query", "must have at least one word")));
         }
         let tools = self.0.visible_tools(call, None).await?;
-        let mut found: Vec<(usize, &VisibleTool)> = tools
-            .iter()
-            .map(|tool| (matches(tool, &words), tool))
-            .filter(|(matches, _)| *matches > 0)
-            .collect();
+        let mut found: Vec<(usize, &VisibleTool)> =
+            tools.iter().map(|tool| (matches(tool, &words), tool)).filter(|(matches, _)| *matches > 0).collect();
         found.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| a.name.cmp(&b.name)));
         Ok(found.into_iter().take(limit.clamp(1, 50)).map(|(_, tool)| describe(tool)).collect())
     }

@@ -80,7 +80,9 @@ impl Tools {
         let tags = server.map(server_tag).into_iter().collect::<Vec<_>>();
         let mut found = Vec::new();
         // The records are read with the runner's rights: a caller reads only its own calls.
-        for item in records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await.map_err(|error| failed(&error))? {
+        for item in
+            records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await.map_err(|error| failed(&error))?
+        {
             found.extend(visible(call, allowed.as_ref(), item));
         }
         found.sort_by(|left, right| left.name.cmp(&right.name));
@@ -96,7 +98,8 @@ fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbList
         return None;
     }
     let source = ToolSource::Mcp(implementation.get("server")?.as_str()?.to_owned());
-    let (name, upstream) = (context.get("name")?.as_str()?.to_owned(), implementation.get("tool")?.as_str()?.to_owned());
+    let (name, upstream) =
+        (context.get("name")?.as_str()?.to_owned(), implementation.get("tool")?.as_str()?.to_owned());
     let is_denied = call.profiles.denied_by(&name, &source).is_some();
     let is_listed = allowed.is_none_or(|allowed| allowed.allows(&name, &source, &tags));
     (!is_denied && is_listed).then_some(VisibleTool { name, upstream, context })
@@ -134,7 +137,9 @@ impl Tools {
         let connection = self.servers.connection(&server).await.map_err(|error| error.failure(name))?;
         // The executor ends the call at its time limit, and on cancellation.
         let answered = connection.request(request, &*call.progress, std::future::pending()).await;
-        let Some(answered) = answered else { return Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")) };
+        let Some(answered) = answered else {
+            return Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled"));
+        };
         answered.map_err(|error| of_call(&error, name, false))
     }
 }

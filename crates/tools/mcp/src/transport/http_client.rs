@@ -1,5 +1,5 @@
-//! Requests of streamable HTTP through the egress gate, so that its rules, its log and the secrets of
-//! the record apply.
+//! Requests of streamable HTTP through the egress gate, so that its rules, its log and the secrets
+//! of the record apply.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -199,7 +199,9 @@ impl StreamableHttpClient for EgressClient {
             405 => Err(StreamableHttpError::ServerDoesNotSupportSse),
             404 if session.is_some() => Err(StreamableHttpError::SessionExpired),
             200..300 if media_type(&response) == EVENTS => Ok(sse::events(response.body, self.0.lists.clone())),
-            200..300 => Err(StreamableHttpError::UnexpectedContentType(Some(crate::text::line(&media_type(&response))))),
+            200..300 => {
+                Err(StreamableHttpError::UnexpectedContentType(Some(crate::text::line(&media_type(&response)))))
+            }
             status => Err(unexpected(format!("the server responded with HTTP {status}"))),
         }
     }

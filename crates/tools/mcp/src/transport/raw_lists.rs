@@ -1,5 +1,6 @@
-//! Lists of tools as the server sent them. The types of `rmcp` drop unknown fields, and a definition
-//! is pinned with all of its fields; and one tool that is not well-formed must not hide the others.
+//! Lists of tools as the server sent them. The types of `rmcp` drop unknown fields, and a
+//! definition is pinned with all of its fields; and one tool that is not well-formed must not hide
+//! the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

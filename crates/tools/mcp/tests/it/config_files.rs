@@ -34,7 +34,13 @@ fn every_problem_is_named() {
         "f": 7
     }}"#;
     let found = read(text).unwrap_err().to_string();
-    for part in ["mcpServers.a__b.name", "did you mean command?", "carrier-pigeon", "mcpServers.e.transport.url", "mcpServers.f: must be an object"] {
+    for part in [
+        "mcpServers.a__b.name",
+        "did you mean command?",
+        "carrier-pigeon",
+        "mcpServers.e.transport.url",
+        "mcpServers.f: must be an object",
+    ] {
         assert!(found.contains(part), "{part}: {found}");
     }
     assert!(read("{}").unwrap_err().to_string().contains("mcpServers"));

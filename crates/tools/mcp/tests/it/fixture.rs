@@ -24,7 +24,7 @@ pub const PATIENCE: Duration = rcrt_test_servers::PATIENCE;
 pub struct Fixture {
     pub tenant: Tenant,
     pub servers: Arc<Servers>,
-    pub folder: TempDir,
+    _folder: TempDir,
     pub runner: Arc<dyn Breadcrumbs>,
     stop: CancellationToken,
     connector: JoinHandle<()>,
@@ -48,7 +48,7 @@ impl Fixture {
         let servers = Servers::new(runner.clone(), Arc::new(network.egress()), settings);
         let stop = CancellationToken::new();
         let connector = tokio::spawn(Connector::new(servers.clone()).run(stop.clone()));
-        Self { tenant, servers, folder, runner, stop, connector }
+        Self { tenant, servers, _folder: folder, runner, stop, connector }
     }
 
     /// With a server `fix` on this port.

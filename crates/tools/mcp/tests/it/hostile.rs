@@ -35,7 +35,8 @@ async fn garbage_is_an_error() {
 
 #[tokio::test]
 async fn a_response_of_more_than_10_mb_is_an_error() {
-    let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"jsonrpc\": \"2.0\", \"id\": 0, \"result\": \"";
+    let start =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"jsonrpc\": \"2.0\", \"id\": 0, \"result\": \"";
     let port = raw::floods(start, "x".repeat(1 << 16)).await;
     let error = error_of(port).await.error.unwrap();
     assert!(error.contains("larger than") || error.contains("did not respond"), "{error}");
@@ -43,7 +44,12 @@ async fn a_response_of_more_than_10_mb_is_an_error() {
 
 #[tokio::test]
 async fn a_server_that_never_responds_is_an_error() {
-    let port = raw::serve(|_stream| std::future::pending()).await.0;
+    let port = raw::serve(|stream| async move {
+        let _open = stream;
+        std::future::pending().await
+    })
+    .await
+    .0;
     assert!(error_of(port).await.error.unwrap().contains("2000 ms"));
 }
 

@@ -22,7 +22,8 @@ async fn tools_of_both_eras_are_registered_and_called() {
         assert_eq!(status["instructions"], "Use it well.");
         assert_eq!(status["tools"].as_array().unwrap().len(), 7);
         let record = fixture.tool("fix__echo").await;
-        let definition = ToolDefinition::read(schema_names::TOOL_V1, record.context.as_ref().unwrap(), None, None).unwrap();
+        let definition =
+            ToolDefinition::read(schema_names::TOOL_V1, record.context.as_ref().unwrap(), None, None).unwrap();
         assert_eq!(definition.implementation.source(), ToolSource::Mcp("fix".into()));
         assert_eq!(definition.limits.timeout_ms, 60_000);
         assert_eq!(definition.input_schema.get("$schema"), None);
@@ -105,7 +106,10 @@ async fn a_repeat_needs_the_record_and_the_server_and_annotations_need_trust() {
     assert_eq!(part("plain__echo", "limits").await["max_attempts"], 1);
     assert_eq!(part("trusted__structured", "limits").await["max_attempts"], 1);
     let plain = part("plain__structured", "annotations").await;
-    assert_eq!(plain, json!({"title": "Structured", "read_only": false, "destructive": true, "idempotent": false, "open_world": true}));
+    assert_eq!(
+        plain,
+        json!({"title": "Structured", "read_only": false, "destructive": true, "idempotent": false, "open_world": true})
+    );
     assert_eq!(part("trusted__structured", "annotations").await["read_only"], true);
     fixture.stop().await;
 }
@@ -130,7 +134,7 @@ async fn only_allowed_tools_are_registered_and_a_change_of_the_record_applies() 
     fixture.tenant.breadcrumbs.delete(id, None).await.unwrap();
     watch.deleted(schema_names::MCP_STATUS).await;
     for schema in [schema_names::TOOL_V1, schema_names::TOOL_RETIRED, schema_names::MCP_STATUS] {
-        assert_eq!(fixture.records(schema).await, [], "{schema}");
+        assert!(fixture.records(schema).await.is_empty(), "{schema}");
     }
     fixture.stop().await;
 }
@@ -169,9 +173,8 @@ async fn a_secret_is_sent_to_its_host_and_must_be_granted() {
     let mut watch = fixture.watch().await;
     let url = format!("http://mcp.test:{}/mcp", server.port);
     let auth = json!({"type": "bearer", "secret": "DOCS_TOKEN"});
-    let id = fixture
-        .create(&config(json!({"name": "docs", "transport": {"type": "http", "url": url, "auth": auth}})))
-        .await;
+    let id =
+        fixture.create(&config(json!({"name": "docs", "transport": {"type": "http", "url": url, "auth": auth}}))).await;
     let status = watch.status(|status| status.state == ServerState::Error).await;
     let error = status.error.unwrap();
     assert!(error.contains(&format!("rcrt secret grant DOCS_TOKEN {id}")), "{error}");

@@ -13,7 +13,8 @@ async fn only_curators_write_servers_and_their_tools() {
     let server = Server::new(Era::Legacy).await;
     let fixture = Fixture::with_http(server.port).await;
     let emitter = fixture.agent(&[Role::Emitter, Role::Subscriber]).await;
-    let forbidden = |result: Result<(), StoreError>| assert!(matches!(result, Err(StoreError::Forbidden(_))), "{result:?}");
+    let forbidden =
+        |result: Result<(), StoreError>| assert!(matches!(result, Err(StoreError::Forbidden(_))), "{result:?}");
     forbidden(emitter.create(server_record(&http("mine", 1)), None).await.map(drop));
     let implementation = json!({"type": "mcp", "server": "fix", "tool": "echo", "definition_hash": "0"});
     let forged = rcrt_breadcrumb::NewBreadcrumb {
@@ -46,7 +47,8 @@ async fn only_curators_write_servers_and_their_tools() {
 #[tokio::test]
 async fn the_oldest_server_has_the_name() {
     let (first, second) = (Server::new(Era::Legacy).await, Server::new(Era::Legacy).await);
-    let network = Network::new().inside(&format!("mcp.test:{}", first.port)).inside(&format!("mcp.test:{}", second.port));
+    let network =
+        Network::new().inside(&format!("mcp.test:{}", first.port)).inside(&format!("mcp.test:{}", second.port));
     let fixture = Fixture::with(network).await;
     let id = fixture.add(http("fix", first.port)).await;
     let mut watch = fixture.watch().await;

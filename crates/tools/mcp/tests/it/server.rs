@@ -46,9 +46,8 @@ pub fn tool(name: &str, description: &str) -> Value {
 
 /// One tool for each behaviour of `call`.
 fn usual() -> Vec<Value> {
-    let mut tools: Vec<Value> = ["echo", "fail", "picture", "wait", "progress", "drop"]
-        .map(|name| tool(name, &format!("Does {name}.")))
-        .into();
+    let mut tools: Vec<Value> =
+        ["echo", "fail", "picture", "wait", "progress", "drop"].map(|name| tool(name, &format!("Does {name}."))).into();
     let mut structured = tool("structured", "Returns an object.");
     structured["outputSchema"] = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     structured["annotations"] = json!({"title": "Structured", "readOnlyHint": true, "idempotentHint": true});
@@ -132,6 +131,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
 type Returned = Result<Value, (i32, String)>;
 
 /// `Err`: the whole response.
+#[allow(clippy::result_large_err)]
 async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Response> {
     let text = params["arguments"]["text"].as_str().unwrap_or("nothing");
     Ok(match params["name"].as_str().unwrap() {
@@ -147,10 +147,12 @@ async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Resp
         "drop" => {
             // The body is shorter than it says.
             let broken = Response::builder().header("content-type", "application/json").header("content-length", "100");
-            return Err(broken.body(Body::from_stream(futures::stream::iter([
-                Ok(bytes::Bytes::from("{\"jsonrpc\"")),
-                Err(std::io::Error::other("gone")),
-            ]))).unwrap());
+            return Err(broken
+                .body(Body::from_stream(futures::stream::iter([
+                    Ok(bytes::Bytes::from("{\"jsonrpc\"")),
+                    Err(std::io::Error::other("gone")),
+                ])))
+                .unwrap());
         }
         "progress" => {
             let progress = json!({
