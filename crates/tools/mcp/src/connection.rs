@@ -56,7 +56,9 @@ impl ClientHandler for Handler {
 
     fn get_info(&self) -> ClientConfig {
         let program = Implementation::new("rcrt", env!("CARGO_PKG_VERSION"));
+        // The newest revision has no handshake that could name it.
         ClientConfig::new(ClientCapabilities::default(), program)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }
 
@@ -148,14 +150,6 @@ impl Connection {
         };
         connection.refresh().await?;
         Ok(connection)
-    }
-
-    /// The modes in which to try to connect, in order. A server that ends when it is asked
-    /// something that it does not know gets a second chance.
-    pub fn modes() -> [ClientLifecycleMode; 2] {
-        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-        let legacy_version = Some(ProtocolVersion::LATEST_WITH_INITIALIZE);
-        [ClientLifecycleMode::Auto { preferred_versions, legacy_version }, ClientLifecycleMode::Initialize]
     }
 
     pub fn info(&self) -> Option<Arc<ServerPeerInfo>> {

@@ -50,10 +50,11 @@ impl McpError {
         if error.is_authorization_required() {
             return Self::Unauthorized(text::line(error.auth_challenge().unwrap_or_default()));
         }
-        if let Some(refused) = gate_error(error).filter(|error| error.name == "PermissionDenied") {
-            return Self::Refused(refused.message);
+        let gate = start_cause(error).and_then(|cause| gate_error(cause));
+        if let Some(refused) = gate.as_ref().filter(|error| error.name == "PermissionDenied") {
+            return Self::Refused(refused.message.clone());
         }
-        let why = gate_error(error).map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
+        let why = gate.map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
         match stderr.filter(|stderr| !stderr.is_empty()) {
             Some(stderr) => Self::Unreachable(format!("{why}; its standard error: {}", text::line(&stderr))),
             None => Self::Unreachable(why),
@@ -135,6 +136,15 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFail
                 format!("the MCP server {server:?} did not respond as the protocol says: {why}"),
             )
         }
+    }
+}
+
+/// The transport's error. `rmcp` does not have it among the causes.
+fn start_cause(error: &ClientInitializeError) -> Option<&(dyn Error + 'static)> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => Some(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_cause(fallback),
+        _ => None,
     }
 }
 

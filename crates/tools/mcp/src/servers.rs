@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 use rcrt_breadcrumb::{Breadcrumbs, Host};
 use rcrt_egress::{Egress, NetRules, Origin};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH};
+use rmcp::ClientLifecycleMode;
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::OnceCell;
@@ -20,7 +22,7 @@ use crate::records::{self, ServerRecord};
 use crate::secrets::{filled, vault};
 use crate::server::{Auth, ServerConfig, Transport};
 use crate::settings::Settings;
-use crate::transport::{EgressClient, RawLists, StdioTransport};
+use crate::transport::{EgressClient, LegacySseTransport, RawLists, StdioTransport};
 
 /// The path of the working folder in the jail.
 const FOLDER: &str = "/work";
@@ -43,6 +45,31 @@ pub struct Server {
     pub record: ServerRecord,
     /// One attempt to connect at a time.
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+}
+
+/// The ways to connect to a server, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// Finds out the era.
+    Auto,
+    /// For a server that ends when it is asked something that it does not know.
+    Initialize,
+    /// HTTP+SSE of the revision 2024-11-05.
+    LegacySse,
+}
+
+impl Attempt {
+    const ALL: [Self; 3] = [Self::Auto, Self::Initialize, Self::LegacySse];
+
+    fn mode(self) -> ClientLifecycleMode {
+        match self {
+            Self::Auto => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+            Self::Initialize | Self::LegacySse => ClientLifecycleMode::Initialize,
+        }
+    }
 }
 
 impl Servers {
@@ -99,54 +126,62 @@ impl Servers {
         Ok(connection)
     }
 
-    /// A new connection, for `rcrt mcp test` and for [`Self::connection`].
+    /// A new connection. Both eras are tried, and for a URL the transport of the first revision
+    /// last.
     async fn connect(&self, record: Uuid, config: &ServerConfig) -> Result<Connection, McpError> {
         let mut failed = None;
-        for mode in Connection::modes() {
-            let lists = RawLists::default();
-            let vault = vault(&*self.store, record, config).await?;
-            let within = config.connect_timeout();
+        for attempt in Attempt::ALL {
             let opened = match &config.transport {
-                Transport::Stdio { .. } => {
-                    let order = self.order(config, &vault).await?;
-                    let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
-                    let (transport, stderr) = StdioTransport::new(program, lists.clone());
-                    Connection::open(transport, lists, (within, vault, Some(stderr)), mode).await
-                }
-                Transport::Http { url, headers, auth } => {
-                    let host = Host::of(url).zip(url.port_or_known_default());
-                    let (host, port) =
-                        host.ok_or_else(|| McpError::Configuration("transport.url: has no host".to_owned()))?;
-                    let mut sent: Vec<(String, String)> =
-                        headers.iter().map(|(name, value)| (name.clone(), filled(value, &vault))).collect();
-                    if let Some(Auth::Bearer { secret }) = auth {
-                        let handle = vault.handle(secret).unwrap_or_default();
-                        sent.push(("authorization".to_owned(), format!("Bearer {handle}")));
-                    }
-                    // A runner's log is that of its one tenant.
-                    let origin = Origin { owner_id: Uuid::nil(), agent_id: None, tool_id: Some(record), call: None };
-                    let client = EgressClient::new(
-                        self.egress.clone(),
-                        config.name.clone(),
-                        NetRules::only(host, port),
-                        vault.clone(),
-                        origin,
-                        sent,
-                        lists.clone(),
-                    );
-                    let options = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                        .max_concurrent_requests(MAX_REQUESTS);
-                    let transport = StreamableHttpClientTransport::with_client(client, options);
-                    Connection::open(transport, lists, (within, vault, None), mode).await
-                }
+                Transport::Stdio { .. } if attempt == Attempt::LegacySse => continue,
+                Transport::Stdio { .. } => self.start(record, config, attempt).await,
+                Transport::Http { .. } => self.reach(record, config, attempt).await,
             };
             match opened {
                 Ok(connection) => return Ok(connection),
+                // What the first attempt says is most often the cause.
                 Err(error @ McpError::Unreachable(_)) => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
         Err(failed.unwrap_or_else(|| McpError::Unreachable("it cannot be reached".to_owned())))
+    }
+
+    async fn start(&self, record: Uuid, config: &ServerConfig, attempt: Attempt) -> Result<Connection, McpError> {
+        let (lists, vault) = (RawLists::default(), vault(&*self.store, record, config).await?);
+        let order = self.order(config, &vault).await?;
+        let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
+        let (transport, stderr) = StdioTransport::new(program, lists.clone());
+        Connection::open(transport, lists, (config.connect_timeout(), vault, Some(stderr)), attempt.mode()).await
+    }
+
+    async fn reach(&self, record: Uuid, config: &ServerConfig, attempt: Attempt) -> Result<Connection, McpError> {
+        let Transport::Http { url, headers, auth } = &config.transport else {
+            return Err(McpError::Configuration("transport.type: is not http".to_owned()));
+        };
+        let (lists, vault) = (RawLists::default(), vault(&*self.store, record, config).await?);
+        let host = Host::of(url).zip(url.port_or_known_default());
+        let (host, port) = host.ok_or_else(|| McpError::Configuration("transport.url: has no host".to_owned()))?;
+        let mut sent: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| (name.clone(), filled(value, &vault))).collect();
+        if let Some(Auth::Bearer { secret }) = auth {
+            let handle = vault.handle(secret).unwrap_or_default();
+            sent.push(("authorization".to_owned(), format!("Bearer {handle}")));
+        }
+        // A runner's log is that of its one tenant.
+        let origin = Origin { owner_id: Uuid::nil(), agent_id: None, tool_id: Some(record), call: None };
+        let (egress, rules) = (self.egress.clone(), NetRules::only(host, port));
+        let client = EgressClient::new(egress, config.name.clone(), rules, vault.clone(), origin, sent, lists.clone());
+        let within = config.connect_timeout();
+        if attempt == Attempt::LegacySse {
+            let opening = LegacySseTransport::open(client, url, lists.clone());
+            let opened = tokio::time::timeout(within, opening).await;
+            let opened = opened.map_err(|_| McpError::Timeout(config.connect_timeout_ms))?;
+            let transport = opened.map_err(|error| McpError::Unreachable(crate::text::line(&error.to_string())))?;
+            return Connection::open(transport, lists, (within, vault, None), attempt.mode()).await;
+        }
+        let options = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
+        let transport = StreamableHttpClientTransport::with_client(client, options);
+        Connection::open(transport, lists, (within, vault, None), attempt.mode()).await
     }
 
     async fn jail(&self) -> &Jail {

@@ -88,6 +88,19 @@ impl EgressClient {
         sent.map_err(StreamableHttpError::Client)
     }
 
+    /// Sends a message whose response comes elsewhere.
+    pub async fn post_only(&self, uri: &str, message: &ClientJsonRpcMessage) -> Result<(), Failed> {
+        let headers = vec![pair("content-type", JSON)];
+        let response = self.send("POST", uri, headers, HashMap::new(), Some(serde_json::to_vec(message)?)).await?;
+        if let Some(error) = refusal(&response) {
+            return Err(error);
+        }
+        match response.status {
+            200..300 => Ok(()),
+            status => Err(unexpected(format!("the server responded with HTTP {status}"))),
+        }
+    }
+
     /// The response to a message that has a status of success.
     async fn answer(
         &self,

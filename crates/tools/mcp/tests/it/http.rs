@@ -14,7 +14,7 @@ use crate::server::{Era, Server};
 
 #[tokio::test]
 async fn tools_of_both_eras_are_registered_and_called() {
-    for (era, protocol) in [(Era::Legacy, "2025-06-18"), (Era::Modern, "2026-07-28")] {
+    for (era, protocol) in [(Era::Legacy, "2025-06-18"), (Era::Modern, "2026-07-28"), (Era::Events, "2024-11-05")] {
         let server = Server::new(era).await;
         let fixture = Fixture::with_http(server.port).await;
         let status = fixture.records(schema_names::MCP_STATUS).await.remove(0).context.unwrap();

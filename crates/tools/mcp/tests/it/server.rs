@@ -7,10 +7,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use rcrt_test_servers::network::serve;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -18,6 +18,8 @@ pub enum Era {
     Legacy,
     /// Stateless, revision 2026-07-28.
     Modern,
+    /// HTTP+SSE, revision 2024-11-05.
+    Events,
 }
 
 pub struct Server {
@@ -30,6 +32,8 @@ struct Shared {
     tools: Mutex<Vec<Value>>,
     /// Every message, in order, with its Authorization.
     seen: watch::Sender<Vec<(Value, Option<String>)>>,
+    /// Events of the open stream of HTTP+SSE.
+    events: Mutex<Option<mpsc::Sender<String>>>,
 }
 
 pub fn tool(name: &str, description: &str) -> Value {
@@ -57,8 +61,13 @@ fn usual() -> Vec<Value> {
 
 impl Server {
     pub async fn new(era: Era) -> Self {
-        let shared = Arc::new(Shared { era, tools: Mutex::new(usual()), seen: watch::Sender::default() });
-        let router = Router::new().route("/mcp", post(answer)).with_state(shared.clone());
+        let (tools, seen, events) = (Mutex::new(usual()), watch::Sender::default(), Mutex::default());
+        let shared = Arc::new(Shared { era, tools, seen, events });
+        let router = match era {
+            Era::Events => Router::new().route("/mcp", get(stream)).route("/messages", post(answer_by_event)),
+            _ => Router::new().route("/mcp", post(answer)),
+        };
+        let router = router.with_state(shared.clone());
         Self { port: serve(router).await, shared }
     }
 
@@ -83,6 +92,29 @@ impl Server {
     }
 }
 
+/// The stream of HTTP+SSE, whose first event names the URL for messages.
+async fn stream(State(shared): State<Arc<Shared>>) -> Response {
+    let (sender, receiver) = mpsc::channel(100);
+    sender.send("event: endpoint\ndata: /messages?session=1\n\n".to_owned()).await.unwrap();
+    *shared.events.lock().unwrap() = Some(sender);
+    let events = futures::stream::unfold(receiver, async |mut receiver| {
+        let event = receiver.recv().await?;
+        Some((Ok::<_, std::io::Error>(event), receiver))
+    });
+    ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+async fn answer_by_event(state: State<Arc<Shared>>, headers: HeaderMap, body: String) -> Response {
+    let shared = state.0.clone();
+    let response = answer(state, headers, body).await;
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    if !body.is_empty() {
+        let events = shared.events.lock().unwrap().clone().unwrap();
+        events.send(format!("event: message\ndata: {}\n\n", String::from_utf8_lossy(&body))).await.unwrap();
+    }
+    StatusCode::ACCEPTED.into_response()
+}
+
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: String) -> Response {
     let message: Value = serde_json::from_str(&body).unwrap();
     let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
@@ -100,8 +132,8 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
             "ttlMs": 0,
             "cacheScope": "private",
         })),
-        ("initialize", Era::Legacy) => result(json!({
-            "protocolVersion": "2025-06-18",
+        ("initialize", Era::Legacy | Era::Events) => result(json!({
+            "protocolVersion": if shared.era == Era::Legacy { "2025-06-18" } else { "2024-11-05" },
             "capabilities": capabilities,
             "serverInfo": {"name": "fixture", "version": "1.0"},
             "instructions": "Use it well.",
