@@ -16,6 +16,7 @@ mod examples;
 mod included_examples;
 mod killed;
 mod logs;
+mod mcp;
 mod messages;
 mod migrated;
 mod missing_keys;
