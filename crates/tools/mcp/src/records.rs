@@ -164,15 +164,15 @@ pub async fn statuses(store: &(impl Records + ?Sized)) -> Result<BTreeMap<String
     Ok(items.into_iter().filter_map(read).map(|status| (status.server.to_lowercase(), status)).collect())
 }
 
-/// Writes the state of a server if it has changed.
-pub async fn write_status(store: &(impl Records + ?Sized), status: &Status) -> Result<(), StoreError> {
-    let Value::Object(context) = json!(status) else { return Ok(()) };
+/// Writes the state of a server if it has changed. Returns whether it has.
+pub async fn write_status(store: &(impl Records + ?Sized), status: &Status) -> Result<bool, StoreError> {
+    let Value::Object(context) = json!(status) else { return Ok(false) };
     let present = list(store, schema_names::MCP_STATUS, vec![server_tag(&status.server)]).await?;
     let present = present.into_iter().next();
     if present.as_ref().and_then(|item| item.context.as_ref()) == Some(&context) {
-        return Ok(());
+        return Ok(false);
     }
-    match present {
+    let written = match present {
         Some(item) => {
             let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
             once(store.update(item.id, item.version, changes).await.map(drop))
@@ -188,7 +188,8 @@ pub async fn write_status(store: &(impl Records + ?Sized), status: &Status) -> R
             let key = format!("mcp:status:{}", status.server_id);
             once(store.create(record, Some(&key)).await.map(drop))
         }
-    }
+    };
+    written.map(|()| true)
 }
 
 /// The changes that wait, of one server or of all.

@@ -143,9 +143,6 @@ impl Follower {
                 return;
             }
         };
-        if let Some(error) = &error {
-            tracing::warn!(server = record.config.name, error, "an MCP server cannot be used; it is tried again");
-        }
         let info = connection.and_then(Connection::info);
         let info = info.as_deref();
         let implementation = info.and_then(|info| info.server_info.as_ref());
@@ -161,8 +158,14 @@ impl Follower {
             waiting: synced.waiting,
             refused: synced.refused,
         };
-        if let Err(error) = write_status(&*self.servers.store, &status).await {
-            tracing::warn!(server = status.server, %error, "the state of an MCP server cannot be written");
+        match (write_status(&*self.servers.store, &status).await, &status.error) {
+            (Ok(true), Some(error)) => {
+                tracing::warn!(server = status.server, error, "an MCP server cannot be used; it is tried again");
+            }
+            (Ok(_), _) => {}
+            (Err(error), _) => {
+                tracing::warn!(server = status.server, %error, "the state of an MCP server cannot be written");
+            }
         }
     }
 }

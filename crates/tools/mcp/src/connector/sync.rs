@@ -30,11 +30,15 @@ pub async fn sync(
     let tags = vec![records::server_tag(name)];
     let offered = records::list(store, schema_names::TOOL_V1, tags.clone()).await?;
     let retired = records::list(store, schema_names::TOOL_RETIRED, tags).await?;
-    let mut changes: BTreeMap<String, (BreadcrumbListItem, Change)> = records::changes(store, Some(name))
-        .await?
-        .into_iter()
-        .map(|(item, change)| (change.tool.clone(), (item, change)))
-        .collect();
+    let mut changes = BTreeMap::new();
+    for (item, change) in records::changes(store, Some(name)).await? {
+        if changes.contains_key(&change.tool) {
+            // Two runners wrote it at the same time.
+            once(store.delete(item.id, None).await)?;
+        } else {
+            changes.insert(change.tool.clone(), (item, change));
+        }
+    }
     let mut known: BTreeMap<String, BreadcrumbListItem> = BTreeMap::new();
     for item in offered.into_iter().chain(retired) {
         let upstream = item.context.as_ref().and_then(upstream_name).map(str::to_owned);
@@ -147,8 +151,7 @@ async fn update(
                 tool = change.name,
                 "an MCP server changed the definition of a tool; a curator must accept it (`rcrt mcp accept`)"
             );
-            let key = format!("mcp:change:{}:{}:{}", change.tool_id, item.version, change.definition_hash);
-            once(store.create(record, Some(&key)).await.map(drop))?;
+            once(store.create(record, None).await.map(drop))?;
         }
     }
     Ok(true)
