@@ -201,7 +201,7 @@ impl Servers {
             let mut view = FilesystemView::of_programs(network);
             view.write(&folder, Path::new(FOLDER));
             for path in readable {
-                view.read(&path, &path);
+                view.show_unless_shown(&path);
             }
             let program = if command.contains('/') { command.into() } else { view.program(&command)? };
             Ok((view, program))

@@ -11,7 +11,8 @@ pub struct Settings {
     pub helper: Helper,
     /// Each stdio server gets a working folder below this one, which it sees as `/work`.
     pub folder: PathBuf,
-    /// Folders of this machine that stdio servers can read, such as that of their programs.
+    /// Folders of this machine whose files that everybody can read are shown to stdio servers, such
+    /// as those of their programs. Without links in their paths.
     pub readable: Vec<PathBuf>,
     /// How often the tools of a server are listed without a reason.
     pub refresh_every: Duration,
