@@ -117,10 +117,9 @@ fn transport<'v>(path: &str, field: &impl Fn(&[&str]) -> Option<&'v Value>, foun
         }
     };
     let kind = match kind.as_deref() {
-        Some("stdio") => "stdio",
-        Some("http" | "streamablehttp" | "streamable-http") => "http",
+        Some("http" | "streamablehttp" | "streamable-http" | "sse") => "http",
         None if is_url => "http",
-        None => "stdio",
+        Some("stdio") | None => "stdio",
         Some(other) => {
             found.add(format!("{path}.type"), format!("is {other:?}; expected stdio or http"));
             return None;

@@ -227,8 +227,7 @@ impl Connection {
     }
 
     async fn page(&self, cursor: Option<String>) -> Result<RawList, McpError> {
-        let mut request = ListToolsRequest::default();
-        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         let options = PeerRequestOptions::with_timeout(self.timeout);
         let sent = self.peer.send_request_with_option(ClientRequest::ListToolsRequest(request), options).await;
         let handle = sent.map_err(|error| McpError::of_request(&error))?;
@@ -339,10 +338,12 @@ impl ListWatch {
                     Ok(()) => return,
                     Err(_) => std::future::pending().await,
                 },
-                announced = next(&mut self.subscription) => match announced {
-                    true => return,
-                    false => self.subscription = None,
-                },
+                announced = next(&mut self.subscription) => {
+                    if announced {
+                        return;
+                    }
+                    self.subscription = None;
+                }
             }
         }
     }

@@ -50,7 +50,7 @@ impl McpError {
         if error.is_authorization_required() {
             return Self::Unauthorized(text::line(error.auth_challenge().unwrap_or_default()));
         }
-        let gate = start_cause(error).and_then(|cause| gate_error(cause));
+        let gate = start_cause(error).and_then(gate_error);
         if let Some(refused) = gate.as_ref().filter(|error| error.name == "PermissionDenied") {
             return Self::Refused(refused.message.clone());
         }

@@ -1,6 +1,7 @@
 //! The records of servers: their descriptions, states, tools, and changes that wait.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rcrt_breadcrumb::{
     BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, MAX_PAGE, NewBreadcrumb, Records, Selector, StoreError,
@@ -144,11 +145,11 @@ pub async fn servers(store: &(impl Records + ?Sized)) -> Result<Vec<ServerRecord
         match ServerConfig::read(&item.context.unwrap_or_default()) {
             Ok(config) => {
                 let record = ServerRecord { id: item.id, version: item.version, config };
-                let name = record.config.name.to_lowercase();
-                if found.contains_key(&name) {
-                    tracing::warn!(server = name, record = %record.id, "an older MCP server has the same name");
-                } else {
-                    found.insert(name, record);
+                match found.entry(record.config.name.to_lowercase()) {
+                    Entry::Vacant(vacant) => drop(vacant.insert(record)),
+                    Entry::Occupied(older) => {
+                        tracing::warn!(server = older.key(), record = %record.id, "an older MCP server has the same name");
+                    }
                 }
             }
             Err(violations) => tracing::warn!(record = %item.id, %violations, "the record of an MCP server is invalid"),

@@ -32,6 +32,8 @@ Examples:
   rcrt mcp diff time
   rcrt mcp accept time convert_time
   rcrt mcp remove time")]
+// Created once, at the start.
+#[allow(clippy::large_enum_variant)]
 pub enum Mcp {
     Add(Add),
     /// List the servers and their states

@@ -5,7 +5,6 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use rcrt_breadcrumb::Records;
 use rcrt_mcp::{Auth, ServerConfig, Transport, config_file, server_record};
 use serde_json::json;
 use url::Url;

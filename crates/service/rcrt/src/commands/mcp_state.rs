@@ -71,15 +71,14 @@ pub(super) fn line(output: Output, server: &ServerWithState) -> String {
         ServerState::Error => output.paint(Style::Bad, "cannot be used"),
         ServerState::Disabled => "disabled".to_owned(),
     };
-    let mut line = format!("{name}: {shown}, {} tools", status.tools.len());
-    if let Some(error) = &status.error {
-        line += &format!("; {}", one_line(error, 200));
-    }
-    if !status.waiting.is_empty() {
+    let error = status.error.as_ref().map(|error| format!("; {}", one_line(error, 200))).unwrap_or_default();
+    let waiting = if status.waiting.is_empty() {
+        String::new()
+    } else {
         let text = format!("{} changed definitions wait (`rcrt mcp diff {name}`)", status.waiting.len());
-        line += &format!("; {}", output.paint(Style::Warning, &text));
-    }
-    line
+        format!("; {}", output.paint(Style::Warning, &text))
+    };
+    format!("{name}: {shown}, {} tools{error}{waiting}", status.tools.len())
 }
 
 pub(super) fn print(output: Output, server: &ServerWithState) -> anyhow::Result<()> {

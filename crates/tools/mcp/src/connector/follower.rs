@@ -13,6 +13,7 @@ use crate::connection::{Connection, ToolList};
 use crate::records::{ServerState, Status, write_status};
 use crate::servers::{Server, Servers};
 use crate::text::clean;
+use crate::transport::StderrTail;
 
 /// The shortest pause between two lists, whatever the server says.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
@@ -99,7 +100,7 @@ impl Follower {
             };
             match reason {
                 Reason::Ended => {
-                    let stderr = connection.stderr.as_ref().map(|stderr| stderr.text()).unwrap_or_default();
+                    let stderr = connection.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
                     let said =
                         if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
                     return format!("the connection ended{said}");

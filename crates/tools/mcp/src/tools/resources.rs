@@ -29,8 +29,7 @@ impl NativeTool for ListResources {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let ListInput { server_name, cursor } = read_input(call)?;
-        let mut request = ListResourcesRequest::default();
-        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let request = ListResourcesRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         match self.0.ask(call, &server_name, ClientRequest::ListResourcesRequest(request)).await? {
             ServerResult::ListResourcesResult(listed) => {
                 Ok(json!({"resources": listed.resources, "next_cursor": listed.next_cursor}))

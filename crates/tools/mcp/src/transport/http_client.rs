@@ -69,9 +69,9 @@ impl EgressClient {
         body: Option<Vec<u8>>,
     ) -> Result<FetchResponse, Failed> {
         let inner = &*self.0;
-        let custom = custom.into_iter().filter_map(|(name, value)| {
+        let custom = custom.into_iter().map(|(name, value)| {
             let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
-            Some((name.as_str().to_owned(), value))
+            (name.as_str().to_owned(), value)
         });
         let headers = headers.into_iter().chain(custom).chain(inner.headers.iter().cloned()).collect();
         let request = FetchRequest { method: method.into(), url: uri.into(), headers, redirect: Redirect::Follow };
