@@ -46,6 +46,7 @@ mod exact_numbers;
 mod example;
 mod fetch;
 mod fuel;
+mod guide;
 mod hex;
 mod host;
 mod hygiene;
@@ -108,6 +109,7 @@ pub use example::{
 };
 pub use fetch::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 pub use fuel::{Fuel, OutOfFuel};
+pub use guide::Guide;
 pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};

@@ -21,7 +21,6 @@ mod input;
 mod keys;
 mod logging;
 mod output;
-mod pending_call;
 mod progress;
 mod progress_bar;
 mod seed;

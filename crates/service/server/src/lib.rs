@@ -27,6 +27,7 @@ use axum::{
 };
 use futures::future::BoxFuture;
 use rcrt_breadcrumb::{HostEntry, Tenancy};
+use rcrt_mcp_server::HttpEndpoint;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -167,6 +168,8 @@ struct Shared {
     agent_cache: AgentCache,
     token_uses: TokenUses,
     response_waiters: ResponseWaiters,
+    mcp: HttpEndpoint,
+    origins: Arc<AllowedOrigins>,
     streams: Arc<Streams>,
     stream_options: StreamOptions,
     rate_limiter: RateLimiter,
@@ -206,6 +209,7 @@ impl Server {
         }
         http::metrics::install();
         let shutdown = CancellationToken::new();
+        let origins = Arc::new(options.origins);
         let state = ServerState(Arc::new(Shared {
             agent_cache: AgentCache::new(Arc::clone(&tenancy)),
             token_uses: TokenUses::default(),
@@ -217,6 +221,8 @@ impl Server {
             streams: Arc::default(),
             stream_options: options.streams,
             response_waiters: ResponseWaiters::new(shutdown.clone()),
+            mcp: HttpEndpoint::new(shutdown.clone()),
+            origins: Arc::clone(&origins),
             rate_limiter: RateLimiter::new(&options.limits),
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
@@ -226,7 +232,6 @@ impl Server {
             invocations: TaskTracker::new(),
             shutdown,
         }));
-        let origins = Arc::new(options.origins);
         let host_policy = (options.auth == AuthMode::Open).then(|| {
             let dotless = is_beyond && options.rcrt_compat;
             Arc::new(HostPolicy { hosts: options.hosts, dotless, only_private: is_beyond })

@@ -39,6 +39,7 @@ const TAGS: &[(&str, &str)] = &[
     ("acl", "Grants of access to records."),
     ("events", "One event for each change, resumable."),
     ("tools", "The offered tools, and calls in one round trip."),
+    ("mcp", "The same tools, for clients of the Model Context Protocol."),
     ("calls", "The state of a request, and the operations of runners."),
     ("secrets", "Encrypted values for tools."),
     ("agents", "The accounts of a tenant and their roles."),

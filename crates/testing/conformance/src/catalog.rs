@@ -11,6 +11,7 @@ fn tool(name: &str, hint: &str) -> Registration {
         name: name.into(),
         description: format!("What {name} does."),
         parameters: json!({"type": "object", "description": hint}),
+        output_schema: None,
         source: ToolSource::Mcp("files".into()),
         tags: Vec::new(),
         annotations: Annotations { read_only: true, ..Annotations::default() },

@@ -5,7 +5,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod guides;
 mod jsonpath_cost;
 mod skills;
 mod text_search;

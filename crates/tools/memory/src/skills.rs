@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, NewBreadcrumb, Records, StoreError, schema_names::TOOL_GUIDE,
+    BreadcrumbChanges, BreadcrumbListItem, Guide, NewBreadcrumb, Records, StoreError, schema_names::TOOL_GUIDE,
 };
 use rcrt_executors::ToolCall;
 use serde_json::{Map, Value, json};
 
-use crate::guides::{Guide, records};
-
 /// The tag of every skill.
-const TAG: &str = "skill";
+const TAG: &str = Guide::SKILL_TAG;
 /// Each failed attempt means that a concurrent save succeeded.
 const ATTEMPTS: usize = 20;
 
@@ -22,14 +20,10 @@ pub(crate) struct Skill {
     pub guide: Guide,
 }
 
-pub(crate) fn is_skill(item: &BreadcrumbListItem) -> bool {
-    item.tags.iter().any(|tag| tag == TAG)
-}
-
 /// By name. If two have the same name, the oldest record counts.
 pub(crate) async fn all(store: &dyn Records) -> Result<Vec<Skill>, StoreError> {
     let mut found: BTreeMap<String, Skill> = BTreeMap::new();
-    for item in records(store, &[TAG]).await? {
+    for item in Guide::records(store, &[TAG]).await? {
         let Some(guide) = Guide::read(&item) else { continue };
         if found.get(&guide.name).is_none_or(|there| item.id < there.item.id) {
             found.insert(guide.name.clone(), Skill { item, guide });
@@ -40,7 +34,7 @@ pub(crate) async fn all(store: &dyn Records) -> Result<Vec<Skill>, StoreError> {
 
 /// The records with this name, oldest first.
 async fn named(store: &dyn Records, name: &str) -> Result<Vec<Skill>, StoreError> {
-    let items = records(store, &[TAG, &tag(name)]).await?;
+    let items = Guide::records(store, &[TAG, &tag(name)]).await?;
     let read = |item: BreadcrumbListItem| Guide::read(&item).map(|guide| Skill { item, guide });
     let mut found: Vec<Skill> = items.into_iter().filter_map(read).filter(|skill| skill.guide.name == name).collect();
     found.sort_by_key(|skill| skill.item.id);

@@ -26,6 +26,10 @@ pub struct Registration {
     /// JSON Schema 2020-12 of the input. `true` accepts everything.
     #[schema(value_type = Object)]
     pub parameters: Value,
+    /// JSON Schema 2020-12 of the output, if its author described it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub output_schema: Option<Value>,
     pub source: ToolSource,
     #[serde(default)]
     pub annotations: Annotations,
@@ -62,6 +66,8 @@ pub struct Waiting {
 }
 
 /// A tool that can be called, or (with `missing_requirements`) one that cannot be called yet.
+// Most entries are offered tools, so a box would save nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum CatalogEntry {

@@ -117,6 +117,7 @@ fn registration(tool: &Registration) -> Value {
                 tool.tool_id
             ),
         }),
+        output_schema: None,
         ..tool.clone()
     })
 }

@@ -10,6 +10,7 @@ fn tool(name: &str, parameters: Value) -> Registration {
         name: name.into(),
         description: format!("What {name} does."),
         parameters,
+        output_schema: None,
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),

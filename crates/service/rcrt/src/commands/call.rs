@@ -12,6 +12,7 @@ use rcrt_breadcrumb::{
     ToolLog, ToolRequest, ToolResponse, Violations, model_text,
 };
 use rcrt_client::Client;
+use rcrt_pending_call::{self as pending_call, CallObserver, CallResponse, NoObserver};
 use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
@@ -22,7 +23,6 @@ use super::unavailable;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, printable_lines};
-use crate::pending_call::{self, CallObserver, CallResponse, NoObserver};
 use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
 

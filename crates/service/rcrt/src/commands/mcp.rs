@@ -1,22 +1,24 @@
-//! `rcrt mcp`: MCP servers, whose tools are offered like any others.
+//! `rcrt mcp`: MCP servers, whose tools are offered like any others, and the tools for MCP clients.
 
 use anyhow::Context;
 use clap::Subcommand;
-use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
+use rcrt_breadcrumb::{Events, Records, ToolRequest, ToolResponse};
 use rcrt_mcp::ServerConfig;
+use rcrt_pending_call::{self as pending_call, NoObserver};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::mcp_add::Add;
 use super::mcp_changes::{Accept, Diff};
+use super::mcp_install::Install;
+use super::mcp_serve::Serve;
 use super::mcp_state::{self, Servers};
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
 use crate::output::{Output, counted};
-use crate::pending_call::{self, NoObserver};
 
-/// Manage MCP servers, whose tools are offered as {server}__{tool}
+/// Use the Model Context Protocol (MCP): tools of MCP servers, and the tools for MCP clients
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A server is a program that runs in a jail, or a URL of streamable HTTP. Its tools are registered by the runners. A \
@@ -31,7 +33,12 @@ Examples:
   rcrt mcp test time
   rcrt mcp diff time
   rcrt mcp accept time convert_time
-  rcrt mcp remove time")]
+  rcrt mcp remove time
+
+The tools are also offered to MCP clients, over HTTP at /mcp, and to clients that start a program:
+  rcrt mcp install claude
+  rcrt mcp install codex --print
+  rcrt mcp serve                              (a client starts this)")]
 // Created once, at the start.
 #[allow(clippy::large_enum_variant)]
 pub enum Mcp {
@@ -52,6 +59,8 @@ pub enum Mcp {
     },
     Diff(Diff),
     Accept(Accept),
+    Serve(Serve),
+    Install(Install),
 }
 
 impl Mcp {
@@ -64,6 +73,8 @@ impl Mcp {
             Self::Remove { name } => remove(config, output, &name).await,
             Self::Diff(diff) => diff.run(config, output).await,
             Self::Accept(accept) => accept.run(config, output).await,
+            Self::Serve(serve) => serve.run(config).await,
+            Self::Install(install) => install.run(config, output),
         }
     }
 }
@@ -108,7 +119,8 @@ async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let (_, server) = find(&*store, name).await?;
     let input = json!({"server_name": server.name, "refresh": true});
     let record = ToolRequest::record("mcp_get_service_details", input, None, None);
-    let asked = pending_call::send(&*store, record, &Uuid::now_v7().to_string()).await?;
+    let after = store.latest_event().await?;
+    let asked = pending_call::send(&*store, record, &Uuid::now_v7().to_string(), after).await?;
     let response = pending_call::response(&*store, &asked, &NoObserver).await?;
     let response = ToolResponse::from_context(&response.context).context("the response cannot be read")?;
     if let Some(failure) = response.error {

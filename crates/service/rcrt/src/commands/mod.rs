@@ -34,6 +34,8 @@ pub mod mcp;
 mod mcp_add;
 mod mcp_changes;
 mod mcp_state;
+mod mcp_install;
+mod mcp_serve;
 mod required_secrets;
 pub mod restore;
 pub mod runner;

@@ -22,7 +22,6 @@ use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
-use crate::pending_call;
 use crate::progress::{self, ConsoleProgress};
 use crate::seed::{self, SeedOutcome, SeedSet};
 use crate::shell::quoted;
@@ -196,8 +195,8 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let begun = Instant::now();
     let call = async {
         let after = client.latest_event().await?;
-        let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string(), after).await?;
-        let answer = pending_call::response(&client, &asked, &pending_call::NoObserver).await?;
+        let asked = rcrt_pending_call::send(&client, request, &Uuid::new_v4().to_string(), after).await?;
+        let answer = rcrt_pending_call::response(&client, &asked, &rcrt_pending_call::NoObserver).await?;
         client.get(answer.record).await
     };
     let response = tokio::time::timeout(FIRST_CALL, call)

@@ -17,6 +17,7 @@ mod included_examples;
 mod killed;
 mod logs;
 mod mcp;
+mod mcp_clients;
 mod messages;
 mod migrated;
 mod missing_keys;

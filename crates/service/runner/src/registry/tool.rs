@@ -187,6 +187,7 @@ impl Candidate {
             name: self.name().to_owned(),
             description: self.definition.description.clone(),
             parameters: self.definition.input_schema.clone(),
+            output_schema: described(&self.definition.output_schema),
             source: self.source(),
             annotations: self.definition.annotations.clone(),
             deprecated: self.definition.deprecated.clone(),
@@ -195,6 +196,14 @@ impl Candidate {
             tool_version: self.version,
         }
     }
+}
+
+/// The output schema, unless it says no more than that there is an output.
+fn described(schema: &Value) -> Option<Value> {
+    let says_nothing = schema.as_object()?.iter().all(|(key, value)| {
+        matches!(key.as_str(), "$schema" | "title" | "description") || (key == "type" && value == "object")
+    });
+    (!says_nothing).then(|| schema.clone())
 }
 
 /// Why a record's newest version is not offered. It is the same on every runner, so that their

@@ -62,6 +62,14 @@ impl TokenKey {
         self.keys().first().map(|key| key.id.clone()).unwrap_or_default()
     }
 
+    /// A key for another purpose, which changes with the signing key.
+    pub(crate) fn derived(&self, purpose: &[u8]) -> Result<Vec<u8>, ServerError> {
+        let keys = self.keys();
+        let newest = keys.first().ok_or(ServerError::WeakTokenKey { bytes: 0 })?;
+        let key = crypto::sign(purpose, &newest.encoding, Algorithm::HS256);
+        key.map(String::into_bytes).map_err(|error| ServerError::Sign(error.to_string()))
+    }
+
     /// The current keys, newest first.
     pub(crate) fn keys(&self) -> Arc<Vec<SigningKey>> {
         if self.is_due() { self.renewed() } else { self.present() }

@@ -55,12 +55,16 @@ impl AllowedOrigins {
         self.any
     }
 
+    pub(crate) fn allows(&self, origin: &HeaderValue) -> bool {
+        self.any || self.listed.contains(origin)
+    }
+
     /// The allowed origin for the response. `None`: the browser hides the response from the page.
     fn answer(&self, origin: &HeaderValue) -> Option<HeaderValue> {
         if self.any {
             return Some(HeaderValue::from_static("*"));
         }
-        self.listed.contains(origin).then(|| origin.clone())
+        self.allows(origin).then(|| origin.clone())
     }
 }
 

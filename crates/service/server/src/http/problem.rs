@@ -259,6 +259,10 @@ impl Problem {
         Self::new("too_many_streams", detail).with_header(header::RETRY_AFTER, "5")
     }
 
+    pub fn too_many_sessions(detail: impl Into<String>) -> Self {
+        Self::new("too_many_streams", detail).with_header(header::RETRY_AFTER, "60")
+    }
+
     pub fn unknown_path(path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
         Self::new("unknown_path", format!("{shown} is not a path of this server; {DOCS_LIST_PATHS}"))

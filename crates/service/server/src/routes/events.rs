@@ -291,9 +291,7 @@ impl SubscriberStream {
         let every = state.stream_options.ping_every;
         let mut ping = tokio::time::interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
-        // Some clocks cannot represent a time that is years away.
-        let ends = (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)));
+        let ends = expiry(&state, &caller);
         let (passed, sent) = (start, start);
         let changes = state.agent_cache.changes();
         let start = Some(start);
@@ -378,14 +376,21 @@ impl SubscriberStream {
     }
 }
 
+/// When the caller's token expires. `None`: its streams continue after that.
+pub(crate) fn expiry(state: &ServerState, caller: &Caller) -> Option<Instant> {
+    let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
+    // Some clocks cannot represent a time that is years away.
+    (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)))
+}
+
 /// Whether the agent exists, has the same roles as when its stream began, and its token is not
 /// revoked.
-async fn is_still_authorized(state: &ServerState, caller: &Caller) -> bool {
+pub(crate) async fn is_still_authorized(state: &ServerState, caller: &Caller) -> bool {
     let Caller { identity, token, .. } = caller;
     current_identity(state, identity, *token).await.is_ok_and(|(current, _)| current.roles == identity.roles)
 }
 
-async fn passed(ends: Option<Instant>) {
+pub(crate) async fn passed(ends: Option<Instant>) {
     match ends {
         Some(ends) => tokio::time::sleep_until(ends).await,
         None => std::future::pending().await,

@@ -14,6 +14,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod hygiene;
 pub(crate) mod invoke;
+pub(crate) mod mcp;
 pub(crate) mod model_schemas;
 pub(crate) mod operations;
 pub(crate) mod rcrt_compat;
@@ -60,7 +61,7 @@ const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
 /// What callers may use too. A caller reads only its own calls and writes only requests: the store
 /// sees to that.
 const CALL_READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner, Caller]);
-const REQUESTERS: Access = Access::Roles(&[Emitter, Runner, Caller]);
+pub(crate) const REQUESTERS: Access = Access::Roles(&[Emitter, Runner, Caller]);
 const FOLLOWERS: &[Role] = &[Subscriber, Runner, Caller];
 const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
 const RUNNERS: Access = Access::Roles(&[Runner]);
@@ -104,6 +105,10 @@ pub fn table() -> Vec<RouteEntry> {
         entry(WRITERS, routes!(tool_authoring::validate)),
         entry(WRITERS, routes!(tool_authoring::test)),
         entry(CURATORS, routes!(tool_authoring::publish)),
+        // The Model Context Protocol: the store and the catalog see to each agent's rights.
+        entry(CALL_READERS, routes!(mcp::post)),
+        entry(CALL_READERS, routes!(mcp::stream)),
+        entry(CALL_READERS, routes!(mcp::end)),
         // Calls
         entry(CALL_READERS, routes!(call_history::list)),
         entry(CURATORS, routes!(call_history::stats)),

@@ -69,6 +69,7 @@ async fn a_list_selects_by_source_and_by_tag() {
         name: name.into(),
         description: String::new(),
         parameters: json!(true),
+        output_schema: None,
         source,
         annotations: Annotations::default(),
         deprecated: None,

@@ -21,6 +21,7 @@ mod hostile;
 mod hygiene;
 mod invoke;
 mod limits;
+mod mcp;
 mod model_formats;
 mod openapi;
 mod operations;

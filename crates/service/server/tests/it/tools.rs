@@ -13,6 +13,7 @@ fn tool(name: &str) -> Registration {
         name: name.into(),
         description: format!("What {name} does."),
         parameters: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        output_schema: None,
         source: ToolSource::Native,
         tags: Vec::new(),
         annotations: Annotations::default(),

@@ -21,6 +21,7 @@ fn catalog() -> Catalog {
         name: name.into(),
         description: "Does it.".into(),
         parameters: json!(true),
+        output_schema: None,
         source: ToolSource::Sandbox,
         tags: Vec::new(),
         annotations: Annotations::default(),

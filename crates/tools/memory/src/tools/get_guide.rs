@@ -1,13 +1,12 @@
 //! `get_tool_guide`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::{Guide, ToolFailure};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::guides::{self, Guide};
 
 pub(super) struct GetGuide;
 
@@ -25,7 +24,7 @@ impl NativeTool for GetGuide {
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = answer::read(call)?;
-        let guides = guides::all(&*call.breadcrumbs).await.map_err(answer::store)?;
+        let guides = Guide::all(&*call.breadcrumbs).await.map_err(answer::store)?;
         let wanted = input.name.trim();
         let by_name = guides.iter().find(|guide| guide.name == wanted);
         let by_tool = || guides.iter().find(|guide| guide.tools.iter().any(|tool| tool == wanted));

@@ -1,13 +1,12 @@
 //! `list_tool_guides`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::{Guide, ToolFailure};
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_large_results::{at_most, one_line};
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::guides;
 
 pub(super) struct ListGuides;
 
@@ -18,8 +17,8 @@ impl NativeTool for ListGuides {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let guides = guides::all(&*call.breadcrumbs).await.map_err(answer::store)?;
-        let row = |guide: &guides::Guide| {
+        let guides = Guide::all(&*call.breadcrumbs).await.map_err(answer::store)?;
+        let row = |guide: &Guide| {
             json!({
                 "name": guide.name,
                 "title": at_most(&one_line(&guide.title), 200),

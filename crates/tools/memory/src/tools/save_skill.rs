@@ -1,14 +1,13 @@
 //! `save_skill`.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::{Guide, ToolFailure};
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_large_results::{at_most, one_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::guides::{self, Guide};
 use crate::skills;
 
 const MAX_NAME: usize = 100;
@@ -42,7 +41,7 @@ impl NativeTool for SaveSkill {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let skill = read(answer::read(call)?)?;
-        let guides = guides::all(&*call.breadcrumbs).await.map_err(answer::store)?;
+        let guides = Guide::all(&*call.breadcrumbs).await.map_err(answer::store)?;
         if guides.iter().any(|guide| guide.name == skill.name) {
             let message = format!("{:?} is the name of a guide to tools; choose another one", skill.name);
             return Err(answer::invalid("name", message));

@@ -105,6 +105,10 @@ pub const FIXTURES: &[Fixture] = &[
     // No runner: a call in the queue.
     fixture("POST /tools/test", "/tools/test", r#"{"tool_spec": {"name": "x"}}"#, 202, 202),
     fixture("POST /tools/{name}/publish", "/tools/{offered}/publish", "{}", 404, 404),
+    // Without the headers of the protocol, which `mcp` tests.
+    fixture("POST /mcp", "/mcp", r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#, 406, 406),
+    fixture("GET /mcp", "/mcp", "", 406, 406),
+    fixture("DELETE /mcp", "/mcp", "", 400, 400),
     // Calls
     fixture("GET /calls", "/calls?limit=10", "", 200, 200),
     fixture("GET /calls/stats", "/calls/stats?window=1h", "", 200, 200),

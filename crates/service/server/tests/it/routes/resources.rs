@@ -123,6 +123,7 @@ impl Resources {
             name: name.clone(),
             description: self.mark.clone(),
             parameters: json!({"type": "object"}),
+            output_schema: None,
             source: ToolSource::Native,
             tags: Vec::new(),
             annotations: Annotations::default(),

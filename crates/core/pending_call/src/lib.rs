@@ -1,11 +1,15 @@
 //! One call from the caller's side: writes the request, then waits for its one response, and
-//! reconnects if needed.
+//! reconnects if needed. Meanwhile an observer is notified of its progress.
+//!
+//! This crate uses any store by its traits. It deliberately does not know how a caller shows the
+//! progress or the response. Begin with [`send`] and [`response`].
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use rcrt_breadcrumb::{
-    CallQueue, EventKind, EventNumber, Events, NewBreadcrumb, Records, StoreError, ToolLog, ToolResponse, schema_names,
+    CallQueue, Event, EventKind, EventNumber, Events, NewBreadcrumb, Records, Selector, StoreError, SubscribeOptions,
+    SubscriptionItem, ToolLog, ToolResponse, schema_names,
 };
 use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -97,41 +101,30 @@ async fn follow(
     after: &mut EventNumber,
     watching: &dyn CallObserver,
 ) -> Result<CallResponse, StoreError> {
-    let mut events = store.events(Some(*after)).await?;
+    let of_call = Selector { all_tags: vec![asked.tag.clone()], ..Selector::default() };
+    let options = SubscribeOptions { filters: vec![of_call], ..SubscribeOptions::all(Some(*after)) };
+    let mut events = store.subscribe(options).await?;
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
         tokio::select! {
-            event = events.next() => {
-                let event = event.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
-                *after = event.number;
-                if event.kind == EventKind::Deleted || !event.tags.contains(&asked.tag) {
-                    continue;
-                }
-                // Another request can have the same id. The runtime writes the id of the request's
-                // record into its records.
-                let of = |name: &str| event.context.get(name).is_some_and(|request| *request == asked.request.to_string());
-                let metadata = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
-                match event.schema_name.as_deref() {
-                    Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
-                        Some(request) if *request == asked.request.to_string() => {
-                            return Ok(CallResponse { record: event.breadcrumb_id, context: event.context });
-                        }
-                        Some(_) => {}
-                        // The event of a secret response has no context.
-                        None => ticks.reset_immediately(),
-                    },
-                    Some(schema_names::TOOL_PROGRESS) if of("request") => {
-                        let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
-                        watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
+            item = events.next() => {
+                let item = item.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
+                match item {
+                    SubscriptionItem::Skipped(number) => *after = number,
+                    SubscriptionItem::Missed { first } => {
+                        *after = EventNumber(first.0 - 1);
+                        ticks.reset_immediately();
                     }
-                    Some(schema_names::TOOL_LOG) if of("request") => {
-                        if let Ok(log) = ToolLog::from_context(&event.context) {
-                            watching.log(&log);
+                    SubscriptionItem::Event(event) => {
+                        *after = event.number;
+                        match read(event, asked, watching) {
+                            Seen::Response(response) => return Ok(response),
+                            Seen::MaybeResponse => ticks.reset_immediately(),
+                            Seen::Other => {}
                         }
                     }
-                    _ => {}
                 }
             }
             _ = ticks.tick() => {
@@ -147,4 +140,41 @@ async fn follow(
 async fn look(store: &(impl CallQueue + ?Sized), asked: &PendingCall) -> Result<Option<CallResponse>, StoreError> {
     let Some(record) = store.call(asked.request).await?.response else { return Ok(None) };
     Ok(Some(CallResponse { record, context: store.get(record).await?.context }))
+}
+
+/// What an event is for the caller.
+enum Seen {
+    Response(CallResponse),
+    /// The event of a secret response has no context.
+    MaybeResponse,
+    Other,
+}
+
+/// Another request can have the same id. The runtime writes the id of the request's record into its
+/// records.
+fn read(event: Event, asked: &PendingCall, watching: &dyn CallObserver) -> Seen {
+    let of_call = |request: Option<&Value>| request.is_some_and(|request| *request == asked.request.to_string());
+    match event.schema_name.as_deref() {
+        _ if event.kind == EventKind::Deleted => {}
+        Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => {
+            match event.context.get("metadata").and_then(|metadata| metadata.get("request")) {
+                None => return Seen::MaybeResponse,
+                request if of_call(request) => {
+                    return Seen::Response(CallResponse { record: event.breadcrumb_id, context: event.context });
+                }
+                Some(_) => {}
+            }
+        }
+        Some(schema_names::TOOL_PROGRESS) if of_call(event.context.get("request")) => {
+            let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
+            watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
+        }
+        Some(schema_names::TOOL_LOG) if of_call(event.context.get("request")) => {
+            if let Ok(log) = ToolLog::from_context(&event.context) {
+                watching.log(&log);
+            }
+        }
+        _ => {}
+    }
+    Seen::Other
 }

@@ -1,0 +1,222 @@
+//! Notifications: what changed since a client asked. They come from the event stream, so they reach
+//! the clients of every server process.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
+use rcrt_breadcrumb::{
+    Breadcrumbs, Event, EventKind, EventNumber, Selector, StoreError, SubscribeOptions, SubscriptionItem,
+    SubscriptionStream, schema_names,
+};
+use rmcp::RoleServer;
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, SubscriptionSink};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::Principal;
+use crate::published;
+use crate::resources::{is_internal, record_uri, schema_uri};
+
+/// Changes within this time become one notification of each kind.
+const TOGETHER: Duration = Duration::from_millis(200);
+/// The pause after the event stream broke.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a session is checked for being closed.
+const CHECK_EVERY: Duration = Duration::from_secs(15);
+
+/// The resources that a client of an earlier revision subscribed to in its session.
+pub(crate) type Subscribed = Arc<Mutex<BTreeSet<String>>>;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Tools,
+    Prompts,
+    Resources,
+    Updated(String),
+}
+
+/// The client that is notified.
+pub(crate) enum Sink {
+    /// A stream of `subscriptions/listen`.
+    Stream(SubscriptionSink),
+    /// A session of an earlier revision, which gets the changes of all lists.
+    Session(Peer<RoleServer>, Subscribed),
+}
+
+impl Sink {
+    fn wants(&self, change: &Change) -> bool {
+        match (self, change) {
+            (Self::Stream(sink), change) => {
+                let accepted = sink.accepted();
+                match change {
+                    Change::Tools => accepted.tools_list_changed == Some(true),
+                    Change::Prompts => accepted.prompts_list_changed == Some(true),
+                    Change::Resources => accepted.resources_list_changed == Some(true),
+                    Change::Updated(uri) => {
+                        accepted.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(uri))
+                    }
+                }
+            }
+            (Self::Session(_, subscribed), Change::Updated(uri)) => subscribed.lock().contains(uri),
+            (Self::Session(..), _) => true,
+        }
+    }
+
+    /// Returns whether the client is still there.
+    async fn notify(&self, change: Change) -> bool {
+        match self {
+            Self::Stream(sink) => match change {
+                Change::Tools => sink.notify_tool_list_changed().await.is_ok(),
+                Change::Prompts => sink.notify_prompt_list_changed().await.is_ok(),
+                Change::Resources => sink.notify_resource_list_changed().await.is_ok(),
+                Change::Updated(uri) => sink.notify_resource_updated(uri).await.is_ok(),
+            },
+            Self::Session(peer, _) => match change {
+                Change::Tools => peer.notify_tool_list_changed().await.is_ok(),
+                Change::Prompts => peer.notify_prompt_list_changed().await.is_ok(),
+                Change::Resources => peer.notify_resource_list_changed().await.is_ok(),
+                Change::Updated(uri) => {
+                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_ok()
+                }
+            },
+        }
+    }
+
+    /// Returns when the session is closed. A stream ends with its request.
+    async fn closed(&self) {
+        match self {
+            Self::Stream(_) => std::future::pending().await,
+            Self::Session(peer, _) => {
+                while !peer.is_transport_closed() {
+                    sleep(CHECK_EVERY).await;
+                }
+            }
+        }
+    }
+}
+
+/// Notifies a client until it leaves or gets no more notifications.
+pub(crate) async fn follow(principal: &dyn Principal, sink: &Sink) {
+    tokio::select! {
+        () = principal.ended() => {}
+        () = sink.closed() => {}
+        () = notify(principal, sink) => {}
+    }
+}
+
+async fn notify(principal: &dyn Principal, sink: &Sink) {
+    let mut positions = Positions::default();
+    let mut waiting = BTreeSet::new();
+    if let Some(arrived_at) = principal.arrived_at() {
+        positions = Positions { own: Some(arrived_at), catalog: Some(arrived_at) };
+    }
+    loop {
+        match read(principal, sink, &mut positions, &mut waiting).await {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, "the events of an MCP client broke off; following again"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The last events that were read.
+#[derive(Default)]
+struct Positions {
+    own: Option<EventNumber>,
+    catalog: Option<EventNumber>,
+}
+
+/// Reads events until the client leaves.
+async fn read(
+    principal: &dyn Principal,
+    sink: &Sink,
+    positions: &mut Positions,
+    waiting: &mut BTreeSet<Change>,
+) -> Result<(), StoreError> {
+    let mut own = events(&**principal.store(), positions.own, None).await?;
+    let mut catalog: BoxStream<'static, _> = stream::pending().boxed();
+    if sink.wants(&Change::Tools) {
+        let filter = Selector { schema_name: Some(schema_names::TOOL_CATALOG.into()), ..Selector::default() };
+        catalog = events(&*principal.followed(), positions.catalog, Some(filter)).await?;
+    }
+    let mut flush_at = (!waiting.is_empty()).then(Instant::now);
+    loop {
+        let found = tokio::select! {
+            item = catalog.next() => match ended(item)? {
+                SubscriptionItem::Event(event) => {
+                    positions.catalog = Some(event.number);
+                    vec![Change::Tools]
+                }
+                item => passed(&item, &mut positions.catalog, &[Change::Tools]),
+            },
+            item = own.next() => match ended(item)? {
+                SubscriptionItem::Event(event) => {
+                    positions.own = Some(event.number);
+                    changes(&event)
+                }
+                item => passed(&item, &mut positions.own, &[Change::Prompts, Change::Resources]),
+            },
+            () = sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
+                flush_at = None;
+                for change in std::mem::take(waiting) {
+                    if !sink.notify(change).await {
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
+        };
+        waiting.extend(found.into_iter().filter(|change| sink.wants(change)));
+        if !waiting.is_empty() && flush_at.is_none() {
+            flush_at = Some(Instant::now() + TOGETHER);
+        }
+    }
+}
+
+async fn events(
+    store: &dyn Breadcrumbs,
+    after: Option<EventNumber>,
+    filter: Option<Selector>,
+) -> Result<SubscriptionStream, StoreError> {
+    let options = SubscribeOptions { filters: filter.into_iter().collect(), ..SubscribeOptions::all(after) };
+    store.subscribe(options).await
+}
+
+fn ended(item: Option<Result<SubscriptionItem, StoreError>>) -> Result<SubscriptionItem, StoreError> {
+    item.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))
+}
+
+/// The changes of an item that is no event. After missed events, anything can have changed.
+fn passed(item: &SubscriptionItem, position: &mut Option<EventNumber>, all: &[Change]) -> Vec<Change> {
+    match item {
+        SubscriptionItem::Missed { first } => {
+            *position = Some(EventNumber(first.0 - 1));
+            all.to_vec()
+        }
+        SubscriptionItem::Skipped(number) => {
+            *position = Some(*number);
+            Vec::new()
+        }
+        SubscriptionItem::Event(_) => Vec::new(),
+    }
+}
+
+fn changes(event: &Event) -> Vec<Change> {
+    let schema = event.schema_name.as_deref();
+    if is_internal(schema) {
+        return Vec::new();
+    }
+    let mut found = vec![Change::Updated(record_uri(event.breadcrumb_id))];
+    found.extend(schema.map(|name| Change::Updated(schema_uri(name))));
+    if matches!(schema, Some(schema_names::TOOL_GUIDE | published::PROMPT)) {
+        found.push(Change::Prompts);
+    }
+    if event.kind != EventKind::Updated || schema == Some(published::RESOURCE) {
+        found.push(Change::Resources);
+    }
+    found
+}

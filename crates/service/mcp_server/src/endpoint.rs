@@ -1,0 +1,133 @@
+//! Streamable HTTP, for both eras of the protocol at one address. A request of the revision
+//! 2026-07-28 stands for itself. Earlier ones belong to a session, which is in the memory of this
+//! process and belongs to one agent.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use parking_lot::Mutex;
+use rcrt_breadcrumb::Registration;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::Principal;
+use crate::handler::Handler;
+use crate::principal::Served;
+use crate::tools;
+
+/// The sessions of one agent.
+const MAX_SESSIONS: usize = 64;
+/// How long a session without requests is kept.
+const IDLE_TIME: Duration = Duration::from_mins(30);
+/// The message after which a session gets notifications, and how long it is at most.
+const INITIALIZED: &[u8] = b"\"notifications/initialized\"";
+const MAX_INITIALIZED: usize = 1024;
+const SESSION_ID: &str = "mcp-session-id";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    #[error(
+        "the agent has {MAX_SESSIONS} open sessions; close one with DELETE, or wait until one was idle for 30 minutes"
+    )]
+    TooManySessions,
+}
+
+/// The endpoint of one server process.
+pub struct HttpEndpoint {
+    /// By tenant and agent. A session of another agent does not exist for an agent.
+    sessions: Mutex<HashMap<(Uuid, Uuid), Arc<LocalSessionManager>>>,
+    stop: CancellationToken,
+}
+
+impl HttpEndpoint {
+    /// Ends all streams at `stop`.
+    pub fn new(stop: CancellationToken) -> Self {
+        Self { sessions: Mutex::default(), stop }
+    }
+
+    /// Whether notifications begin with this request. A false positive does no harm.
+    pub fn is_subscription(method: &Method, headers: &HeaderMap, body: &[u8]) -> bool {
+        let begins_session =
+            || body.len() <= MAX_INITIALIZED && body.windows(INITIALIZED.len()).any(|part| part == INITIALIZED);
+        method == Method::GET
+            || headers.get(METHOD).is_some_and(|name| name == "subscriptions/listen")
+            || begins_session()
+    }
+
+    /// Responds to one request of an agent, whose token, host and origin were checked.
+    pub async fn serve(
+        &self,
+        tenant_and_agent: (Uuid, Uuid),
+        principal: Arc<dyn Principal>,
+        mut parts: Parts,
+        body: Bytes,
+    ) -> Result<Response<BoxBody<Bytes, Infallible>>, EndpointError> {
+        let manager = self.manager(tenant_and_agent);
+        let may_begin_session = parts.method == Method::POST
+            && !parts.headers.contains_key(SESSION_ID)
+            && !parts.headers.contains_key(METHOD);
+        if may_begin_session && manager.sessions.read().await.len() >= MAX_SESSIONS {
+            return Err(EndpointError::TooManySessions);
+        }
+        let handler = Handler::for_request(named_tool(&*principal, &parts.headers).await);
+        parts.extensions.insert(Served(principal));
+        let most = body.len();
+        let config = StreamableHttpServerConfig::default()
+            // The server checks it for all routes.
+            .disable_allowed_hosts()
+            .with_cancellation_token(self.stop.clone())
+            .with_max_request_body_bytes(most);
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
+        match service.oneshot(Request::from_parts(parts, Full::new(body))).await {
+            Ok(response) => Ok(response),
+            Err(never) => match never {},
+        }
+    }
+
+    fn manager(&self, tenant_and_agent: (Uuid, Uuid)) -> Arc<LocalSessionManager> {
+        let mut sessions = self.sessions.lock();
+        if let Some(manager) = sessions.get(&tenant_and_agent) {
+            return manager.clone();
+        }
+        // Those without sessions and requests.
+        sessions.retain(|_, manager| {
+            Arc::strong_count(manager) > 1 || manager.sessions.try_read().is_ok_and(|open| !open.is_empty())
+        });
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE_TIME);
+        sessions.entry(tenant_and_agent).or_insert(Arc::new(manager)).clone()
+    }
+}
+
+/// The tool that the headers of a call name, for the check of the headers that repeat its
+/// arguments.
+async fn named_tool(principal: &dyn Principal, headers: &HeaderMap) -> Option<(String, Registration)> {
+    let header = |name: &str| headers.get(name)?.to_str().ok();
+    if header(METHOD)? != "tools/call" {
+        return None;
+    }
+    let name = header_text(header(NAME)?)?;
+    let tool = tools::find(principal, &name).await.ok()?;
+    Some((name, tool))
+}
+
+/// The text of a header that a client may have encoded.
+fn header_text(value: &str) -> Option<String> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}

@@ -1,0 +1,49 @@
+//! Who is served.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError};
+
+/// An agent, as the transport knows it.
+#[async_trait]
+pub trait Principal: Send + Sync + 'static {
+    /// The tenant's records as the agent sees them. Calls are written and cancelled here.
+    fn store(&self) -> &Arc<dyn Breadcrumbs>;
+
+    /// Where the agent's calls and the catalog are followed. An agent that reads only its own calls
+    /// sees neither the progress of its calls nor changes of the catalog in [`Self::store`].
+    fn followed(&self) -> Arc<dyn Breadcrumbs>;
+
+    /// The tools that the agent can call, sorted by name.
+    async fn catalog(&self) -> Result<Catalog, StoreError>;
+
+    /// An error if the agent has no role that can write and cancel requests. A store that is reached
+    /// over HTTP sees to that itself.
+    fn check_requester(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The session whose working memory gets large results.
+    fn session(&self) -> &str;
+
+    /// A key of at least 32 bytes that only this service knows. It signs what a client keeps for a
+    /// tool between two calls.
+    fn signing_key(&self) -> &[u8];
+
+    /// The number of the newest event when the request arrived, if it was read.
+    fn arrived_at(&self) -> Option<EventNumber> {
+        None
+    }
+
+    /// Returns when the agent gets no more notifications: its token expired or was revoked, or the
+    /// service stops.
+    async fn ended(&self);
+
+    /// Whether the service stops. A call then continues without its caller.
+    fn is_stopping(&self) -> bool;
+}
+
+/// The principal of a request, in its extensions.
+#[derive(Clone)]
+pub(crate) struct Served(pub Arc<dyn Principal>);

@@ -1,0 +1,67 @@
+//! Notifications of the revision 2026-07-28.
+
+use rcrt_breadcrumb::Role;
+use serde_json::{Value, json};
+
+use super::client::{self, MODERN, Messages, modern, offer};
+use crate::harness::note;
+
+const ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn listen(scene: &crate::invoke::Scene, token: &str, filter: Value) -> reqwest::RequestBuilder {
+    modern(&scene.world, token, "subscriptions/listen", json!({"notifications": filter}))
+}
+
+#[tokio::test]
+async fn a_stream_carries_what_was_asked_for_and_ends_with_the_server() {
+    let scene = client::scene(Vec::new()).await;
+    let (world, token) = (&scene.world, scene.token.as_str());
+    let id = world.create(token, note("watched")).await;
+    let uri = format!("breadcrumb://{id}");
+    let filter = json!({"toolsListChanged": true, "promptsListChanged": true, "resourceSubscriptions": [uri, "x://1"]});
+    let mut messages = Messages::of(listen(&scene, token, filter)).await;
+    let acknowledged = messages.next().await.unwrap();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!([uri]));
+
+    offer(world, scene.tenant, vec![client::tool("new", json!({"type": "object"}))]).await;
+    let changed = messages.next().await.unwrap();
+    assert_eq!(
+        (&changed["method"], &changed["params"]["_meta"][ID]),
+        (&json!("notifications/tools/list_changed"), &json!(7))
+    );
+    let guide = json!({"title": "G", "schema_name": "tool.guide.v1", "context": {"name": "g", "content": "c"}});
+    world.create(token, guide).await;
+    assert_eq!(messages.next().await.unwrap()["method"], "notifications/prompts/list_changed");
+    // Resources were not asked for, and another record is not the watched one.
+    world.create(token, note("another")).await;
+    let changes = json!({"title": "watched and changed"});
+    let change = world.request("PATCH", &format!("/breadcrumbs/{id}"), token).header("If-Match", "1").json(&changes);
+    crate::harness::answer(change).await.ok();
+    let updated = messages.next().await.unwrap();
+    assert_eq!(
+        (&updated["method"], &updated["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(uri))
+    );
+    world.shutdown.cancel();
+    while messages.next().await.is_some() {}
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn a_caller_gets_notified_of_tools_and_a_revoked_token_ends_the_stream() {
+    let scene = client::scene(Vec::new()).await;
+    let (agent, token) = scene.world.agent(scene.tenant, &[Role::Caller]).await;
+    let mut messages = Messages::of(listen(&scene, &token, json!({"toolsListChanged": true}))).await;
+    messages.next().await.unwrap();
+    offer(&scene.world, scene.tenant, vec![client::tool("new", json!({"type": "object"}))]).await;
+    assert_eq!(messages.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    let (_, curator) = scene.world.agent(scene.tenant, &[Role::Curator]).await;
+    let body = json!({"agent_id": agent.id, "all": true});
+    scene.world.post("/auth/revoke", &curator, body).await.ok();
+    // The final result, and the end.
+    let ended = messages.next().await.unwrap();
+    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(7), &json!("complete")), "{MODERN}: {ended}");
+    assert_eq!(messages.next().await, None);
+    scene.world.close().await;
+}

@@ -1,0 +1,132 @@
+//! Clients of earlier revisions, which begin with `initialize`.
+
+use futures::StreamExt;
+use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::client::{self, Messages, offer, post};
+use crate::harness::World;
+
+const VERSION: &str = "2025-11-25";
+
+/// A session, after its handshake.
+async fn begin(world: &World, token: &str, capabilities: Value) -> String {
+    let params = json!({"protocolVersion": VERSION, "capabilities": capabilities,
+        "clientInfo": {"name": "a test", "version": "1"}});
+    let mut messages =
+        Messages::of(post(world, token, &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})))
+            .await;
+    let result = messages.next().await.unwrap();
+    assert_eq!(result["result"]["protocolVersion"], VERSION, "{result}");
+    let session = messages.session.clone().expect("a session");
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(Messages::of(in_session(world, token, &session, &initialized)).await.status, 202);
+    session
+}
+
+fn in_session(world: &World, token: &str, session: &str, message: &Value) -> RequestBuilder {
+    post(world, token, message).header("Mcp-Session-Id", session).header("MCP-Protocol-Version", VERSION)
+}
+
+fn request(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+}
+
+#[tokio::test]
+async fn a_session_serves_calls_and_belongs_to_one_agent() {
+    let mut scene = client::scene(vec![client::tool("echo", json!({"type": "object"}))]).await;
+    let session = begin(&scene.world, &scene.token, json!({})).await;
+    let ask = |message: &Value| in_session(&scene.world, &scene.token, &session, message);
+    let list = client::result(ask(&request("tools/list", json!({})))).await;
+    assert_eq!(list["tools"][0]["name"], "echo");
+    assert!(list["resultType"].is_null() && list["ttlMs"].is_u64(), "{list}");
+    assert_eq!(client::result(ask(&request("ping", json!({})))).await, json!({}));
+
+    let asking = tokio::spawn(client::result(ask(&request("tools/call", json!({"name": "echo", "arguments": {}})))));
+    let claim = scene.hand.claim().await;
+    scene.hand.answer(&claim, Ok(json!([1]))).await;
+    let got = asking.await.unwrap();
+    // Structured content must be an object before 2026-07-28.
+    assert_eq!((&got["content"][0]["text"], &got["structuredContent"]), (&json!("[1]"), &Value::Null));
+
+    // The session of another agent does not exist.
+    let (_, other) = scene.world.agent(scene.tenant, &[Role::Curator]).await;
+    let foreign = in_session(&scene.world, &other, &session, &request("tools/list", json!({})));
+    assert_eq!(foreign.send().await.unwrap().status(), 404);
+    let end = scene.world.request("DELETE", "/mcp", &scene.token).header("Mcp-Session-Id", &session);
+    assert_eq!(end.send().await.unwrap().status(), 202);
+    assert_eq!(ask(&request("tools/list", json!({}))).send().await.unwrap().status(), 404);
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn the_stream_of_a_session_has_its_notifications() {
+    let scene = client::scene(Vec::new()).await;
+    let session = begin(&scene.world, &scene.token, json!({})).await;
+    let stream = scene.world.request("GET", "/mcp", &scene.token).header("Accept", "text/event-stream");
+    let mut messages = Messages::of(stream.header("Mcp-Session-Id", &session)).await;
+    let id = scene.world.create(&scene.token, crate::harness::note("watched")).await;
+    assert_eq!(messages.next().await.unwrap()["method"], "notifications/resources/list_changed");
+    let uri = format!("breadcrumb://{id}");
+    let ask = |method: &str| in_session(&scene.world, &scene.token, &session, &request(method, json!({"uri": uri})));
+    assert_eq!(client::result(ask("resources/subscribe")).await, json!({}));
+    let change = scene.world.request("PATCH", &format!("/breadcrumbs/{id}"), &scene.token).header("If-Match", "1");
+    crate::harness::answer(change.json(&json!({"title": "changed"}))).await.ok();
+    let updated = messages.next().await.unwrap();
+    assert_eq!(
+        (&updated["method"], &updated["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(uri))
+    );
+    assert_eq!(client::result(ask("resources/unsubscribe")).await, json!({}));
+    offer(&scene.world, scene.tenant, vec![client::tool("new", json!({"type": "object"}))]).await;
+    assert_eq!(messages.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn a_notification_cancels_a_call_of_a_session() {
+    let mut scene = client::scene(vec![client::tool("echo", json!({"type": "object"}))]).await;
+    let (agent_id, roles) = (Uuid::new_v4(), vec![Role::Runner]);
+    let runner = Identity { owner_id: scene.tenant, agent_id, roles, profile: Profile::Main };
+    let mut events = scene.world.store.acting_as(runner).events(None).await.unwrap();
+    let session = begin(&scene.world, &scene.token, json!({})).await;
+    let ask = |message: &Value| in_session(&scene.world, &scene.token, &session, message);
+    let _asking = tokio::spawn(ask(&request("tools/call", json!({"name": "echo"}))).send());
+    let claim = scene.hand.claim().await;
+    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    assert_eq!(ask(&cancelled).send().await.unwrap().status(), 202);
+    loop {
+        let event = events.next().await.unwrap().unwrap();
+        if event.breadcrumb_id == claim.request.id && event.context.get("cancel_requested") == Some(&json!(true)) {
+            break;
+        }
+    }
+    scene.world.close().await;
+}
+
+/// A client that cannot be answered later is asked while the call is open.
+#[tokio::test]
+async fn a_tool_asks_the_client_of_a_session_at_once() {
+    let parameters = json!({"type": "object", "properties": {"input_responses": {"type": "object"}}});
+    let mut scene = client::scene(vec![client::tool("book", parameters)]).await;
+    let session = begin(&scene.world, &scene.token, json!({"elicitation": {}})).await;
+    let asking = in_session(&scene.world, &scene.token, &session, &request("tools/call", json!({"name": "book"})));
+    let asking = tokio::spawn(Messages::of(asking));
+    let claim = scene.hand.claim().await;
+    let form = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Which day?",
+        "requestedSchema": {"type": "object", "properties": {"day": {"type": "string"}}}}});
+    scene.hand.answer(&claim, Ok(json!({"resultType": "input_required", "inputRequests": {"day": form}}))).await;
+    let mut messages = asking.await.unwrap();
+    let asked = messages.next().await.unwrap();
+    assert_eq!((&asked["method"], &asked["params"]["message"]), (&json!("elicitation/create"), &json!("Which day?")));
+    let given = json!({"action": "accept", "content": {"day": "Monday"}});
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": given});
+    assert_eq!(in_session(&scene.world, &scene.token, &session, &answer).send().await.unwrap().status(), 202);
+    let claim = scene.hand.claim().await;
+    assert_eq!(claim.request.context["input"], json!({"input_responses": {"day": given}}));
+    scene.hand.answer(&claim, Ok(json!("booked"))).await;
+    assert_eq!(messages.next().await.unwrap()["result"]["content"][0]["text"], "booked");
+    scene.world.close().await;
+}
