@@ -1461,6 +1461,10 @@ export interface paths {
          *     invoked too. A tool whose input is never an object is left out. The lists are empty until the
          *     first runner of a tenant has loaded its tools.
          *
+         *     With `for`, only the tools that fit this text, the best first. In the format `rcrt` each has a
+         *     `score` from 0 to 1, and `hints` names the two services that fit the text best (none for a text
+         *     of one or two words).
+         *
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
         get: operations["list_tools"];
@@ -2336,6 +2340,23 @@ export interface components {
          *     the last number it saw receives every later event once, in order.
          */
         EventNumber: number;
+        /** @description A service that fits a question. */
+        FoundService: {
+            /** @description The name of the agent, of the MCP server or of the family. */
+            id: string;
+            /**
+             * Format: double
+             * @description From 0 to 1: how well the service fits. Scores of different questions can be compared.
+             */
+            relevance_score: number;
+            /** @description What it is for. */
+            summary: string;
+            /** @description Of an agent: the ids of the skills that fit best, at most three. */
+            top_skills?: string[] | null;
+            /** @description Of others: the names of the tools that fit best, at most three. */
+            top_tools?: string[] | null;
+            type: components["schemas"]["ServiceKind"];
+        };
         GivenToken: {
             /** Format: uuid */
             agent_id: string;
@@ -2845,6 +2866,25 @@ export interface components {
             /** Format: int64 */
             ttl_purged: number;
         };
+        /** @description The tools that fit a text, the best first. */
+        RankedCatalog: {
+            /**
+             * @description The two services that fit the text best. Empty for a text of one or two words, which asks
+             *     for nothing.
+             */
+            hints: components["schemas"]["FoundService"][];
+            tools: components["schemas"]["RankedTool"][];
+            /** @description Always empty: a tool with missing requirements is not found. */
+            waiting: unknown[];
+        };
+        /** @description A tool with its score. */
+        RankedTool: components["schemas"]["Registration"] & {
+            /**
+             * Format: double
+             * @description From 0 to 1: how well the tool fits. Scores of different texts can be compared.
+             */
+            score: number;
+        };
         /** @description The result of a registration. */
         Registered: {
             /** @description The key of a new agent, shown only once. */
@@ -3089,6 +3129,11 @@ export interface components {
         };
         /** @enum {string} */
         Sensitivity: "low" | "pii" | "secret";
+        /**
+         * @description What kind of service it is.
+         * @enum {string}
+         */
+        ServiceKind: "a2a" | "mcp" | "family";
         /** @description Slots of one kind. */
         SlotCount: {
             /** Format: int32 */
@@ -3314,7 +3359,7 @@ export interface components {
             inputSchema: Record<string, unknown>;
             name: string;
         };
-        /** @description In the format rcrt, openai, openai-responses, anthropic or mcp. */
+        /** @description In the format rcrt, openai, openai-responses, anthropic or mcp. With `for`, ranked. */
         ToolList: components["schemas"]["Catalog"] | {
             function: {
                 description: string;
@@ -3341,7 +3386,7 @@ export interface components {
                 inputSchema: Record<string, unknown>;
                 name: string;
             }[];
-        };
+        } | components["schemas"]["RankedCatalog"];
         /** @description The context of a `tool.response.v1`. */
         ToolResponse: {
             error?: string | null;
@@ -6122,8 +6167,12 @@ export interface operations {
     list_tools: {
         parameters: {
             query?: {
+                /** @description What the tools are for, in a few words */
+                for?: string;
                 /** @description rcrt when absent */
                 format?: "rcrt" | "openai" | "openai-responses" | "anthropic" | "mcp";
+                /** @description With `for`: the most tools, 10 when absent, at most 50 */
+                limit?: number;
                 /** @description Also filter by this profile */
                 profile?: "main" | "subagent" | "scheduled" | "a2asynthesis";
                 /** @description The same, by a tag of the tools */

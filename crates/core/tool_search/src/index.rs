@@ -10,8 +10,8 @@ const MAX_WORDS: usize = 200;
 const MAX_FIELD: usize = 8 * 1024;
 /// How much a word counts in the second fields: arguments say less than the name.
 const SECOND: f64 = 0.5;
-/// Between words that are no neighbours.
-const GAP: u32 = u32::MAX;
+/// The number of no term, between words that are no neighbours.
+const GAP: u32 = 0;
 
 /// The words of a document.
 pub(crate) struct Text {
@@ -81,17 +81,20 @@ struct Term {
 #[derive(Debug)]
 pub(crate) struct Document<D> {
     pub data: D,
-    /// The terms in order, with gaps.
     terms: Box<[u32]>,
     second: usize,
     pub length: f64,
 }
 
 impl<D> Document<D> {
-    /// Each term with its weight; [`u32::MAX`] between words that are no neighbours.
-    pub fn terms(&self) -> impl Iterator<Item = (u32, f64)> {
-        let weight = |at| if at < self.second { 1.0 } else { SECOND };
-        self.terms.iter().enumerate().map(move |(at, term)| (*term, weight(at)))
+    /// The terms in order, with [`GAP`] between words that are no neighbours.
+    pub fn terms(&self) -> &[u32] {
+        &self.terms
+    }
+
+    /// How much the term at this place counts.
+    pub fn weight(&self, at: usize) -> f64 {
+        if at < self.second { 1.0 } else { SECOND }
     }
 }
 
@@ -106,8 +109,8 @@ pub(crate) struct Index<D> {
 
 impl<D> Default for Index<D> {
     fn default() -> Self {
-        let (documents, free, terms, free_terms) = Default::default();
-        Self { documents, free, terms, free_terms, vocabulary: HashMap::new() }
+        let (documents, free, free_terms, vocabulary) = Default::default();
+        Self { documents, free, terms: vec![Term::default()], free_terms, vocabulary }
     }
 }
 
@@ -188,6 +191,7 @@ impl<D> Index<D> {
         self.documents.get(slot as usize)?.as_ref()
     }
 
+    /// Above the numbers of all terms.
     pub fn number_of_terms(&self) -> usize {
         self.terms.len()
     }

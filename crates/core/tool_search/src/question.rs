@@ -7,7 +7,7 @@ use crate::meaning::{Meaning, Nearness};
 
 /// The usual share of the meaning in a score. The tests of the store measure that no other share
 /// finds more.
-pub const MEANING_WEIGHT: f64 = 0.8;
+pub const MEANING_WEIGHT: f64 = 0.7;
 /// What remains of the share of the words if the meaning is not among the nearest, so that a new
 /// tool, which has no vector yet, is found by its words.
 const NOT_NEAREST: f64 = 0.85;

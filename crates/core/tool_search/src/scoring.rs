@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use rcrt_breadcrumb::nearest_names;
 
-use crate::index::{Index, Slot, Text};
+use crate::index::{Index, Text};
 use crate::words;
 
 /// How fast repetitions of a word count less.
@@ -33,29 +33,20 @@ struct Wanted {
 
 /// How much of the question each document answers, from 0 to 1.
 pub(crate) struct Shares {
-    /// Of the documents in the index that answer some.
-    pub documents: Vec<(Slot, f64)>,
-    /// Of the texts, in their order.
-    pub texts: Vec<f64>,
+    /// Of the documents in the index, by slot; 0 for those that answer nothing.
+    pub documents: Vec<f64>,
     /// Which documents are visible, by slot.
     pub visible: Vec<bool>,
-}
-
-/// The words that a document has, and those that are neighbours.
-#[derive(Default, Clone)]
-struct Matches {
-    length: f64,
-    /// The sum of the weights by word, only of words that occur.
-    words: Vec<(u8, f64)>,
-    /// The same by pair.
-    pairs: Vec<(u8, f64)>,
+    /// Of the texts, in their order.
+    pub texts: Vec<f64>,
 }
 
 /// Ranks the visible documents, and texts that are not in the index. No score depends on a document
 /// that is not visible.
 pub(crate) fn rank<D>(index: &Index<D>, question: &str, is_visible: impl Fn(&D) -> bool, texts: &[Text]) -> Shares {
+    let documents = index.documents();
     let visible: Vec<bool> =
-        index.documents().iter().map(|document| document.as_ref().is_some_and(|one| is_visible(&one.data))).collect();
+        documents.iter().map(|document| document.as_ref().is_some_and(|one| is_visible(&one.data))).collect();
     let in_texts: HashSet<&str> = texts.iter().flat_map(Text::words).filter_map(|(word, _)| word).collect();
     let is_known = |word: &str| {
         let mut postings = index.find_term(word).map_or(&[][..], |term| index.postings(term)).iter();
@@ -69,38 +60,57 @@ pub(crate) fn rank<D>(index: &Index<D>, question: &str, is_visible: impl Fn(&D) 
         similar(&word, known, is_known).map_or((word, 1.0), |similar| (similar, SIMILAR))
     });
     let WantedWords { words: wanted, pairs } = WantedWords::new(index, words);
+    let postings = |word: &Wanted| {
+        let postings = word.term.map_or(&[][..], |term| index.postings(term)).iter();
+        postings.filter(|posting| visible[posting.slot as usize])
+    };
 
-    let mut found: HashMap<Slot, Matches> = HashMap::new();
+    let mut counts = Counts::new(wanted.len(), pairs.len());
+    let mut has = vec![0_u32; documents.len()];
     for (number, word) in wanted.iter().enumerate() {
-        for posting in word.term.map_or(&[][..], |term| index.postings(term)) {
-            if visible[posting.slot as usize] {
-                found.entry(posting.slot).or_default().words.push((number as u8, posting.weight));
-            }
+        for posting in postings(word) {
+            has[posting.slot as usize] |= 1 << number;
+            counts.words[number] += 1.0;
         }
     }
     let numbers = numbers_of_terms(index.number_of_terms(), &wanted);
-    for (slot, matches) in &mut found {
-        let Some(document) = index.document(*slot) else { continue };
-        matches.length = document.length;
-        if matches.may_have_a_pair(&pairs) {
-            let sequence = document.terms().map(|(term, weight)| {
-                (numbers.get(term as usize).copied().filter(|number| *number != NO_WORD), weight)
-            });
-            matches.pairs = count_pairs(sequence, &pairs);
-        }
+    let both: Vec<u32> = pairs.iter().map(|(first, second)| 1 << first | 1 << second).collect();
+    let may_have_a_pair = |has: u32| both.iter().any(|both| has & both == *both);
+    let mut neighbours: Vec<(usize, PairCount)> = Vec::new();
+    let mut found = Vec::new();
+    for (slot, _) in has.iter().enumerate().filter(|(_, has)| may_have_a_pair(**has)) {
+        let Some(document) = &documents[slot] else { continue };
+        let words = document.terms().iter().map(|term| numbers[*term as usize]);
+        count_pairs(words, |at| document.weight(at), &pairs, &mut found);
+        counts.add_pairs(&found);
+        neighbours.extend(found.drain(..).map(|pair| (slot, pair)));
     }
     let by_word: HashMap<&str, u8> =
         wanted.iter().enumerate().map(|(number, word)| (word.word.as_str(), number as u8)).collect();
-    let in_texts: Vec<Matches> = texts.iter().map(|text| Matches::of_text(text, &by_word, &pairs)).collect();
+    let in_texts: Vec<Matches> = texts.iter().map(|text| Matches::of(text, &by_word, &pairs)).collect();
+    for matches in &in_texts {
+        matches.words.iter().for_each(|(word, _)| counts.words[usize::from(*word)] += 1.0);
+        counts.add_pairs(&matches.pairs);
+    }
+    for (document, _) in documents.iter().zip(&visible).filter(|(_, is_visible)| **is_visible) {
+        counts.add_document(document.as_ref().map_or(0.0, |document| document.length));
+    }
+    texts.iter().for_each(|text| counts.add_document(text.length()));
 
-    let is_shown = |(slot, _): &(usize, _)| visible[*slot];
-    let lengths = index.documents().iter().enumerate().filter(is_shown).filter_map(|(_, one)| one.as_ref());
-    let (mut count, mut length) = lengths.fold((0.0, 0.0), |(count, sum), one| (count + 1.0, sum + one.length));
-    count += texts.len() as f64;
-    length += texts.iter().map(Text::length).sum::<f64>();
-    let scale = Scale::new(&wanted, pairs.len(), count, length / f64::max(count, 1.0), found.values().chain(&in_texts));
-    let documents = found.iter().map(|(slot, matches)| (*slot, scale.share(matches))).collect();
-    Shares { documents, texts: in_texts.iter().map(|matches| scale.share(matches)).collect(), visible }
+    let scale = Scale::new(&wanted, &counts);
+    let length = |slot: usize| documents[slot].as_ref().map_or(0.0, |document| document.length);
+    let mut shares = vec![0.0; documents.len()];
+    for (word, information) in wanted.iter().zip(&scale.words) {
+        for posting in postings(word) {
+            let slot = posting.slot as usize;
+            shares[slot] += information * scale.saturated(posting.weight, length(slot));
+        }
+    }
+    for (slot, (pair, weight)) in neighbours {
+        shares[slot] += scale.pairs[usize::from(pair)] * scale.saturated(weight, length(slot));
+    }
+    shares.iter_mut().for_each(|share| *share = share.min(1.0));
+    Shares { documents: shares, visible, texts: in_texts.iter().map(|matches| scale.share(matches)).collect() }
 }
 
 /// The question as words, each once, and which of them are neighbours.
@@ -154,82 +164,114 @@ fn numbers_of_terms(terms: usize, wanted: &[Wanted]) -> Vec<u8> {
     numbers
 }
 
-fn count_pairs(sequence: impl Iterator<Item = (Option<u8>, f64)>, pairs: &[(u8, u8)]) -> Vec<(u8, f64)> {
-    let mut counts: Vec<(u8, f64)> = Vec::new();
-    let mut before = None;
-    for (word, weight) in sequence {
-        if let Some(pair) = before.zip(word)
-            && let Ok(number) = pairs.binary_search(&pair)
+/// A pair of the question, and the sum of the weights where its words are neighbours.
+type PairCount = (u8, f64);
+
+/// Adds the pairs of a document to `found`. `words`: their numbers, [`NO_WORD`] for the others.
+fn count_pairs(
+    words: impl Iterator<Item = u8>,
+    weight: impl Fn(usize) -> f64,
+    pairs: &[(u8, u8)],
+    found: &mut Vec<PairCount>,
+) {
+    let mut before = NO_WORD;
+    for (at, word) in words.enumerate() {
+        if word != NO_WORD
+            && before != NO_WORD
+            && let Ok(number) = pairs.binary_search(&(before, word))
         {
-            match counts.iter_mut().find(|(one, _)| usize::from(*one) == number) {
-                Some((_, sum)) => *sum += weight,
-                None => counts.push((number as u8, weight)),
+            match found.iter_mut().find(|(one, _)| usize::from(*one) == number) {
+                Some((_, sum)) => *sum += weight(at),
+                None => found.push((number as u8, weight(at))),
             }
         }
         before = word;
     }
-    counts
+}
+
+/// What a text has of the question.
+struct Matches {
+    length: f64,
+    /// The words that occur, with the sum of their weights.
+    words: Vec<(u8, f64)>,
+    pairs: Vec<PairCount>,
 }
 
 impl Matches {
-    fn of_text(text: &Text, by_word: &HashMap<&str, u8>, pairs: &[(u8, u8)]) -> Self {
-        let mut matches = Self { length: text.length(), ..Self::default() };
-        let numbered: Vec<(Option<u8>, f64)> =
-            text.words().map(|(word, weight)| (word.and_then(|word| by_word.get(word).copied()), weight)).collect();
-        for (word, weight) in numbered.iter().filter_map(|(word, weight)| Some(((*word)?, *weight))) {
-            match matches.words.iter_mut().find(|(one, _)| *one == word) {
+    fn of(text: &Text, by_word: &HashMap<&str, u8>, pairs: &[(u8, u8)]) -> Self {
+        let mut matches = Self { length: text.length(), words: Vec::new(), pairs: Vec::new() };
+        let (numbers, weights): (Vec<u8>, Vec<f64>) = text
+            .words()
+            .map(|(word, weight)| (word.and_then(|word| by_word.get(word).copied()).unwrap_or(NO_WORD), weight))
+            .unzip();
+        for (word, weight) in numbers.iter().zip(&weights).filter(|(word, _)| **word != NO_WORD) {
+            match matches.words.iter_mut().find(|(one, _)| one == word) {
                 Some((_, sum)) => *sum += weight,
-                None => matches.words.push((word, weight)),
+                None => matches.words.push((*word, *weight)),
             }
         }
-        matches.pairs = count_pairs(numbered.into_iter(), pairs);
+        count_pairs(numbers.into_iter(), |at| weights[at], pairs, &mut matches.pairs);
         matches
-    }
-
-    fn may_have_a_pair(&self, pairs: &[(u8, u8)]) -> bool {
-        let has = |word: u8| self.words.iter().any(|(one, _)| *one == word);
-        self.words.len() > 1 && pairs.iter().any(|(first, second)| has(*first) && has(*second))
     }
 }
 
-/// How much each word and each pair says.
+/// How many documents there are, and how many have each word and each pair.
+struct Counts {
+    documents: f64,
+    length: f64,
+    words: Vec<f64>,
+    pairs: Vec<f64>,
+}
+
+impl Counts {
+    fn new(words: usize, pairs: usize) -> Self {
+        Self { documents: 0.0, length: 0.0, words: vec![0.0; words], pairs: vec![0.0; pairs] }
+    }
+
+    fn add_document(&mut self, length: f64) {
+        self.documents += 1.0;
+        self.length += length;
+    }
+
+    fn add_pairs(&mut self, found: &[PairCount]) {
+        found.iter().for_each(|(pair, _)| self.pairs[usize::from(*pair)] += 1.0);
+    }
+}
+
+/// How much each word and each pair adds to a share.
 struct Scale {
     words: Vec<f64>,
     pairs: Vec<f64>,
     average: f64,
-    most: f64,
 }
 
 impl Scale {
-    fn new<'m>(
-        wanted: &[Wanted],
-        pairs: usize,
-        count: f64,
-        average: f64,
-        documents: impl Iterator<Item = &'m Matches>,
-    ) -> Self {
-        let (mut with_word, mut with_pair) = (vec![0.0; wanted.len()], vec![0.0; pairs]);
-        for matches in documents {
-            matches.words.iter().for_each(|(word, _)| with_word[usize::from(*word)] += 1.0);
-            matches.pairs.iter().for_each(|(pair, _)| with_pair[usize::from(*pair)] += 1.0);
-        }
-        let information = |with: f64| (1.0 + (count - with + 0.5) / (with + 0.5)).ln();
-        let words: Vec<f64> = with_word.into_iter().map(information).collect();
+    fn new(wanted: &[Wanted], counts: &Counts) -> Self {
+        let information = |with: f64| (1.0 + (counts.documents - with + 0.5) / (with + 0.5)).ln();
+        let words: Vec<f64> = counts.words.iter().map(|with| information(*with)).collect();
         // Most neighbours in a question are none in any document, which says nothing.
-        let is_known = |with: f64| if with > 0.0 { PAIR * information(with) } else { 0.0 };
-        let pairs: Vec<f64> = with_pair.into_iter().map(is_known).collect();
-        let most = (K1 + 1.0) * words.iter().chain(&pairs).sum::<f64>();
-        let words = words.iter().zip(wanted).map(|(information, word)| information * word.factor).collect();
-        Self { words, pairs, average, most }
+        let of_pair = |with: &f64| if *with > 0.0 { PAIR * information(*with) } else { 0.0 };
+        let pairs: Vec<f64> = counts.pairs.iter().map(of_pair).collect();
+        let most = words.iter().chain(&pairs).sum::<f64>().max(f64::MIN_POSITIVE);
+        Self {
+            words: words.iter().zip(wanted).map(|(information, word)| information * word.factor / most).collect(),
+            pairs: pairs.iter().map(|information| information / most).collect(),
+            average: (counts.length / counts.documents.max(1.0)).max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// From 0 to 1: repetitions count less and less, and occurrences in a long document too.
+    fn saturated(&self, weight: f64, length: f64) -> f64 {
+        weight / (weight + K1 * (1.0 - B + B * length / self.average))
     }
 
     fn share(&self, matches: &Matches) -> f64 {
-        let length = if self.average > 0.0 { matches.length / self.average } else { 1.0 };
-        let saturated = |weight: f64| weight * (K1 + 1.0) / (weight + K1 * (1.0 - B + B * length));
+        let length = matches.length;
         let sum = |matches: &[(u8, f64)], information: &[f64]| -> f64 {
-            matches.iter().map(|(number, weight)| information[usize::from(*number)] * saturated(*weight)).sum()
+            let share =
+                |(number, weight): &(u8, f64)| information[usize::from(*number)] * self.saturated(*weight, length);
+            matches.iter().map(share).sum()
         };
-        let score = sum(&matches.words, &self.words) + sum(&matches.pairs, &self.pairs);
-        if self.most > 0.0 { (score / self.most).min(1.0) } else { 0.0 }
+        (sum(&matches.words, &self.words) + sum(&matches.pairs, &self.pairs)).min(1.0)
     }
 }

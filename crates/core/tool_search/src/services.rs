@@ -100,7 +100,8 @@ impl ToolSearch {
             Text::new([*id, summary], [])
         });
         let texts: Vec<Text> = own_texts.chain(agents.iter().map(Agent::text)).collect();
-        let (ranked, shares) = self.rank(question, &may_call, &texts);
+        let (mut ranked, shares) = self.rank(question, &may_call, &texts);
+        ranked.sort_unstable_by(Ranked::order);
         for Ranked { tool, score, cosine } in ranked {
             let Some(service) = services.get_mut(&service_of(tool)) else { continue };
             service.fitting.push(&tool.name);

@@ -1,5 +1,6 @@
 //! The tools of a tenant, as an index that follows the catalog.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
 use rcrt_breadcrumb::{Catalog, Registration, ToolSource};
@@ -38,6 +39,13 @@ pub(crate) struct Ranked<'t> {
     pub score: f64,
     /// How near its meaning is, if the store has a vector of it.
     pub cosine: Option<f64>,
+}
+
+impl Ranked<'_> {
+    /// The best first; equal scores by name.
+    pub fn order(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then_with(|| self.tool.name.cmp(&other.tool.name))
+    }
 }
 
 impl ToolSearch {
@@ -93,11 +101,16 @@ impl ToolSearch {
     /// The tools that fit the question best, the best first. `may_call`: whether the asker can call
     /// a tool; no other tool is found, or has an influence on a score.
     pub fn tools(&self, question: &Question, may_call: impl Fn(&Registration) -> bool, limit: usize) -> Vec<FoundTool> {
-        let (ranked, _) = self.rank(question, may_call, &[]);
-        ranked.iter().take(limit).map(|one| FoundTool { name: one.tool.name.clone(), score: one.score }).collect()
+        let (mut ranked, _) = self.rank(question, may_call, &[]);
+        if (1..ranked.len()).contains(&limit) {
+            ranked.select_nth_unstable_by(limit, Ranked::order);
+        }
+        ranked.truncate(limit);
+        ranked.sort_unstable_by(Ranked::order);
+        ranked.into_iter().map(|one| FoundTool { name: one.tool.name.clone(), score: one.score }).collect()
     }
 
-    /// All tools that fit, the best first, and the shares of the texts.
+    /// All tools that fit, in no order, and the shares of the texts.
     pub(crate) fn rank(
         &self,
         question: &Question,
@@ -105,23 +118,14 @@ impl ToolSearch {
         texts: &[Text],
     ) -> (Vec<Ranked<'_>>, Vec<f64>) {
         let shares = scoring::rank(&self.index, question.text(), may_call, texts);
-        let mut by_slot = vec![0.0; self.index.documents().len()];
-        for (slot, share) in shares.documents {
-            by_slot[slot as usize] = share;
-        }
-        let documents = self.index.documents().iter().zip(by_slot).zip(shares.visible);
-        let mut ranked: Vec<Ranked<'_>> = documents
-            .filter(|(_, is_visible)| *is_visible)
-            .filter_map(|((document, share), _)| {
-                let tool = &document.as_ref()?.data;
-                let nearness = question.nearness(tool.tool_id);
-                let ranked = || Ranked { tool, score: question.score(share, nearness), cosine: nearness.cosine() };
-                (share > 0.0 || nearness.is_near()).then(ranked)
-            })
-            .collect();
-        ranked
-            .sort_by(|one, other| other.score.total_cmp(&one.score).then_with(|| one.tool.name.cmp(&other.tool.name)));
-        (ranked, shares.texts)
+        let documents = self.index.documents().iter().zip(&shares.documents).zip(&shares.visible);
+        let ranked = documents.filter(|(_, is_visible)| **is_visible).filter_map(|((document, share), _)| {
+            let tool = &document.as_ref()?.data;
+            let nearness = question.nearness(tool.tool_id);
+            let ranked = || Ranked { tool, score: question.score(*share, nearness), cosine: nearness.cosine() };
+            (*share > 0.0 || nearness.is_near()).then(ranked)
+        });
+        (ranked.collect(), shares.texts)
     }
 
     /// The tools that the asker can call, by name.

@@ -41,12 +41,14 @@ ResponseStatus = Literal["success", "error"]
 Role = Literal["curator", "emitter", "subscriber", "runner", "caller"]
 """Which HTTP routes an agent can use. An agent can have several roles."""
 Sensitivity = Literal["low", "pii", "secret"]
+ServiceKind = Literal["a2a", "mcp", "family"]
+"""What kind of service it is."""
 Tag = str
 """A tag, as the OpenAPI document describes it. In Rust it is a string."""
 ToolInFormat = Union["CatalogEntry", dict[str, Any]]
 """In the format rcrt, openai, openai-responses, anthropic or mcp."""
-ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any]]
-"""In the format rcrt, openai, openai-responses, anthropic or mcp."""
+ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any], "RankedCatalog"]
+"""In the format rcrt, openai, openai-responses, anthropic or mcp. With `for`, ranked."""
 ToolSource = str
 """What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor."""
 TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
@@ -571,6 +573,24 @@ class EgressRecords(TypedDict):
     """At most 1000."""
 
 
+class _FoundService(TypedDict):
+    id: str
+    """The name of the agent, of the MCP server or of the family."""
+    relevance_score: float
+    """From 0 to 1: how well the service fits. Scores of different questions can be compared."""
+    summary: str
+    """What it is for."""
+    type: ServiceKind
+
+
+class FoundService(_FoundService, total=False):
+    """A service that fits a question."""
+    top_skills: Union[list[str], None]
+    """Of an agent: the ids of the skills that fit best, at most three."""
+    top_tools: Union[list[str], None]
+    """Of others: the names of the tools that fit best, at most three."""
+
+
 class GivenToken(TypedDict):
     agent_id: str
     exp: int
@@ -938,6 +958,15 @@ class PurgeReport(TypedDict):
     health_checks_purged: int
     purged: int
     ttl_purged: int
+
+
+class RankedCatalog(TypedDict):
+    """The tools that fit a text, the best first."""
+    hints: list[FoundService]
+    """The two services that fit the text best. Empty for a text of one or two words, which asks for nothing."""
+    tools: list[RankedTool]
+    waiting: list[Any]
+    """Always empty: a tool with missing requirements is not found."""
 
 
 class _Registered(TypedDict):
@@ -1483,6 +1512,12 @@ class ListedToken(TokenInfo):
 class NewAgentKey(AgentInfo):
     """A new agent with its key. The key is shown only once; the store has only a hash of it."""
     agent_key: str
+
+
+class RankedTool(Registration):
+    """A tool with its score."""
+    score: float
+    """From 0 to 1: how well the tool fits. Scores of different texts can be compared."""
 
 
 class TenantDetails(TenantInfo):

@@ -106,8 +106,9 @@ async fn tools_are_found_best_by_words_and_meaning_together() {
             registration["tool_id"] = json!(id);
             search.insert(serde_json::from_value::<Registration>(registration).unwrap());
         }
+        // Few at a time, because the wait for all of them has a limit.
+        world.until_embedded(search.len() as i64).await;
     }
-    world.until_embedded(search.len() as i64).await;
 
     let labelled: Vec<Labelled> = serde_json::from_str(QUESTIONS).unwrap();
     let mut questions = Vec::new();
@@ -133,15 +134,15 @@ async fn tools_are_found_best_by_words_and_meaning_together() {
     for other in [words, vectors] {
         assert!(both.first >= other.first && both.five >= other.five && both.service >= other.service);
     }
-    assert!(both.first >= 0.7 && both.five >= 0.82 && both.service >= 0.82, "{both:?}");
+    assert!(both.first >= 0.7 && both.five >= 0.83 && both.service >= 0.83, "{both:?}");
 
-    // No other weight finds more. Two questions more or less are chance.
+    // No other weight finds more. One question more or less is chance.
     let quality = |recall: Recall| recall.first + recall.five;
     for step in 0..=20 {
         let weight = f64::from(step) / 20.0;
         let recall = Recall::of(&search, &questions, Some(weight));
         println!("weight {weight:.2}: {recall:?}");
-        let margin = 2.5 / recall.asked;
+        let margin = 1.5 / recall.asked;
         assert!(quality(recall) <= quality(both) + margin, "{weight} finds more than {MEANING_WEIGHT}");
     }
 }
