@@ -105,11 +105,12 @@ AS $$
         AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
 $$;
 
--- What the runtime itself acts on (tools, requests, memory, schedules, schemas, MCP servers). Such
+-- What the runtime itself acts on (tools, requests, memory, schedules, schemas, guides, MCP servers).
+-- Such
 -- records of other tenants are not in lists; they are read by id.
 CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp)\.', false);
+RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp|system\.guide)\.', false);
 
 -- The other tenant that has this record, if an agent of the transaction's tenant is allowed one of
 -- the wanted actions on it. Everyone may read the short view of a public record.
@@ -154,7 +155,8 @@ $$;
 -- common. Only while there are fewer candidates than wanted, common terms are used: records that
 -- have all of them, and what the 10,000 newest records have.
 CREATE FUNCTION matching_breadcrumbs(
-    terms text[], required text, all_tags text[], any_tags text[], wanted_schema text, wanted integer
+    terms text[], required text, all_tags text[], any_tags text[], wanted_schema text, exclude_runtime boolean,
+    wanted integer
 ) RETURNS TABLE (ids uuid[], searched integer, common integer[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
@@ -177,6 +179,9 @@ BEGIN
     END IF;
     IF wanted_schema IS NOT NULL THEN
         conditions := conditions || ' AND b.schema_name = $4';
+    END IF;
+    IF exclude_runtime THEN
+        conditions := conditions || ' AND NOT is_runtime_schema(b.schema_name)';
     END IF;
     EXECUTE format('SELECT count(*) FROM (SELECT FROM breadcrumbs b WHERE %s LIMIT 10000) n', conditions)
     INTO searched USING tenant, all_tags, any_tags, wanted_schema;
@@ -218,10 +223,10 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION can_see_record(uuid), record_exists(uuid), count_tools(),
-    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, boolean, integer)
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION can_see_record(uuid), record_exists(uuid), count_tools(),
-    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, integer)
+    find_shared_tenant(uuid, uuid, text[]), shared_breadcrumbs(uuid), matching_breadcrumbs(text[], text, text[], text[], text, boolean, integer)
     TO rcrt_app;
 
 -- A row per tag and not a GIN index on the array: under row-level security a condition must be

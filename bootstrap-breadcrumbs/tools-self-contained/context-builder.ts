@@ -3,23 +3,8 @@
 // search.
 
 const SCHEMA = "agent.context.v1";
-/** Tools, records about the runtime, and contexts themselves are found only if they are pinned. */
-const NEVER_FOUND = [
-  SCHEMA,
-  "context.blacklist.v1",
-  "schema.def.v1",
-  "tool.catalog.v1",
-  "tool.code.v1",
-  "tool.config.v1",
-  "tool.create.request.v1",
-  "tool.create.response.v1",
-  "tool.log.v1",
-  "tool.progress.v1",
-  "tool.request.v1",
-  "tool.runner.v1",
-  "tool.template.v1",
-  "tool.v1",
-];
+/** As the records of the runtime, these are found only if they are pinned. */
+const NEVER_FOUND = [SCHEMA, "context.blacklist.v1"];
 /** The part of the budget that is kept for what the search finds. */
 const SEARCH_SHARE = 0.25;
 /** The most records that a list can give before the excluded ones are left out. */
@@ -289,9 +274,11 @@ export async function execute(input: Input, context: Context): Promise<Output> {
   for (const id of await collection.add("pinned", await pinnedIds(pinned, context), token_budget)) {
     collection.omit(id, "pinned", "budget");
   }
-  const listed = session ? await context.api.searchBreadcrumbs({ tag: session, limit: MAX_LISTED }) : [];
+  const inSession = { tag: session, limit: MAX_LISTED, exclude_runtime: true };
+  const listed = session ? await context.api.searchBreadcrumbs(inSession) : [];
   const q = question(input, trigger);
-  const matching = q && search_limit > 0 ? await context.api.vectorSearch({ q, nn: 100, include_context: false }) : [];
+  const asked = { q, nn: 100, include_context: false, exclude_runtime: true };
+  const matching = q && search_limit > 0 ? await context.api.vectorSearch(asked) : [];
   const found = ids(matching, search_limit + recent_limit + 1);
 
   // The session first, without the share of the search. What the search leaves goes to the session.

@@ -15,6 +15,8 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let written = serde_json::to_value(&selector).expect("what was read can be written");
     assert_eq!(serde_json::from_value::<Selector>(written).expect("and read again"), selector);
     let Some(Ok(Value::Object(context))) = documents.next() else { return Corpus::Keep };
+    // It depends on the schema name alone, which is that of the selector here.
+    let selector = Selector { exclude_runtime: false, ..selector };
     if selector.check().is_err() {
         return Corpus::Keep;
     }

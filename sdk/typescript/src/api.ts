@@ -3113,6 +3113,11 @@ export interface components {
             /** @description At least one of these tags (when the list is not empty). */
             any_tags?: string[] | null;
             context_match?: components["schemas"]["ContextMatch"][] | null;
+            /**
+             * @description Not a record of the runtime: a tool, a guide, a call, an entry in working memory, a schedule
+             *     or a definition of a schema.
+             */
+            exclude_runtime?: boolean;
             schema_name?: string | null;
         };
         /** @description A stored selector of an agent. Its event streams carry events that match one of its selectors. */
@@ -4360,6 +4365,8 @@ export interface operations {
                 any_tag?: string[];
                 /** @description Conditions on the context, a JSON array: [{"path": "$.a.b", "op": "eq", "value": 1}] */
                 context_match?: string;
+                /** @description Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas */
+                exclude_runtime?: boolean;
                 include_context?: boolean;
                 /** @description The maximum number of records; 1000 when absent */
                 limit?: number;
@@ -4626,6 +4633,8 @@ export interface operations {
                 any_tag?: string[];
                 /** @description Conditions on the context, a JSON array */
                 context_match?: string;
+                /** @description Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas */
+                exclude_runtime?: boolean;
                 include_context?: boolean;
                 /** @description The same as `nn`; give only one of them */
                 limit?: number;

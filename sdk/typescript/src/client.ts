@@ -37,6 +37,8 @@ export interface ListOptions extends RequestOptions {
   anyTag?: string | string[];
   schemaName?: string;
   contextMatch?: shapes.ContextMatch[];
+  /** Without tools, guides, calls, working memory, schedules and definitions of schemas. */
+  excludeRuntime?: boolean;
   includeContext?: boolean;
   /** 1 to 1000. */
   limit?: number;
@@ -635,6 +637,7 @@ function selection(options: Omit<ListOptions, "limit" | "offset">) {
     any_tag: several(options.anyTag),
     schema_name: options.schemaName,
     context_match: options.contextMatch === undefined ? undefined : asJson("contextMatch", options.contextMatch),
+    exclude_runtime: options.excludeRuntime,
     include_context: options.includeContext,
   };
 }

@@ -143,6 +143,8 @@ export interface Selector {
   all_tags?: string[];
   schema_name?: string;
   context_match?: ContextMatch[];
+  /** Without tools, guides, calls, working memory, schedules and definitions of schemas. */
+  exclude_runtime?: boolean;
 }
 
 /** A condition on a record's context. */

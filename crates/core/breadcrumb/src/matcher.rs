@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::fuel::{Fuel, OutOfFuel};
 use crate::value_set::{ValueSet, order, same};
-use crate::{ContextMatch, Event, MatchOp, Selector};
+use crate::{ContextMatch, Event, MatchOp, Selector, schema_names};
 
 /// Matches records against one selector.
 ///
@@ -21,6 +21,7 @@ pub struct Matcher {
     any_tags: HashSet<String>,
     all_tags: Vec<String>,
     schema_name: Option<String>,
+    exclude_runtime: bool,
     conditions: Vec<Condition>,
     names_request: bool,
 }
@@ -63,6 +64,7 @@ impl From<&Selector> for Matcher {
             any_tags: selector.any_tags.iter().cloned().collect(),
             all_tags: selector.all_tags.clone(),
             schema_name: selector.schema_name.clone(),
+            exclude_runtime: selector.exclude_runtime,
             conditions: selector.context_match.iter().map(Condition::from).collect(),
             names_request: selector.names_request(),
         }
@@ -80,6 +82,7 @@ impl Matcher {
     ) -> Result<bool, OutOfFuel> {
         fuel.burn(1 + tags.len() * (self.all_tags.len() + usize::from(!self.any_tags.is_empty())))?;
         if self.schema_name.as_deref().is_some_and(|name| schema_name != Some(name))
+            || self.exclude_runtime && schema_name.is_some_and(schema_names::is_of_runtime)
             || !(self.any_tags.is_empty() || tags.iter().any(|tag| self.any_tags.contains(tag)))
             || !self.all_tags.iter().all(|tag| tags.contains(tag))
         {

@@ -43,6 +43,10 @@ pub struct Selector {
     #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable)]
     pub context_match: Vec<ContextMatch>,
+    /// Not a record of the runtime: a tool, a guide, a call, an entry in working memory, a schedule
+    /// or a definition of a schema.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclude_runtime: bool,
 }
 
 deserialize_from_object!(Selector);

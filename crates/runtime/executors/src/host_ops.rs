@@ -111,8 +111,7 @@ impl CallHostOps {
             if !self.rcrt_compat {
                 self.child_calls.check(ToolRequest::tool_of(kind, &record.context))?;
             }
-            let denied = |message| OpError::new("PermissionDenied", message);
-            self.provenance.mark_request(&mut record).map_err(denied)?;
+            self.provenance.mark_request(&mut record).map_err(too_deep)?;
         } else {
             self.provenance.mark(&mut record.tags, &[], 1);
         }
@@ -131,8 +130,7 @@ impl CallHostOps {
         self.quota.take(Some(&input))?;
         let input = cleared(self.vault.outward(), input).await?;
         let mut request = self.child_calls.request(tool, input, self.read("callTool", options)?)?;
-        let denied = |message| OpError::new("PermissionDenied", message);
-        self.provenance.mark_request(&mut request).map_err(denied)?;
+        self.provenance.mark_request(&mut request).map_err(too_deep)?;
         self.child_calls.call(request).await
     }
 
@@ -162,9 +160,9 @@ impl CallHostOps {
 
     async fn search(&self, query: Value) -> Result<Value, OpError> {
         let query: BreadcrumbSearch = self.read("searchBreadcrumbs", query)?;
-        let BreadcrumbSearch { tag, any_tags, all_tags, schema_name, context_match, .. } = query;
+        let BreadcrumbSearch { tag, any_tags, all_tags, schema_name, context_match, exclude_runtime, .. } = query;
         let query = BreadcrumbQuery {
-            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
+            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match, exclude_runtime }, tag),
             limit: query.limit.unwrap_or(rcrt_breadcrumb::DEFAULT_PAGE),
             offset: query.offset.unwrap_or(0),
             include_context: query.include_context.unwrap_or(false),
@@ -176,15 +174,15 @@ impl CallHostOps {
     /// Semantic and full-text search, the store's default mode.
     async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
         let query: VectorQuery = self.read("vectorSearch", query)?;
-        let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, context_match, include_context } =
-            query;
+        let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, .. } = query;
+        let (context_match, exclude_runtime) = (query.context_match, query.exclude_runtime);
         let search = Search {
             q,
             qvec,
             mode,
             nn: nn.unwrap_or(5),
-            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
-            include_context: include_context.unwrap_or(true),
+            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match, exclude_runtime }, tag),
+            include_context: query.include_context.unwrap_or(true),
         };
         search.check().map_err(|violations| op_error(&violations.into()))?;
         to_value(self.breadcrumbs.search(&search).await.map_err(|error| op_error(&error))?.items)
@@ -287,6 +285,10 @@ impl CallHostOps {
     }
 }
 
+fn too_deep(message: String) -> OpError {
+    OpError::new("ResourceExhausted", message)
+}
+
 /// The name of the span for this method.
 fn method(call: &ApiCall) -> &'static str {
     match call {
@@ -311,6 +313,7 @@ struct BreadcrumbSearch {
     all_tags: Vec<String>,
     schema_name: Option<String>,
     context_match: Vec<ContextMatch>,
+    exclude_runtime: bool,
     limit: Option<u32>,
     offset: Option<u32>,
     include_context: Option<bool>,
@@ -332,6 +335,8 @@ struct VectorQuery {
     schema_name: Option<String>,
     #[serde(default)]
     context_match: Vec<ContextMatch>,
+    #[serde(default)]
+    exclude_runtime: bool,
     include_context: Option<bool>,
 }
 

@@ -64,7 +64,7 @@ impl Selection {
             any_tags,
             all_tags: self.category.as_deref().map(of_category).into_iter().collect(),
             schema_name: Some(MEMORY_ENTRY.into()),
-            context_match: Vec::new(),
+            ..Selector::default()
         }
     }
 }

@@ -412,5 +412,6 @@ fn selector(selector: &Selector) -> Result<Vec<(&'static str, String)>, StoreErr
             .map_err(|error| StoreError::Invalid(Violations::one("context_match", error.to_string())))?;
         query.push(("context_match", text));
     }
+    query.extend(selector.exclude_runtime.then(|| ("exclude_runtime", "true".to_owned())));
     Ok(query)
 }

@@ -122,6 +122,13 @@ pub async fn a_text_search_ranks_the_best_match_first(harness: &impl Harness) {
     assert_eq!(titles(search("weather", json!({}), false).await), ["Weather report", "Shopping"]);
     assert_eq!(titles(search("weather", json!({"all_tags": ["list"]}), false).await), ["Shopping"]);
     assert_eq!(titles(search("weather -stone", json!({}), false).await), ["Weather report"]);
+    let guide = NewBreadcrumb { schema_name: Some("tool.guide.v1".into()), ..noted("Weather, guide", json!({}), &[]) };
+    agent.create(guide, None).await.unwrap();
+    assert_eq!(search("weather", json!({}), false).await.len(), 3);
+    let own = json!({"exclude_runtime": true});
+    assert_eq!(titles(search("weather", own.clone(), false).await), ["Weather report", "Shopping"]);
+    let query = BreadcrumbQuery { selector: serde_json::from_value(own).unwrap(), ..BreadcrumbQuery::default() };
+    assert_eq!(agent.list(&query).await.unwrap().len(), 3, "without the guide");
     assert_eq!(search("sunny", json!({}), true).await[0].context.as_ref().unwrap()["text"], "sunny");
     assert!(search("volcano", json!({}), false).await.is_empty());
     let stranger = alone(harness).await;

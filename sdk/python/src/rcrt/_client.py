@@ -137,12 +137,14 @@ class Rcrt:
         any_tag: Tags = None,
         schema_name: str | None = None,
         context_match: Sequence[types.ContextMatch] | None = None,
+        exclude_runtime: bool | None = None,
         include_context: bool | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> list[types.BreadcrumbListItem]:
-        """Newest change first. ``tag``: all of these; ``any_tag``: at least one of these."""
-        query = _selection(tag, any_tag, schema_name, context_match, include_context)
+        """Newest change first. ``tag``: all of these; ``any_tag``: at least one of these;
+        ``exclude_runtime``: without tools, guides, calls, working memory, schedules and schemas."""
+        query = _selection(tag, any_tag, schema_name, context_match, exclude_runtime, include_context)
         query |= {"limit": limit, "offset": offset}
         found = await self._transport.json("GET", "/breadcrumbs", query=query, again=True)
         return cast(list[types.BreadcrumbListItem], found)
@@ -154,6 +156,7 @@ class Rcrt:
         any_tag: Tags = None,
         schema_name: str | None = None,
         context_match: Sequence[types.ContextMatch] | None = None,
+        exclude_runtime: bool | None = None,
         include_context: bool | None = None,
         limit: int = 500,
     ) -> AsyncGenerator[types.BreadcrumbListItem, None]:
@@ -162,7 +165,7 @@ class Rcrt:
         # A larger page would be cut, and then be taken for the last one.
         if not isinstance(limit, int) or not 1 <= limit <= 1000:
             raise invalid_argument(f"limit must be a number from 1 to 1000; it is {limit!r}")
-        query = _selection(tag, any_tag, schema_name, context_match, include_context)
+        query = _selection(tag, any_tag, schema_name, context_match, exclude_runtime, include_context)
         # A record that changes meanwhile moves to the front and shifts others to the next page.
         seen: set[str] = set()
         offset = 0
@@ -187,6 +190,7 @@ class Rcrt:
         any_tag: Tags = None,
         schema_name: str | None = None,
         context_match: Sequence[types.ContextMatch] | None = None,
+        exclude_runtime: bool | None = None,
         include_context: bool | None = None,
     ) -> list[types.BreadcrumbListItem]:
         """Best match first, ``nn`` at most.
@@ -194,7 +198,7 @@ class Rcrt:
         :param mode: by meaning, by words, or both joined; what the server can when absent.
         :param qvec: the vector of the question, for who has made it already.
         """
-        query = _selection(tag, any_tag, schema_name, context_match, include_context)
+        query = _selection(tag, any_tag, schema_name, context_match, exclude_runtime, include_context)
         query |= {"q": q, "nn": nn, "mode": mode, "qvec": _json_list("qvec", qvec)}
         found = await self._transport.json("GET", "/breadcrumbs/search", query=query, again=True)
         return cast(list[types.BreadcrumbListItem], found)
@@ -217,7 +221,8 @@ class Rcrt:
 
         :param after: the number of the last event seen. The default is from now on. 0 is everything
             that is retained.
-        :param filters: a selector: ``any_tags``, ``all_tags``, ``schema_name``, ``context_match``.
+        :param filters: a selector: ``any_tags``, ``all_tags``, ``schema_name``, ``context_match``,
+            ``exclude_runtime``.
         :param agent_id: the agent whose selectors count; the caller by default.
         :param all: everything that the caller can see, whatever its selectors are.
         :param silence: after how many seconds without any message, even a ping, a connection counts as
@@ -755,6 +760,7 @@ def _selection(
     any_tag: Tags,
     schema_name: str | None,
     context_match: Sequence[types.ContextMatch] | None,
+    exclude_runtime: bool | None,
     include_context: bool | None,
 ) -> dict[str, QueryValue]:
     return {
@@ -762,6 +768,7 @@ def _selection(
         "any_tag": _several(any_tag),
         "schema_name": schema_name,
         "context_match": _json_list("context_match", context_match),
+        "exclude_runtime": exclude_runtime,
         "include_context": include_context,
     }
 

@@ -1160,6 +1160,10 @@ class Selector(TypedDict, total=False):
     any_tags: Union[list[str], None]
     """At least one of these tags (when the list is not empty)."""
     context_match: Union[list[ContextMatch], None]
+    exclude_runtime: bool
+    """Not a record of the runtime: a tool, a guide, a call, an entry in working memory, a schedule or a definition of
+    a schema.
+    """
     schema_name: Union[str, None]
 
 

@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use rcrt_breadcrumb::{ContextMatch, ContextPath, Fuel, Matcher, OutOfFuel, Selector};
+use rcrt_breadcrumb::{ContextMatch, ContextPath, Fuel, Matcher, OutOfFuel, Selector, schema_names};
 use serde_json::{Value, json};
 
 use crate::object;
@@ -52,6 +52,24 @@ fn operators_match_as_documented() {
     for (path, op, value, expected) in cases {
         assert_eq!(holds(&context, path, op, &value), expected, "{path} {op} {value}");
     }
+}
+
+#[test]
+fn each_schema_name_of_the_runtime_can_be_left_out() {
+    let source = include_str!("../../src/lib.rs").split("pub mod schema_names").nth(1).unwrap();
+    let names: Vec<&str> = source.split('"').filter(|text| text.ends_with(".v1")).collect();
+    assert!(names.len() >= 18, "{names:?}");
+    let own = Selector { exclude_runtime: true, ..Selector::default() };
+    let passes =
+        |name| Matcher::from(&own).matches(&[], name, &serde_json::Map::new(), &mut Fuel::for_blocking()).unwrap();
+    for name in names.into_iter().chain(["system.guide.v1", "tool.config.v1"]) {
+        assert!(schema_names::is_of_runtime(name) && !passes(Some(name)), "{name}");
+    }
+    for name in [None, Some("note.v1"), Some("toolbox.v1"), Some("my.tool.v1"), Some("system.message.v1")] {
+        assert!(passes(name), "{name:?}");
+    }
+    let written = serde_json::to_value(&own).unwrap();
+    assert_eq!((written, json!(Selector::default())), (json!({"exclude_runtime": true}), json!({})));
 }
 
 /// A float counts as its JSON text, which has fewer digits than the exact amount of a large float.

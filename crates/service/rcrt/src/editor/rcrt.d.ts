@@ -119,6 +119,8 @@ interface RcrtSelector {
   all_tags?: string[];
   schema_name?: string;
   context_match?: { path: string; op: string; value?: unknown }[];
+  /** Not a record of the runtime: a tool, a guide, a call, working memory, a schedule, a schema. */
+  exclude_runtime?: boolean;
 }
 
 interface RcrtSearch {

@@ -14,6 +14,7 @@ fn agents_get_their_context_pages_and_workflows() {
     calls_at_the_same_time_leave_one_record(&up);
     a_tab_keeps_its_record(&up);
     steps_call_tools(&up);
+    a_search_finds_no_records_of_the_runtime(&up);
     up.stop();
 }
 
@@ -100,4 +101,21 @@ fn steps_call_tools(up: &Running) {
     let steps = json!([{"id": "a", "tool": "echo", "input": {"message": "${b.x}"}}]);
     let refused = up.run(&["call", "workflow", &json!({"steps": steps}).to_string()]).ends_with(4);
     assert!(refused.stderr.contains("no step ran") && refused.stderr.contains("no step \"b\""), "{}", refused.stderr);
+}
+
+/// The included guides have the words too.
+fn a_search_finds_no_records_of_the_runtime(up: &Running) {
+    let note = json!({"title": "Guide to our tools", "schema_name": "note.v1",
+        "context": {"text": "How to call a tool that creates tools."}});
+    let id = create(up, &note);
+    let query = json!({"query": "guide: how to call and create a tool", "limit": 100});
+    let found = call(up, "breadcrumb-search", &query);
+    let found = found["breadcrumbs"].as_array().unwrap();
+    assert_eq!(found[0]["id"], json!(id), "{found:?}");
+    for item in found {
+        let schema = item["schema_name"].as_str().unwrap_or_default();
+        assert!(!rcrt_breadcrumb::schema_names::is_of_runtime(schema), "{item}");
+    }
+    let guides = json!({"query": "tools", "schema_name": "tool.guide.v1"});
+    assert!(call(up, "breadcrumb-search", &guides)["count"].as_i64().unwrap() > 0);
 }

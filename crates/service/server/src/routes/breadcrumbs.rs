@@ -251,6 +251,8 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
+        ("exclude_runtime" = Option<bool>, Query,
+            description = "Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The maximum number of records; 1000 when absent"),
         ("nn" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The same as `limit`; give only one of them"),
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
@@ -269,7 +271,17 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem>
         include_context: query.take_as("include_context", "true or false", false),
         selector,
     };
-    query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "nn", "offset", "include_context"])?;
+    query.finish(&[
+        "tag",
+        "any_tag",
+        "schema_name",
+        "context_match",
+        "exclude_runtime",
+        "limit",
+        "nn",
+        "offset",
+        "include_context",
+    ])?;
     wanted.check().map_err(as_parameters)?;
     Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
 }
@@ -310,6 +322,8 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query, description = "Conditions on the context, a JSON array"),
+        ("exclude_runtime" = Option<bool>, Query,
+            description = "Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas"),
         ("include_context" = Option<bool>, Query),
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
@@ -338,6 +352,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Proble
         "any_tag",
         "schema_name",
         "context_match",
+        "exclude_runtime",
         "include_context",
     ])?;
     wanted.check().map_err(as_parameters)?;
@@ -387,6 +402,7 @@ fn selector(query: &mut Query) -> Selector {
         any_tags: either(query, "any_tag", "any_tags"),
         schema_name: query.take_text("schema_name"),
         context_match,
+        exclude_runtime: query.take_as("exclude_runtime", "true or false", false),
     }
 }
 

@@ -225,8 +225,7 @@ fn filters(query: &mut Query, owner_id: Uuid) -> Vec<Selector> {
     let mut all_tags = query.take_all("tag");
     all_tags.extend(query.take_all("all_tags"));
     let any_tags = query.take_all("any_tags");
-    let by_parts =
-        Selector { any_tags, all_tags, schema_name: query.take_text("schema_name"), context_match: Vec::new() };
+    let by_parts = Selector { any_tags, all_tags, schema_name: query.take_text("schema_name"), ..Selector::default() };
     for violation in by_parts.check().err().into_iter().flat_map(|found| found.0) {
         query.wrong(&violation.field, violation.message);
     }

@@ -134,6 +134,9 @@ impl Conditions {
             let name = self.text(name);
             self.and(&format!("b.schema_name = {name}"));
         }
+        if selector.exclude_runtime {
+            self.and("NOT is_runtime_schema(b.schema_name)");
+        }
         if let Some(name) = tool_name(selector) {
             let name = self.text(name);
             self.and(&format!("b.tool_name = {name}"));

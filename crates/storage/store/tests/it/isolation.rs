@@ -138,11 +138,12 @@ async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
         .unwrap_err();
     assert_eq!(smuggled.as_database_error().unwrap().code().unwrap(), "42501");
     sqlx::query("SELECT set_config('rcrt.agent', '', false)").execute(&mut raw).await.unwrap();
-    let found: Vec<Uuid> =
-        sqlx::query_scalar("SELECT unnest(ids) FROM matching_breadcrumbs(ARRAY['echo'], '', '{}', '{}', NULL, 10)")
-            .fetch_all(&mut raw)
-            .await
-            .unwrap();
+    let found: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT unnest(ids) FROM matching_breadcrumbs(ARRAY['echo'], '', '{}', '{}', NULL, false, 10)",
+    )
+    .fetch_all(&mut raw)
+    .await
+    .unwrap();
     assert_eq!(found.len(), 1);
     harness.close().await;
 }

@@ -84,18 +84,20 @@ fn tags() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn schema() -> impl Strategy<Value = Option<String>> {
-    select(vec![None, Some("x.v1".to_owned()), Some("tool.v1".to_owned())])
+    let names = ["x.v1", "tool.v1", "toolbox.v1", "system.guide.v1", "system.guides.v1"];
+    select(std::iter::once(None).chain(names.map(|name| Some(name.to_owned()))).collect::<Vec<_>>())
 }
 
 fn selector() -> impl Strategy<Value = Selector> {
     let schema_name = prop_oneof![3 => Just(None), 1 => schema()];
     let some_tags = || prop_oneof![2 => Just(Vec::new()), 1 => tags()];
-    (some_tags(), some_tags(), schema_name, vec(condition(), 0..3))
-        .prop_map(|(any_tags, all_tags, schema_name, context_match)| Selector {
+    (some_tags(), some_tags(), schema_name, vec(condition(), 0..3), any::<bool>())
+        .prop_map(|(any_tags, all_tags, schema_name, context_match, exclude_runtime)| Selector {
             any_tags,
             all_tags,
             schema_name,
             context_match,
+            exclude_runtime,
         })
         .prop_filter("refused", |selector| selector.check().is_ok())
 }

@@ -170,10 +170,12 @@ async fn find(
         Some(name) => conditions.text(name),
         None => "NULL".to_owned(),
     };
+    let exclude_runtime = selector.exclude_runtime;
     conditions.select(selector);
     let sql = format!(
         "SELECT m.searched, m.common, found.* \
-         FROM matching_breadcrumbs({queries}, {required}, {all_tags}, {any_tags}, {schema}, {wanted}) m \
+         FROM matching_breadcrumbs({queries}, {required}, {all_tags}, {any_tags}, {schema}, {exclude_runtime}, \
+            {wanted}) m \
          LEFT JOIN LATERAL ( \
             SELECT b.id, b.updated_at, length(b.words) AS length, ARRAY[{ranks}]::real[] AS ranks \
             FROM unnest(m.ids) c(id) JOIN breadcrumbs b ON b.owner_id = current_tenant() AND b.id = c.id \
