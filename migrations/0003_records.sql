@@ -105,9 +105,8 @@ AS $$
         AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
 $$;
 
--- What the runtime itself acts on (tools, requests, memory, schedules, schemas, guides, MCP servers).
--- Such
--- records of other tenants are not in lists; they are read by id.
+-- What the runtime itself acts on (tools, requests, memory, schedules, schemas, guides, MCP
+-- servers). Such records of other tenants are not in lists; they are read by id.
 CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp|system\.guide)\.', false);

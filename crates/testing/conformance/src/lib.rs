@@ -69,6 +69,7 @@ macro_rules! suite {
                 a_private_record_is_for_its_creator_curators_and_runners,
                 a_private_request_is_hidden_and_runs,
                 only_the_store_sets_the_curators_tag,
+                only_its_author_or_a_curator_changes_a_tool,
                 each_action_grants_only_its_right,
                 a_shared_record_names_its_tenant,
                 every_tenant_can_view_a_public_record,

@@ -221,6 +221,14 @@ pub async fn only_curators_change_a_tool_with_secrets(harness: &impl Harness) {
         assert_forbidden(emitter.delete(record, version).await);
     }
     assert_eq!(curator.secrets().await.unwrap()[0].tools[0].tool_id, record);
+    // A call of the curator lacks that role; the message says what to do instead.
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let own = new_tool(&curator, "own").await;
+    curator.grant_secret(id, own).await.unwrap();
+    let by_call = runner.on_behalf_of(curator.identity.agent_id).unwrap();
+    let Err(StoreError::Forbidden(why)) = by_call.update(own, 1, renamed("by a call")).await else { panic!() };
+    assert!(why.contains("use PATCH or DELETE /breadcrumbs/{id} with a curator's token"), "{why}");
+    curator.delete(own, Some(1)).await.unwrap();
     curator.revoke_secret(id, record).await.unwrap();
     emitter.delete(record, None).await.unwrap();
     assert_not_found(curator.get(record).await);

@@ -70,7 +70,8 @@ pub trait Records: Send + Sync + 'static {
     /// Deletes a record. With `version`, deletes it only if it is at that version. Deleting a
     /// request also cancels its unfinished call.
     ///
-    /// [`StoreError::Forbidden`] if only a curator can change the record.
+    /// [`StoreError::Forbidden`] if only others can change the record: a tool only its author or a
+    /// curator, a tool with secrets only a curator.
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError>;
 
     /// Lists the records that match the query, newest change first.

@@ -232,9 +232,7 @@ pub(crate) async fn update(
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
     expect_version(&record, Some(version))?;
-    if !actor.is_curator {
-        secrets::refuse_change_by_others(&mut tx, id).await?;
-    }
+    secrets::refuse_change_by_others(&mut tx, actor, id).await?;
     let mut next = changes.applied_to(&record)?;
     if let Some(check) = check {
         next = check(&record, next)?;
@@ -244,7 +242,9 @@ pub(crate) async fn update(
     actor.mark_memory(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
-    actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref(), next.schema_name.as_deref()])?;
+    let schemas = [record.schema_name.as_deref(), next.schema_name.as_deref()];
+    actor.refuse_change_for_callers(&record, &schemas)?;
+    actor.refuse_change_of_tools(&record, &schemas)?;
     actor.refuse_runner_records(next.schema_name.as_deref())?;
     actor.refuse_mcp_records(next.schema_name.as_deref(), &next.context)?;
     refuse_request_changes(&record, &next)?;
@@ -301,12 +301,7 @@ async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, 
 /// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So
 /// another tenant's agent cannot change them, or turn a record into one.
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
-    let is_runtime_schema = |name: &Option<String>| {
-        name.as_deref().is_some_and(|name| {
-            ["tool.", "memory.", "schedule.", "schema.", "mcp."].iter().any(|kind| name.starts_with(kind))
-        })
-    };
-    if old.schema_name != new.schema_name || is_runtime_schema(&old.schema_name) {
+    if old.schema_name != new.schema_name || old.schema_name.as_deref().is_some_and(schema_names::is_of_runtime) {
         let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
                    (tools, requests, memory, schedules, schemas)";
         return Err(StoreError::Forbidden(why.into()));
@@ -334,6 +329,7 @@ fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_vi
 pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<bool> {
     let record = get_to_change(&mut tx, id).await?;
     actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref()])?;
+    actor.refuse_change_of_tools(&record, &[record.schema_name.as_deref()])?;
     actor.refuse_runner_records(record.schema_name.as_deref())?;
     actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
@@ -341,10 +337,8 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
         return Err(StoreError::Forbidden(why).into());
     }
     expect_version(&record, version)?;
-    if !actor.is_curator {
-        // A tool of the deleter could then take the name of one that a curator trusts.
-        secrets::refuse_change_by_others(&mut tx, id).await?;
-    }
+    // A tool of the deleter could then take the name of one that a curator trusts.
+    secrets::refuse_change_by_others(&mut tx, actor, id).await?;
     if RequestKind::of(record.schema_name.as_deref()).is_some() {
         let reason = ToolFailure::new(rcrt_breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
         calls::abandon(&mut tx, id, reason).await?;

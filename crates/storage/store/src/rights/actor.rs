@@ -112,6 +112,24 @@ impl Actor {
         schemas.iter().try_for_each(|name| refuse_definitions(*name))
     }
 
+    /// Callers trust the author of a tool, so only its author and curators change or delete its
+    /// record, also while it is retired. The runtime itself keeps the tools that come with it.
+    /// `schemas`: of the record before and after the change.
+    pub(crate) fn refuse_change_of_tools(
+        self,
+        record: &Breadcrumb,
+        schemas: &[Option<&str>],
+    ) -> Result<(), StoreError> {
+        let is_tool = |name| is_tool_schema(name) || name == Some(schema_names::TOOL_RETIRED);
+        let is_author = record.created_by == Some(self.on_behalf_of);
+        if is_author || self.is_curator || self.is_plain_runner() || !schemas.iter().copied().any(is_tool) {
+            return Ok(());
+        }
+        let why = "only its author or a curator can change or delete the record of a tool; ask one of them, or write a \
+                   tool with another name";
+        Err(StoreError::Forbidden(why.into()))
+    }
+
     pub(crate) fn refuse_other_writes_of_callers(self) -> Result<(), StoreError> {
         if !self.writes_only_requests {
             return Ok(());

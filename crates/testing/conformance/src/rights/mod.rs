@@ -11,8 +11,8 @@ pub use grants::*;
 pub use old_versions::*;
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, NewBreadcrumb, Role, Search, Sensitivity,
-    Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, DRAFT_TAG, NewBreadcrumb, Role, Search,
+    Sensitivity, Visibility, schema_names,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -135,9 +135,9 @@ pub async fn only_the_store_sets_the_curators_tag(harness: &impl Harness) {
         ..BreadcrumbChanges::default()
     };
     for (version, (by, tags, expected)) in (1..).zip([
-        (&agents.colleague, Some(&["kept", CURATORS_TOOL_TAG][..]), false),
+        (&agents.author, Some(&["kept", CURATORS_TOOL_TAG][..]), false),
         (&agents.curator, None, true),
-        (&agents.colleague, None, false),
+        (&agents.author, None, false),
         (&agents.curator, Some(&["kept"][..]), true),
     ]) {
         by.update(forged, version, change(tags)).await.unwrap();
@@ -160,6 +160,44 @@ pub async fn only_the_store_sets_the_curators_tag(harness: &impl Harness) {
     let schemas: Vec<_> =
         agents.author.history(noted).await.unwrap().into_iter().map(|version| version.schema_name).collect();
     assert_eq!(schemas, [Some(schema_names::TOOL_CODE.to_owned()), Some("note.v1".to_owned())]);
+}
+
+/// Also a draft, a retired tool, and a record that becomes a tool. A grant on the record does not
+/// change that.
+pub async fn only_its_author_or_a_curator_changes_a_tool(harness: &impl Harness) {
+    let agents = Participants::of(harness).await;
+    let for_colleague = agents.runner.on_behalf_of(id_of(&agents.colleague)).unwrap();
+    let for_author = agents.runner.on_behalf_of(id_of(&agents.author)).unwrap();
+    let titled = |title: &str| BreadcrumbChanges { title: Some(title.into()), ..BreadcrumbChanges::default() };
+    let becomes = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
+    for (schema, tags) in [
+        (schema_names::TOOL_CODE, &[][..]),
+        (schema_names::TOOL_CODE, &[DRAFT_TAG]),
+        (schema_names::TOOL_V1, &[]),
+        (schema_names::TOOL_RETIRED, &[]),
+    ] {
+        let tool = NewBreadcrumb { schema_name: Some(schema.into()), ..noted("A tool", json!({"name": "echo"}), tags) };
+        let id = agents.author.create(tool.clone(), None).await.unwrap().id;
+        let grant = AclChange::agent(id, id_of(&agents.colleague), [Action::Update, Action::Delete]);
+        agents.author.grant(&grant).await.unwrap();
+        for other in [&*agents.colleague.store, &*for_colleague] {
+            assert_forbidden(other.update(id, 1, titled("Taken")).await);
+            assert_forbidden(other.update(id, 1, becomes("note.v1")).await);
+            assert_forbidden(other.delete(id, None).await);
+        }
+        agents.author.update(id, 1, titled("By its author")).await.unwrap();
+        for_author.update(id, 2, titled("By a call of its author")).await.unwrap();
+        agents.curator.update(id, 3, titled("By a curator")).await.unwrap();
+        agents.runner.update(id, 4, titled("By the runtime")).await.unwrap();
+        agents.author.delete(id, Some(5)).await.unwrap();
+        let by_runtime = agents.runner.create(tool, None).await.unwrap().id;
+        assert_forbidden(agents.author.update(by_runtime, 1, titled("Taken")).await);
+        agents.curator.delete(by_runtime, None).await.unwrap();
+    }
+    let noted = agents.author.create(note("A note"), None).await.unwrap().id;
+    agents.colleague.update(noted, 1, titled("By a colleague")).await.unwrap();
+    assert_forbidden(agents.colleague.update(noted, 2, becomes(schema_names::TOOL_CODE)).await);
+    agents.author.update(noted, 2, becomes(schema_names::TOOL_CODE)).await.unwrap();
 }
 
 pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {
