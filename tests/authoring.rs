@@ -148,6 +148,14 @@ async fn an_agent_corrects_a_tool_by_its_responses_until_it_is_published() {
     shipped["name"] = json!("read_file");
     assert_eq!(errors(&ask(&store, &mut events, &shipped, "create").await)[0].0, "name-taken");
 
+    // Fields that are not in tool_spec, and one that is misspelled.
+    let flat = call(&store, &mut events, "create_tool", good.clone()).await;
+    assert_eq!(flat.error.as_deref(), Some("tool_spec: is required"), "{flat:?}");
+    let changes = json!({"name": "adder", "changes": {"desc": "Adds."}});
+    let output = call(&store, &mut events, "update_tool", changes).await.output.unwrap();
+    let error = &output["validation"]["errors"][0];
+    assert_eq!((&output["status"], &error["rule"]), (&json!("rejected"), &json!("misspelled-field")), "{output}");
+    assert_eq!(error["message"], "is not a known field; did you mean description?");
     // The same as tools for models.
     let listed = call(&store, &mut events, "list_my_tools", json!({})).await.output.unwrap();
     assert_eq!(listed["tools"][0]["name"], "adder");
@@ -235,8 +243,9 @@ async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_publi
     assert_eq!(call(&author, &mut events, "weather", two()).await.output, Some(json!({"sum": 0})));
     let refused = call(&other, &mut others, "weather", two()).await;
     assert_eq!(refused.error_code, Some(ErrorCode::ToolNotFound));
-    // Nobody else can have the name meanwhile.
-    assert_eq!(errors(&ask(&other, &mut others, &weather(), "create").await)[0].0, "name-taken");
+    let changes = json!({"name": "weather", "changes": {"version": "2.0.0"}});
+    let refused = call(&other, &mut others, "update_tool", changes).await;
+    assert_eq!(refused.error_code, Some(ErrorCode::InvalidArguments), "{refused:?}");
 
     // The author completes the example.
     let mut complete = weather();
@@ -259,5 +268,63 @@ async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_publi
     let published = curator.publish_tool("weather", None, Some(3)).await.unwrap();
     assert_eq!(published.record_version, 4);
     assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 7})));
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fix_of_an_example_that_is_not_run_names_what_it_lacks() {
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let store = installation.client().await;
+    installation.ready().await;
+    let mut events = store.events(None).await.unwrap();
+    let mut calling = adder();
+    calling["permissions"] = json!({"tools": ["calculator"]});
+    calling["code"]["source"] = json!(
+        "export async function execute(input: any, context: any) {\n  const found = await context.api.callTool('calculator', { expression: '1 + 2' });\n  return { sum: found.result };\n}\n"
+    );
+    for (spec, lacks) in [(calling, "Add `calls`"), (weather(), "Add `http`")] {
+        let response = ask(&store, &mut events, &spec, "dry_run").await;
+        let warnings = response["validation"]["warnings"].as_array().unwrap();
+        let not_run = warnings.iter().find(|warning| warning["rule"] == "example-not-run").unwrap();
+        assert!(not_run["fix"].as_str().unwrap().starts_with(lacks), "{not_run}");
+    }
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_reserves_no_name() {
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let curator = installation.client().await;
+    installation.ready().await;
+    let (author, other) =
+        (agent(&installation, &curator, "author").await, agent(&installation, &curator, "other").await);
+    let (mut events, mut others) = (author.events(None).await.unwrap(), other.events(None).await.unwrap());
+    let mut complete = weather();
+    let exchange = json!({"request": {"url": "https://api.example.com/"}, "response": {"body": {}}});
+    complete["examples"][0]["http"] = json!([exchange]);
+
+    for store in [(&author, &mut events), (&other, &mut others)] {
+        let response = ask(store.0, store.1, &weather(), "create").await;
+        assert_eq!((&response["status"], &response["draft"]), (&json!("created"), &json!(true)), "{response:?}");
+    }
+    let response = ask(&other, &mut others, &complete, "update").await;
+    assert_eq!((&response["status"], &response["draft"]), (&json!("updated"), &json!(false)), "{response:?}");
+    assert_eq!(call(&author, &mut events, "weather", json!({"a": 2, "b": 2})).await.metadata["tool_version"], 1);
+    // The other draft stays one, and its author can still change and retire it.
+    let response = ask(&author, &mut events, &complete, "update").await;
+    assert_eq!((&response["status"], errors(&response)[0].0.as_str()), (&json!("rejected"), "name-taken"));
+    let mut next = weather();
+    next["description"] = json!("Adds, in another way.");
+    let response = ask(&author, &mut events, &next, "update").await;
+    assert_eq!((&response["status"], &response["draft"]), (&json!("updated"), &json!(true)), "{response:?}");
+    let refused = curator.publish_tool("weather", None, None).await.unwrap_err().to_string();
+    assert!(refused.contains("is the name of another tool"), "{refused}");
+    let retired = call(&author, &mut events, "retire_tool", json!({"name": "weather"})).await.output.unwrap();
+    assert_eq!(retired["retired"], true);
+    // A tool whose newest version is a draft has its name by the version that serves.
+    assert_eq!(ask(&other, &mut others, &weather(), "update").await["draft"], true);
+    assert_eq!(errors(&ask(&author, &mut events, &complete, "create").await)[0].0, "name-taken");
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }

@@ -3,8 +3,9 @@
 
 use crate::nearest::edits;
 
-/// Names of other APIs, in lower case and without separators, for fields of a request or a record.
-const OTHER_NAMES: [(&str, &[&str]); 10] = [
+/// Names of other APIs, in lower case and without separators, for fields of a request, a record
+/// or a tool.
+const OTHER_NAMES: [(&str, &[&str]); 16] = [
     ("input", &["args", "arguments", "params", "parameters", "inputs", "toolinput", "payload"]),
     ("requestId", &["reqid", "callid", "toolcallid", "tooluseid", "correlationid"]),
     ("session", &["sessionid", "conversation", "conversationid", "threadid"]),
@@ -15,6 +16,12 @@ const OTHER_NAMES: [(&str, &[&str]); 10] = [
     ("definition_hash", &["toolhash"]),
     ("schema_name", &["schema", "schemaid"]),
     ("title", &["name"]),
+    ("description", &["desc", "summary", "about"]),
+    ("input_schema", &["inputs", "parameters", "params", "args", "arguments"]),
+    ("output_schema", &["outputs", "returns"]),
+    ("required_secrets", &["secrets"]),
+    ("examples", &["tests", "testcases"]),
+    ("timeout_ms", &["timeout"]),
 ];
 /// A longer name is not compared.
 const MAX_CHARS: usize = 40;

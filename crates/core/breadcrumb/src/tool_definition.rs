@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Annotations, Deprecation, Example, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violation,
-    Violations, example, nearest_names, read_typed, schema_names,
+    Violations, example, intended_field, nearest_names, read_typed, schema_names,
 };
 
 /// A tag that the store sets on versions of a `tool.code.v1` that a curator wrote, and on no
@@ -45,6 +45,8 @@ pub struct ToolDefinition {
     /// What the runtime ignores or limits in the record: unknown fields, and values above a
     /// maximum.
     pub ignored: Violations,
+    /// The unknown fields that are probably meant to be known ones. They are ignored too.
+    pub misspelled: Violations,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -171,7 +173,7 @@ impl ToolDefinition {
     /// Reads the definition from a record's schema name and context. `description` and
     /// `semantic_version` are the record's own; they are used if the context has none. Returns
     /// every violation, with its field. An unknown field is not a violation; it is listed in
-    /// [`Self::ignored`].
+    /// [`Self::ignored`] or [`Self::misspelled`].
     pub fn read(
         schema_name: &str,
         context: &Map<String, Value>,
@@ -189,7 +191,8 @@ impl ToolDefinition {
         description: Option<&str>,
         semantic_version: Option<&str>,
     ) -> Result<(Self, Violations), Violations> {
-        let mut fields = Fields { context, found: Violations::default(), ignored: Violations::default() };
+        let (found, ignored, misspelled) = (Violations::default(), Violations::default(), Violations::default());
+        let mut fields = Fields { context, found, ignored, misspelled };
         let name = fields.tool_name();
         let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
         let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
@@ -201,7 +204,7 @@ impl ToolDefinition {
                 return Err(Violations::one("schema_name", format!("is {other:?}; a tool is a {known}")));
             }
         };
-        definition.ignored = fields.ignored;
+        (definition.ignored, definition.misspelled) = (fields.ignored, fields.misspelled);
         Ok((definition, fields.found))
     }
 
@@ -239,6 +242,7 @@ impl ToolDefinition {
                 isolation: fields.part("isolation").unwrap_or_default(),
             }),
             ignored: Violations::default(),
+            misspelled: Violations::default(),
         }
     }
 
@@ -268,6 +272,7 @@ impl ToolDefinition {
             bootstrap: None,
             implementation: Implementation::Native(NativeImplementation { kind, settings }),
             ignored: Violations::default(),
+            misspelled: Violations::default(),
         }
     }
 
@@ -313,6 +318,7 @@ struct Fields<'c> {
     context: &'c Map<String, Value>,
     found: Violations,
     ignored: Violations,
+    misspelled: Violations,
 }
 
 impl Fields<'_> {
@@ -366,6 +372,10 @@ impl Fields<'_> {
             return false;
         }
         let field = if field_path.is_empty() { key.to_owned() } else { format!("{field_path}.{key}") };
+        if let Some(meant) = intended_field(key, known.iter().copied()) {
+            self.misspelled.add(field, format!("is not a known field; did you mean {meant}?"));
+            return true;
+        }
         let message = match (field_path, key, nearest_names(key, known.iter().copied()).first()) {
             ("permissions", "breadcrumbs", _) => {
                 "is ignored: a tool reads the records that its caller can read, whatever it lists here".to_owned()

@@ -43,4 +43,4 @@ pub use finding::{Author, Finding, Report};
 pub use fixes::fix;
 pub use private_hosts::{closed_hosts, curators_tool_allowing, tool_allowing};
 pub use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
-pub use tool::{context, context_with, tool, tool_as};
+pub use tool::{MISSPELLED, context, context_with, tool, tool_as};

@@ -16,6 +16,9 @@ use crate::seed::context_as;
 /// The schema name of a template's record.
 pub const TOOL_TEMPLATE: &str = "tool.template.v1";
 
+/// The description of a tool whose author has not written one.
+pub const DESCRIPTION: &str = "Describe here what this tool does.";
+
 /// A value that a template needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

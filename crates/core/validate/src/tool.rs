@@ -5,10 +5,13 @@ use std::collections::HashSet;
 use rcrt_breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name, is_tool_name};
 use serde_json::{Map, Value};
 
-use crate::{Author, Finding, Report, builtin, code, examples, permissions};
+use crate::{Author, Finding, Report, builtin, code, examples, permissions, template};
 
 /// The maximum number of secrets of one tool. Each is read for each call.
 const MAX_SECRETS: usize = 50;
+
+/// The rule of a field that is probably meant to be another one.
+pub const MISSPELLED: &str = "misspelled-field";
 
 /// Validates a user's tool: all errors and warnings.
 pub fn tool(definition: &ToolDefinition) -> Report {
@@ -69,6 +72,9 @@ fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {
         let rule = if ignored.field.starts_with("limits.timeout_ms") { "limits" } else { "unknown-field" };
         report.warning(Finding::new(rule, &ignored.field, &ignored.message));
     }
+    for misspelled in &definition.misspelled.0 {
+        report.warning(Finding::new(MISSPELLED, &misspelled.field, &misspelled.message));
+    }
 }
 
 fn check_description(definition: &ToolDefinition, report: &mut Report) {
@@ -76,6 +82,10 @@ fn check_description(definition: &ToolDefinition, report: &mut Report) {
         let message = "must say what the tool does: agents choose tools by it";
         let finding = Finding::new("description", "description", message);
         if definition.is_code() { report.error(finding) } else { report.warning(finding) }
+    }
+    if definition.description.trim() == template::DESCRIPTION {
+        let message = "is that of the template; say what the tool does: agents choose tools by it";
+        report.warning(Finding::new("template-text", "description", message));
     }
 }
 

@@ -117,7 +117,11 @@ impl Assessment {
                 ExampleStatus::Passed => {}
                 ExampleStatus::NotRun => {
                     let why = reason.unwrap_or("it cannot be run");
-                    let fix = "Add `http` to the example: the requests that the tool makes, and their responses";
+                    let fix = if why.contains("`calls`") {
+                        "Add `calls` to the example: the calls of other tools, and their results"
+                    } else {
+                        "Add `http` to the example: the requests that the tool makes, and their responses"
+                    };
                     self.warnings.push(ToolFinding::new(&field, "example-not-run", why, Some(fix)));
                 }
                 ExampleStatus::Failed => {
@@ -168,7 +172,11 @@ impl Assessor {
         };
         let (report, definition) = rcrt_validate::context_with(schema_names::TOOL_CODE, context, rules);
         assessment.errors.extend(report.errors.into_iter().map(ToolFinding::from));
-        assessment.warnings.extend(report.warnings.into_iter().map(ToolFinding::from));
+        // The author sees the response, so what it misspelled need not be guessed.
+        let (misspelled, warnings): (Vec<_>, Vec<_>) =
+            report.warnings.into_iter().partition(|finding| finding.rule == rcrt_validate::MISSPELLED);
+        assessment.errors.extend(misspelled.into_iter().map(ToolFinding::from));
+        assessment.warnings.extend(warnings.into_iter().map(ToolFinding::from));
         let definition = definition.map(Arc::new);
         let Some(definition) = definition.clone().filter(|_| assessment.is_ok()) else {
             return (assessment, definition);

@@ -1,7 +1,8 @@
 //! The records of tools in the store: who has a name, and which tools an agent made.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, Records, Selector, StoreError, schema_names,
+    Breadcrumb, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, Records, Selector, StoreError, is_draft,
+    schema_names,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -11,22 +12,28 @@ const MAX_SAME_NAME: u32 = 100;
 /// The most tools of one agent that are listed.
 pub(crate) const MAX_LISTED: u32 = 200;
 
-/// The tools of a name.
+/// The tools of a name. Drafts of other agents are left out, because they reserve no name.
 pub(crate) struct ToolsOfName {
     /// The agent's own `tool.code.v1`.
     pub own: Option<Breadcrumb>,
-    /// Whether another record has the name.
-    pub is_taken: bool,
+    /// Whether a version of it is published.
+    pub is_published: bool,
+    /// The oldest other record that has the name; code first.
+    pub other: Option<Breadcrumb>,
 }
 
-/// The records of a name; code first.
-async fn records(store: &dyn Records, name: &str) -> Result<Vec<Breadcrumb>, StoreError> {
+/// The records of a name; code first, without drafts of other agents.
+async fn records(store: &dyn Records, agent: Option<Uuid>, name: &str) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut records = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
-        for item in store.list(&named(schema, name)?).await? {
-            match store.get(item.id).await {
-                Ok(record) => records.push(record),
-                Err(StoreError::NotFound { .. }) => {}
+        let mut ids: Vec<Uuid> = store.list(&named(schema, name)?).await?.iter().map(|item| item.id).collect();
+        ids.sort();
+        for id in ids {
+            match store.get(id).await {
+                Ok(record) if is_by(&record, agent) || is_published(store, &record, name).await? => {
+                    records.push(record);
+                }
+                Ok(_) | Err(StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -34,25 +41,48 @@ async fn records(store: &dyn Records, name: &str) -> Result<Vec<Breadcrumb>, Sto
     Ok(records)
 }
 
+fn is_by(record: &Breadcrumb, agent: Option<Uuid>) -> bool {
+    agent.is_some() && record.created_by == agent
+}
+
+/// Whether a version with this name is published: the newest, or one before a draft, which still
+/// serves.
+async fn is_published(store: &dyn Records, record: &Breadcrumb, name: &str) -> Result<bool, StoreError> {
+    if !is_draft(&record.tags) || record.version == 1 {
+        return Ok(!is_draft(&record.tags));
+    }
+    let versions = match store.history(record.id).await {
+        Err(StoreError::NotFound { .. }) => Vec::new(),
+        versions => versions?,
+    };
+    Ok(versions.iter().any(|one| {
+        let is_tool = matches!(one.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+        is_tool && !is_draft(&one.tags) && one.context.get("name").and_then(Value::as_str) == Some(name)
+    }))
+}
+
 /// The record that was the first to have the name. Runners decide in the same way which is offered.
-pub(crate) async fn first_with_name(store: &dyn Records, name: &str) -> Result<Option<Breadcrumb>, StoreError> {
-    Ok(records(store, name).await?.into_iter().min_by_key(|record| (record.created_at, record.id)))
+pub(crate) async fn first_with_name(
+    store: &dyn Records,
+    agent: Option<Uuid>,
+    name: &str,
+) -> Result<Option<Breadcrumb>, StoreError> {
+    let records = records(store, agent, name).await?;
+    Ok(records.into_iter().min_by_key(|record| (record.created_at, record.id)))
 }
 
 impl ToolsOfName {
     pub async fn find(store: &dyn Records, agent: Option<Uuid>, name: &str) -> Result<Self, StoreError> {
-        let mut found = Self { own: None, is_taken: false };
-        for record in records(store, name).await? {
-            let is_code = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
-            let is_own = agent.is_some() && record.created_by == agent && is_code;
-            match (&found.own, is_own) {
-                (None, true) => found.own = Some(record),
-                (Some(own), true) if record.id < own.id => found.own = Some(record),
-                (Some(_), true) => {}
-                (_, false) => found.is_taken = true,
-            }
-        }
-        Ok(found)
+        let is_own_code = |record: &Breadcrumb| {
+            is_by(record, agent) && record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = records(store, agent, name).await?.into_iter().partition(is_own_code);
+        let (own, other) = (own.into_iter().next(), others.into_iter().next());
+        let is_published = match &own {
+            Some(own) => is_published(store, own, name).await?,
+            None => false,
+        };
+        Ok(Self { own, is_published, other })
     }
 }
 
@@ -66,24 +96,6 @@ fn named(schema: &str, name: &str) -> Result<BreadcrumbQuery, StoreError> {
 pub(crate) fn equals(path: &str, value: Value) -> Result<ContextMatch, StoreError> {
     let path = ContextPath::try_from(path.to_owned()).map_err(StoreError::Internal)?;
     Ok(ContextMatch { path, op: MatchOp::Eq, value })
-}
-
-/// The agent's own tool of this name, or else the oldest record that has it; code first.
-pub(crate) async fn of_name(
-    store: &dyn Records,
-    agent: Option<Uuid>,
-    name: &str,
-) -> Result<Option<Breadcrumb>, StoreError> {
-    if let Some(own) = ToolsOfName::find(store, agent, name).await?.own {
-        return Ok(Some(own));
-    }
-    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
-        let found = store.list(&named(schema, name)?).await?;
-        if let Some(oldest) = found.iter().map(|item| item.id).min() {
-            return store.get(oldest).await.map(Some);
-        }
-    }
-    Ok(None)
 }
 
 /// The tag of the tools that this agent made with the tools of this crate.

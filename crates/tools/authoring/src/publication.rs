@@ -78,15 +78,24 @@ impl Publication {
     fn check_name(&self, found: &ToolsOfName, call: &ToolCall, assessment: &mut Assessment) {
         let own = found.own.as_ref();
         let is_same = own.is_some_and(|own| own.context == self.spec);
+        let publishes = assessment.examples_pass();
         let finding = match self.mode {
             CreationMode::Create if own.is_some() && !is_same => Some(name_exists()),
+            CreationMode::Update if own.is_some() && publishes && !found.is_published && found.other.is_some() => {
+                Some(ToolFinding::new(
+                    "name",
+                    "name-taken",
+                    "another author's tool was published with this name, so this draft cannot be",
+                    Some("Create the tool with another name, and retire this draft"),
+                ))
+            }
             CreationMode::Update if own.is_none() => Some(ToolFinding::new(
                 "name",
                 "not-found",
                 "you have no tool with this name",
                 Some("Use mode create, or a name that list_my_tools returns"),
             )),
-            _ if own.is_none() && found.is_taken => Some(name_taken()),
+            _ if own.is_none() && found.other.is_some() => Some(name_taken()),
             _ => None,
         };
         assessment.errors.extend(finding);
@@ -158,7 +167,9 @@ impl Publication {
         let is_new = |record: &&Breadcrumb| record.version == 1 && self.mode == CreationMode::Create;
         let Some(record) = published.record.as_ref().filter(is_new) else { return Ok(None) };
         let store = &*call.breadcrumbs;
-        let Some(first) = first_with_name(store, name).await?.filter(|first| first.id != record.id) else {
+        let Some(first) =
+            first_with_name(store, call.request.agent_id, name).await?.filter(|first| first.id != record.id)
+        else {
             return Ok(None);
         };
         // A repeated creation of a tool that exists changes nothing.

@@ -39,6 +39,22 @@ fn other_spellings_and_other_names_are_recognized() {
 }
 
 #[test]
+fn names_of_a_tools_fields_are_recognized() {
+    let known = ["name", "description", "input_schema", "output_schema", "required_secrets", "examples", "timeout_ms"];
+    for (name, meant) in [
+        ("desc", "description"),
+        ("parameters", "input_schema"),
+        ("inputSchema", "input_schema"),
+        ("returns", "output_schema"),
+        ("secrets", "required_secrets"),
+        ("tests", "examples"),
+        ("timeout", "timeout_ms"),
+    ] {
+        assert_eq!(intended_field(name, known), Some(meant), "{name}");
+    }
+}
+
+#[test]
 fn other_fields_are_not() {
     let long = "x".repeat(1_000_000);
     for name in ["note", "requestedBy", "config_id", "trigger", "id", "to", "", "priority", long.as_str()] {

@@ -94,8 +94,6 @@ fn unknown_fields_are_reported_and_ignored() {
             "capabilities",
             "dependencies",
             "examples[0].title",
-            "limits.timeout",
-            "permisions",
             "permissions.breadcrumbs",
             "subscriptions[0].comment",
             "subscriptions[0].description",
@@ -103,8 +101,15 @@ fn unknown_fields_are_reported_and_ignored() {
         ]
     );
     let said = |field: &str| &tool.ignored.0.iter().find(|one| one.field == field).unwrap().message;
-    assert_eq!(said("permisions"), "is not a known field and is ignored; did you mean permissions?");
     assert!(said("permissions.breadcrumbs").contains("whatever it lists"));
+    let misspelled: Vec<String> = tool.misspelled.0.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        misspelled,
+        [
+            "permisions: is not a known field; did you mean permissions?",
+            "limits.timeout: is not a known field; did you mean timeout_ms?",
+        ]
+    );
     assert_eq!(tool.permissions.net, AccessList::Listed(vec!["api.example.com".into()]));
     assert_eq!((tool.limits.timeout_ms, tool.examples.len(), tool.annotations.read_only), (500, 2, true));
     assert_eq!(tool.category.as_deref(), Some("general"));

@@ -73,6 +73,7 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
     let undescribed = json!({"type": "object", "properties": {"a": {"type": "number"}}});
     let both = [
         ("description", in_both(json!({"description": ""}))),
+        ("template-text", in_both(json!({"description": "Describe here what this tool does."}))),
         ("input-schema", schema("input_schema", json!({"type": "array"}))),
         ("output-schema", (json!({"output_schema": true}), json!({"definition": {}}))),
         ("schema-invalid", schema("output_schema", json!({"type": 7}))),
@@ -108,6 +109,7 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
         ("env-permission", in_both(json!({"permissions": {"env": ["HOME"]}}))),
         ("limits", in_both(json!({"limits": {"memory_mb": 1}}))),
         ("unknown-field", (json!({"colour": "red"}), json!({"permissions": {"colour": "red"}}))),
+        ("misspelled-field", (json!({"desc": "Adds."}), json!({"permissions": {"nets": false}}))),
         ("secret-name", in_both(json!({"required_secrets": ["no name"]}))),
         ("builtin-name", (none.clone(), json!({"implementation": {"type": "builtin", "tool": "other"}}))),
         ("deprecated", in_both(json!({"deprecated": {"since": "2026-01-31", "use": "adder"}}))),

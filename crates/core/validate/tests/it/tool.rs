@@ -83,7 +83,7 @@ fn ignored_fields_are_warnings() {
     let report = tool(&definition(json!({
         "category": "math", "ui_schema": {}, "colour": "red",
         "permissions": { "net": false, "breadcrumbs": { "read": ["note.v1"] } },
-        "limits": { "timeout_ms": 86_400_000_u64, "memory": 64 },
+        "limits": { "timeout_ms": 86_400_000_u64, "memory": 64 }, "desc": "Adds.",
         "subscriptions": [{ "tag": "note", "comment": "notes" }]
     })));
     assert_eq!(report.errors, []);
@@ -95,6 +95,7 @@ fn ignored_fields_are_warnings() {
             ("limits", "limits.timeout_ms"),
             ("unknown-field", "subscriptions[0].comment"),
             ("unknown-field", "permissions.breadcrumbs"),
+            ("misspelled-field", "desc"),
         ]
     );
 }

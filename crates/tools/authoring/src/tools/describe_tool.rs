@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::answer;
-use crate::owned_tools;
+use crate::owned_tools::{self, ToolsOfName};
 
 pub(super) struct DescribeTool;
 
@@ -26,9 +26,8 @@ impl NativeTool for DescribeTool {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input { name } = answer::read(call)?;
-        let store = &*call.breadcrumbs;
-        let record = owned_tools::of_name(store, call.request.agent_id, &name).await.map_err(answer::store)?;
-        let Some(record) = record else {
+        let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await.map_err(answer::store)?;
+        let Some(record) = found.own.or(found.other) else {
             return Err(ToolFailure::new(ErrorCode::InvalidArguments, format!("there is no tool {name:?}")));
         };
         let errors = reported_errors(call, record.id).await?;

@@ -32,11 +32,12 @@ pub fn tools(assessor: Arc<Assessor>) -> Vec<Arc<dyn NativeTool>> {
 async fn own_tool(call: &ToolCall, name: &str) -> Result<Breadcrumb, ToolFailure> {
     let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, name).await.map_err(answer::store)?;
     found.own.ok_or_else(|| {
-        let why = if found.is_taken {
-            format!("the tool {name:?} belongs to another author")
+        let (code, why) = if found.other.is_some() {
+            (ErrorCode::PermissionDenied, format!("the tool {name:?} belongs to another author"))
         } else {
-            format!("you have no tool {name:?}; list_my_tools returns the names of yours")
+            let why = format!("you have no tool {name:?}; list_my_tools returns the names of yours");
+            (ErrorCode::InvalidArguments, why)
         };
-        ToolFailure::new(if found.is_taken { ErrorCode::PermissionDenied } else { ErrorCode::InvalidArguments }, why)
+        ToolFailure::new(code, why)
     })
 }
