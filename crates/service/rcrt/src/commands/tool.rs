@@ -326,7 +326,7 @@ fn has_end(path: &str, end: &str) -> bool {
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::client(config)?;
-    let ToolsOfName { record, others, holder, catalog, reports } = ToolsOfName::read(&store, name).await?;
+    let ToolsOfName { record, others, holder, catalog, reports, .. } = ToolsOfName::read(&store, name).await?;
     let Some(record) = record else {
         let Some(entry) = catalog.entry(name) else { return Err(no_tool(name, &catalog).into()) };
         return if output.is_json() { output.json(&entry) } else { tool_show::print_entry(output, &entry) };

@@ -18,13 +18,17 @@ pub(super) struct ToolsOfName {
     /// The record that has the name in the catalog.
     pub holder: Option<Uuid>,
     pub catalog: Catalog,
+    /// Whether this agent can read the records of the catalog, and so those of tools.
+    pub can_read: bool,
     pub reports: Reports,
 }
 
 impl ToolsOfName {
     pub async fn read(client: &Client, name: &str) -> anyhow::Result<Self> {
-        let reading = (tools(client, Some(name)), whole_catalog(client), Reports::read(client));
+        let reading = (tools(client, Some(name)), Catalog::read(client), Reports::read(client));
         let (mut others, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
+        let can_read = catalog.is_some();
+        let catalog = if let Some(catalog) = catalog { catalog } else { client.tools().await? };
         let holder = catalog.find(name).map(|tool| tool.tool_id);
         let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
         let rank = |record: &Breadcrumb| {
@@ -34,7 +38,7 @@ impl ToolsOfName {
         };
         others.sort_by_key(rank);
         let record = if others.is_empty() { None } else { Some(others.remove(0)) };
-        Ok(Self { record, others, holder, catalog, reports })
+        Ok(Self { record, others, holder, catalog, can_read, reports })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbVersion, Records, StoreError, ToolDefinition, schema_names};
+use rcrt_breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbVersion, Records, StoreError, ToolDefinition, is_draft, schema_names,
+};
 use rcrt_client::Client;
 use rcrt_validate::Author;
 use serde_json::json;
@@ -27,7 +29,7 @@ Examples:
   rcrt tool rollback weather 3")]
 pub struct Rollback {
     name: String,
-    /// The version of `rcrt tool history` [default: the newest that differs from the current one]
+    /// The version of `rcrt tool history` [default: the newest published one that differs from the current one]
     #[arg(value_name = "VERSION", value_parser = clap::value_parser!(i64).range(1..))]
     number: Option<i64>,
     /// How long to wait for a runner to load the version; 0 does not wait
@@ -51,8 +53,8 @@ impl Rollback {
             ..BreadcrumbChanges::default()
         };
         let updated = client.update(versions.record.id, versions.record.version, changes).await;
-        let written = updated.map_err(|error| changed_meanwhile(error, &self.name))?.version;
-        self.report(&client, &versions, chosen, written, output).await
+        let written = updated.map_err(|error| changed_meanwhile(error, &self.name))?;
+        self.report(&client, chosen, &written, output).await
     }
 
     fn chosen<'v>(&self, versions: &'v ToolVersions) -> Result<&'v BreadcrumbVersion, Failure> {
@@ -112,26 +114,27 @@ impl Rollback {
     async fn report(
         &self,
         client: &Client,
-        versions: &ToolVersions,
         chosen: &BreadcrumbVersion,
-        written: i64,
+        written: &Breadcrumb,
         output: Output,
     ) -> anyhow::Result<()> {
-        let id = versions.record.id;
+        let (name, id, version) = (&self.name, written.id, written.version);
         let tool = Written {
-            path: self.name.clone(),
-            name: self.name.clone(),
+            path: name.clone(),
+            name: name.clone(),
             is_code: chosen.schema_name.as_deref() == Some(schema_names::TOOL_CODE),
             id,
-            version: written,
+            version,
         };
         let verdicts = Verdicts::wait_for(client, vec![tool], Duration::from_secs(self.wait)).await?;
-        let said = format!("{}: version {} is now version {written}", self.name, chosen.version);
+        let is_draft = is_draft(&written.tags);
+        let what = if is_draft { ", a draft: nothing changes for others" } else { "" };
+        let said = format!("{name}: version {} is now version {version}{what}", chosen.version);
         let fields = json!({
-            "name": self.name, "id": id, "from": chosen.version, "version": written,
-            "definition_hash": definition_hash(chosen), "written": true,
+            "name": name, "id": id, "from": chosen.version, "version": version,
+            "definition_hash": definition_hash(chosen), "written": true, "draft": is_draft,
         });
-        verdicts.report(&self.name, &said, fields, output)
+        verdicts.report(name, &said, fields, output)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A tool's record with all its versions.
 
-use rcrt_breadcrumb::{Breadcrumb, BreadcrumbVersion, Records, schema_names};
+use rcrt_breadcrumb::{Breadcrumb, BreadcrumbVersion, Records, is_draft, schema_names};
 use rcrt_client::Client;
 use serde_json::Value;
 
@@ -24,6 +24,10 @@ impl ToolVersions {
             Some(record) => record,
             None => match seed::tools_named(client, schema_names::TOOL_RETIRED, name).await?.first() {
                 Some(retired) => client.get(retired.id).await?,
+                None if !found.can_read && found.catalog.entry(name).is_some() => {
+                    let why = format!("this agent cannot read the record of {name}: it needs the role subscriber");
+                    return Err(Failure::Refused(why).into());
+                }
                 None => return Err(no_tool(name, &found.catalog).into()),
             },
         };
@@ -38,11 +42,15 @@ impl ToolVersions {
         })
     }
 
-    /// The newest version before the current one that is another definition of a tool.
+    /// The newest version before the current one that is another definition of a tool. A published
+    /// one, unless all are drafts.
     pub fn last_different(&self) -> Option<&BreadcrumbVersion> {
         let current = self.all.iter().find(|one| one.version == self.record.version)?;
-        let older = self.all.iter().filter(|one| one.version < current.version && is_tool(one));
-        older.filter(|one| self.has_same_name(one)).find(|one| !is_same(one, current))
+        let is_other = |one: &&BreadcrumbVersion| {
+            one.version < current.version && is_tool(one) && self.has_same_name(one) && !is_same(one, current)
+        };
+        let older = || self.all.iter().filter(is_other);
+        older().find(|one| !is_draft(&one.tags)).or_else(|| older().next())
     }
 
     /// Whether the version has the tool's name of now.

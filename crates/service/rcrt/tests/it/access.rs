@@ -69,6 +69,11 @@ fn a_caller_calls_its_tools_and_nothing_else(up: &Running, bot: &Key) {
     let found = bot.run(up, &["tool", "find", "write", "a", "file", "or", "an", "expression"]).ends_with(0).stdout;
     assert!(found.contains("calculator") && !found.contains("write_file"), "{found}");
     bot.run(up, &["tool", "show", "echo"]).ends_with(3);
+    for command in ["history", "rollback"] {
+        let ran = bot.run(up, &["tool", command, "calculator"]).ends_with(6);
+        assert!(ran.stderr.contains("it needs the role subscriber"), "{}", ran.stderr);
+        bot.run(up, &["tool", command, "nonesuch"]).ends_with(3);
+    }
     // Two requests with their responses, and none of the other records.
     let own = bot.run(up, &["crumb", "list", "-o", "json", "--limit", "1000"]).ends_with(0).json();
     let mut schemas: Vec<&str> =

@@ -22,6 +22,7 @@ fn versions_of_a_tool_are_listed_compared_and_restored() {
     an_older_version_can_be_called(&up, folder.path());
     an_invalid_version_is_not_restored(&up, folder.path());
     a_rollback_does_not_rename(&up, folder.path());
+    a_rollback_prefers_published_versions(&up, folder.path());
     callers_of_deprecated_tools_are_listed(&up, folder.path());
     a_removed_tool_is_not_offered(&up, folder.path());
     a_retired_tool_comes_back(&up, folder.path());
@@ -176,6 +177,20 @@ fn an_invalid_version_is_not_restored(up: &Running, folder: &Path) {
     assert_eq!(ran["written"], false, "{ran}");
     assert_eq!(states(up, "broken").len(), 3);
     assert_eq!(answer(up, "broken"), "works");
+}
+
+fn a_rollback_prefers_published_versions(up: &Running, folder: &Path) {
+    publish(up, folder, "drafted", "1.0.0", "one");
+    let mut context = up.json(&["tool", "show", "drafted"])["context"].clone();
+    for (version, tags) in [("2.0.0", vec!["tool:draft"]), ("3.0.0", vec![])] {
+        context["version"] = json!(version);
+        patch(up, "drafted", &json!({"context": context, "tags": tags}));
+    }
+    assert_eq!(states(up, "drafted"), listed(&[(3, "current"), (2, "draft"), (1, "old")]));
+    let back = up.json(&["tool", "rollback", "drafted"]);
+    assert_eq!((&back["from"], &back["draft"]), (&json!(1), &json!(false)), "{back}");
+    let text = up.run(&["tool", "rollback", "drafted", "2"]).ends_with(0).stdout;
+    assert!(text.contains("version 2 is now version 5, a draft: nothing changes for others"), "{text}");
 }
 
 fn a_rollback_does_not_rename(up: &Running, folder: &Path) {

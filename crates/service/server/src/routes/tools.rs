@@ -65,7 +65,7 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Q
         return Ok(Json(offered(catalog, [own, profile]).in_format(format)));
     };
     let question = Question::new("for", &text)?;
-    let catalog = state.catalog(&caller).await?;
+    let catalog = state.whole_catalog(&caller).await?;
     let allowed = match caller.store.allowed_tools().await? {
         Some(allowed) => catalog.clone().for_allowed(&allowed),
         None => catalog.clone(),
@@ -93,7 +93,10 @@ pub async fn get(
 ) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     query.finish(&["format"])?;
-    let catalog = state.allowed_catalog(&caller).await?;
+    let (whole, allowed) = (state.whole_catalog(&caller).await?, caller.store.allowed_tools().await?);
+    // As for a call: a list of names alone does not say whether other tools exist.
+    let is_not_listed = allowed.as_ref().is_some_and(|list| list.denies_name(&name) || whole.entry(&name).is_some());
+    let catalog = if let Some(allowed) = &allowed { whole.for_allowed(allowed) } else { whole };
     let profile = caller.identity.profile;
     let entry = catalog.entry(&name);
     let catalog = catalog.for_profile(profile);
@@ -119,6 +122,12 @@ pub async fn get(
                 format!("the profile {profile} does not allow the tool {name}; GET /tools lists those that it allows");
             Err(Problem::tool_not_found(why, Vec::new()))
         }
+        (None, None) if is_not_listed => {
+            let why = format!(
+                "the tool {name} is not on the allow list of this agent; a curator can add it with `rcrt agent set`"
+            );
+            Err(Problem::tool_not_found(why, Vec::new()))
+        }
         (None, None) => {
             let nearest = nearest_names(&name, catalog.names());
             let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
@@ -133,23 +142,22 @@ impl ServerState {
         self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
     }
 
-    /// All tools of the tenant.
-    async fn catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
+    /// The catalog without the tools that are not on the caller's allow list. Also for a caller
+    /// that cannot read the catalog's records.
+    pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
+        let catalog = self.whole_catalog(caller).await?;
+        Ok(match caller.store.allowed_tools().await? {
+            Some(allowed) => catalog.for_allowed(&allowed),
+            None => catalog,
+        })
+    }
+
+    async fn whole_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
         let catalog = if Role::read_only_own_calls(&caller.identity.roles) {
             Catalog::read(&*self.tenant_store(caller)).await?
         } else {
             Catalog::read(&*caller.store).await?
         };
         Ok(catalog.unwrap_or_default())
-    }
-
-    /// The catalog without the tools that are not on the caller's allow list. Also for a caller
-    /// that cannot read the catalog's records.
-    pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
-        let catalog = self.catalog(caller).await?;
-        Ok(match caller.store.allowed_tools().await? {
-            Some(allowed) => catalog.for_allowed(&allowed),
-            None => catalog,
-        })
     }
 }
