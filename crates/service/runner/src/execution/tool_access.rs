@@ -83,8 +83,7 @@ impl ToolAccess {
             return Ok(current);
         }
         let failed = |tool: &Tool, failure| Refusal::Failed { tool: Some(tool.candidate.clone()), failure };
-        let found = self.pinned.find(&current, pin, rights.drafts.author()).await;
-        let tool = found.map_err(|failure| failed(&current, failure))?;
+        let tool = self.pinned.find(&current, pin, rights.drafts.author()).await.map_err(Refusal::failed)?;
         // An older version can have other tags, and need other settings and secrets.
         if let Some(failure) = rights.refusal(&tool).or_else(|| self.deprecated.check(&tool, Utc::now())) {
             return Err(failed(&tool, failure));

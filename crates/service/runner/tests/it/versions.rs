@@ -83,6 +83,7 @@ async fn an_unknown_version_is_refused_with_those_that_exist() {
     for more in [json!({"version": 7}), json!({"definition_hash": unknown})] {
         let response = asked(&fixture, more).await;
         assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound), "{response:?}");
+        assert!(!response.metadata.contains_key("tool_id"), "no record ran: {response:?}");
         let error = response.error.unwrap();
         assert!(error.ends_with("existing versions: 3, 2, 1"), "{error}");
         let versions = &response.error_details.unwrap()["versions"];
