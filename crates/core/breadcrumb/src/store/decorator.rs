@@ -96,6 +96,7 @@ decorator! {
     #[allow(clippy::missing_trait_methods)] // `events` reads the decorator's own `subscribe`.
     Events {
         async fn latest_event() -> Result<EventNumber>;
+        async fn newest_committed_event() -> Result<EventNumber>;
         async fn subscribe(options: SubscribeOptions) -> Result<SubscriptionStream>;
     }
 

@@ -14,6 +14,13 @@ pub trait Events: Send + Sync + 'static {
     /// none.
     async fn latest_event(&self) -> Result<EventNumber, StoreError>;
 
+    /// Returns the number of the newest committed event, or 0 if there is none. Subscribers may not
+    /// have it yet: an event is held back while a transaction that began earlier still runs. Who
+    /// has received it has received every event that was committed before this call.
+    async fn newest_committed_event(&self) -> Result<EventNumber, StoreError> {
+        self.latest_event().await
+    }
+
     /// Subscribes to events. The stream yields each past event after `options.after` once, in
     /// order, then each new one when it commits. It covers the tenant's records except those that
     /// are private to other agents, and records that are shared with the agent by a `subscribe`

@@ -41,8 +41,9 @@ use crate::routes::replies::NoStore;
 
 /// The time after which the subscribers of a server that stops reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// How long a stream can continue at the shutdown until it has sent the events so far.
-const FLUSH_TIME: Duration = Duration::from_secs(2);
+/// How long a stream can continue at the shutdown until it has sent the events so far, which may
+/// wait for another transaction to end. Shorter than the default time to drain.
+const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// Without it, a proxy that buffers responses would hold back every event.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -270,8 +271,8 @@ struct SubscriberStream {
     changes: watch::Receiver<u64>,
     /// When the token expires. `None`: the stream continues after that.
     ends: Option<Instant>,
-    /// Set at the shutdown: the number of the newest event then. The stream ends after it, so that
-    /// a response that was written before the shutdown is not lost.
+    /// Set at the shutdown: the number of the newest committed event then. The stream ends after
+    /// it, so that a response that was written before the shutdown is not lost.
     last: Option<EventNumber>,
     /// The message about the shutdown was sent.
     has_announced_shutdown: bool,
@@ -325,7 +326,7 @@ impl SubscriberStream {
             }
             tokio::select! {
                 () = self.state.shutdown.cancelled(), if self.last.is_none() => {
-                    self.last = Some(self.caller.store.latest_event().await.unwrap_or(self.passed));
+                    self.last = Some(self.caller.store.newest_committed_event().await.unwrap_or(self.passed));
                     self.ends = Some(Instant::now() + FLUSH_TIME);
                 }
                 () = passed(self.ends) => match self.last {

@@ -209,9 +209,14 @@ impl World {
         created["id"].as_str().unwrap().parse().unwrap()
     }
 
+    /// A connection to the database as the superuser.
+    pub async fn admin(&self) -> sqlx::PgConnection {
+        sqlx::PgConnection::connect(&self.database.admin_url).await.unwrap()
+    }
+
     /// Makes all events eight days older and deletes old ones.
     pub async fn forget_events(&self) {
-        let mut admin = sqlx::PgConnection::connect(&self.database.admin_url).await.unwrap();
+        let mut admin = self.admin().await;
         sqlx::query("UPDATE events SET at = at - interval '8 days'").execute(&mut admin).await.unwrap();
         self.store.prune().await.unwrap();
     }

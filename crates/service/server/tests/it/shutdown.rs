@@ -1,5 +1,6 @@
 use rcrt_breadcrumb::Role;
 use serde_json::json;
+use sqlx::Connection;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -121,5 +122,28 @@ async fn a_stream_that_closes_has_all_events_until_the_shutdown() {
         received.push_str(std::str::from_utf8(&chunk).unwrap());
     }
     assert_eq!(received.matches("breadcrumb.created").count(), 50, "{received}");
+    world.close().await;
+}
+
+/// A subscriber gets an event only when every transaction that began earlier has ended.
+#[tokio::test]
+async fn a_stream_that_closes_waits_for_events_behind_an_older_transaction() {
+    let world = World::start().await;
+    let token = world.token(&Role::ALL).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    let mut admin = world.admin().await;
+    let mut older = admin.begin().await.unwrap();
+    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *older).await.unwrap();
+    world.create(&token, note("held back")).await;
+    world.shutdown.cancel();
+    // The server stops listening when it begins to close the streams.
+    while TcpStream::connect(world.base.trim_start_matches("http://")).await.is_ok() {}
+    older.rollback().await.unwrap();
+    let mut received = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert_eq!(received.matches("breadcrumb.created").count(), 1, "{received}");
     world.close().await;
 }

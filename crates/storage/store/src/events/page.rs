@@ -225,15 +225,27 @@ impl EventRow {
 
 /// The newest event that a subscriber could have seen.
 pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
+    newest_below(tx, None).await
+}
+
+/// The newest event, also if it still waits for an older transaction to end.
+pub(crate) async fn newest_committed(tx: &mut TenantTransaction) -> Result<EventNumber> {
+    newest_below(tx, Some(i64::MAX)).await
+}
+
+/// `None`: below the oldest transaction that still runs.
+async fn newest_below(tx: &mut TenantTransaction, limit: Option<i64>) -> Result<EventNumber> {
     let newest: Option<i64> = sqlx::query_scalar(
         // Events of shared records and deleted events count too: a subscriber that starts now has
         // missed none of them.
         "SELECT greatest(
-            (SELECT max(number) FROM events WHERE owner_id = current_tenant() AND number < event_horizon()),
+            (SELECT max(number) FROM events
+             WHERE owner_id = current_tenant() AND number < coalesce($1, event_horizon())),
             (SELECT max(number) FROM shared_events
-             WHERE grantee_owner_id = current_tenant() AND number < event_horizon()),
+             WHERE grantee_owner_id = current_tenant() AND number < coalesce($1, event_horizon())),
             (SELECT number FROM pruned_events WHERE owner_id = current_tenant()))",
     )
+    .bind(limit)
     .fetch_one(tx.connection())
     .await?;
     Ok(EventNumber(newest.unwrap_or_default()))

@@ -102,7 +102,7 @@ impl Subscription {
             }
             if let Some(sized) = self.ready.pop_front() {
                 if self.was_seen(sized.event.number.0) {
-                    continue;
+                    return Ok(SubscriptionItem::Skipped(sized.event.number));
                 }
                 let selector_match = match &self.event_filter {
                     Some(event_filter) => event_filter.matches(self.rights.tenant, &sized).await,

@@ -16,6 +16,10 @@ impl Events for TenantStore {
         Ok(events::latest(&mut self.begin().await?).await?)
     }
 
+    async fn newest_committed_event(&self) -> Result<EventNumber, StoreError> {
+        Ok(events::newest_committed(&mut self.begin().await?).await?)
+    }
+
     async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         let rights = SubscriberRights::new(self.owner_id, self.actor().await?, self.sees_all().await?);
         Ok(events::subscribe(&self.store.streams, rights, self.actor.on_behalf_of, options).await?)

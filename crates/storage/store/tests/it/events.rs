@@ -24,6 +24,7 @@ async fn a_late_commit_with_a_lower_number_is_not_missed() {
 
     let quick = agent.create(note("quick"), None).await.unwrap().id;
     let before = agent.latest_event().await.unwrap();
+    let newest = agent.newest_committed_event().await.unwrap();
     let mut resumed = agent.events(Some(before)).await.unwrap();
     // The committed event waits for the older transaction.
     tokio::time::timeout(Duration::from_millis(300), live.next()).await.unwrap_err();
@@ -43,7 +44,8 @@ async fn a_late_commit_with_a_lower_number_is_not_missed() {
     for events in [&mut live, &mut resumed] {
         let (first, second) = (next(events).await, next(events).await);
         assert_eq!((first.breadcrumb_id, second.breadcrumb_id), (slow, quick));
-        assert!(first.number < second.number);
+        assert!(before < first.number && first.number < second.number);
+        assert_eq!(newest, second.number);
         assert!(events.next().now_or_never().is_none());
     }
     harness.close().await;
