@@ -95,7 +95,9 @@ pub(crate) fn rank<D>(index: &Index<D>, question: &str, is_visible: impl Fn(&D) 
     for (document, _) in documents.iter().zip(&visible).filter(|(_, is_visible)| **is_visible) {
         counts.add_document(document.as_ref().map_or(0.0, |document| document.length));
     }
-    texts.iter().for_each(|text| counts.add_document(text.length()));
+    for text in texts {
+        counts.add_document(text.length());
+    }
 
     let scale = Scale::new(&wanted, &counts);
     let length = |slot: usize| documents[slot].as_ref().map_or(0.0, |document| document.length);
@@ -109,7 +111,9 @@ pub(crate) fn rank<D>(index: &Index<D>, question: &str, is_visible: impl Fn(&D) 
     for (slot, (pair, weight)) in neighbours {
         shares[slot] += scale.pairs[usize::from(pair)] * scale.saturated(weight, length(slot));
     }
-    shares.iter_mut().for_each(|share| *share = share.min(1.0));
+    for share in &mut shares {
+        *share = share.min(1.0);
+    }
     Shares { documents: shares, visible, texts: in_texts.iter().map(|matches| scale.share(matches)).collect() }
 }
 
@@ -234,7 +238,9 @@ impl Counts {
     }
 
     fn add_pairs(&mut self, found: &[PairCount]) {
-        found.iter().for_each(|(pair, _)| self.pairs[usize::from(*pair)] += 1.0);
+        for (pair, _) in found {
+            self.pairs[usize::from(*pair)] += 1.0;
+        }
     }
 }
 

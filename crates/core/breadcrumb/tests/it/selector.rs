@@ -57,7 +57,7 @@ fn operators_match_as_documented() {
 #[test]
 fn each_schema_name_of_the_runtime_can_be_left_out() {
     let source = include_str!("../../src/lib.rs").split("pub mod schema_names").nth(1).unwrap();
-    let names: Vec<&str> = source.split('"').filter(|text| text.ends_with(".v1")).collect();
+    let names: Vec<&str> = source.split('"').filter(|text| text.strip_suffix(".v1").is_some()).collect();
     assert!(names.len() >= 18, "{names:?}");
     let own = Selector { exclude_runtime: true, ..Selector::default() };
     let passes =

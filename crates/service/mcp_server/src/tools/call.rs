@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumbs, Events, NewBreadcrumb, Registration, StoreError, ToolFailure, ToolRequest, ToolResponse, Traceparent,
+    Breadcrumbs, NewBreadcrumb, Registration, StoreError, ToolFailure, ToolRequest, ToolResponse, Traceparent,
 };
 use rcrt_pending_call::{CallObserver, PendingCall};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Subcommand;
-use rcrt_breadcrumb::{Events, Records, ToolRequest, ToolResponse};
+use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
 use rcrt_mcp::ServerConfig;
 use rcrt_pending_call::{self as pending_call, NoObserver};
 use serde_json::json;

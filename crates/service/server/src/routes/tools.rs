@@ -56,10 +56,8 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Q
         query.wrong("limit", "is only used together with for");
     }
     query.finish(&["format", "profile", "tool", "tag", "for", "limit"])?;
-    let chosen = |catalog: Catalog| match wanted == AllowedTools::default() {
-        true => catalog,
-        false => catalog.for_allowed(&wanted),
-    };
+    let chosen =
+        |catalog: Catalog| if wanted == AllowedTools::default() { catalog } else { catalog.for_allowed(&wanted) };
     let Some(text) = text else {
         let catalog = chosen(state.allowed_catalog(&caller).await?);
         return Ok(Json(offered(catalog, [own, profile]).in_format(format)));
