@@ -146,8 +146,8 @@ impl WantedWords {
     }
 }
 
-/// The nearest known word. The first letter is rarely wrong. Words with digits are codes, of which a
-/// similar one is another.
+/// The nearest known word. The first letter is rarely wrong. Words with digits are codes, and a
+/// similar code is another one.
 fn similar<'w>(word: &str, known: impl Iterator<Item = &'w str>, is_known: impl Fn(&str) -> bool) -> Option<String> {
     let first = word.chars().next()?;
     if word.chars().count() < MIN_SIMILAR || !word.chars().all(char::is_alphabetic) {

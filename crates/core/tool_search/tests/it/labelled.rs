@@ -1,5 +1,5 @@
-//! How well the words alone find: 343 tools of 29 services, and 214 questions of four kinds. The
-//! store's tests (`semantic_search/tools.rs`) measure the vectors, and both together.
+//! How well the words alone find: 343 tools of 29 services, and 214 questions of four kinds.
+//! `store/tests/it/semantic_search/tools.rs` measures the vectors, and both together.
 
 use std::collections::BTreeMap;
 

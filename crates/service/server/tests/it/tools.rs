@@ -126,6 +126,14 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     assert_eq!(hints[0]["top_tools"], json!(["sky__forecast", "sky__radar"]));
     assert!(hints.len() <= 2 && hints[0]["relevance_score"].as_f64().unwrap() > 0.0);
 
+    // A server says itself what it is for, and is found by that.
+    let says = json!({"name": "sky", "instructions": "For\nsailors: barometer and wind."});
+    let record = json!({"title": "sky", "schema_name": "mcp.server.v1", "context": says});
+    world.post("/breadcrumbs", &token, record).await.ok();
+    let found = world.get("/tools?for=look+at+the+barometer", &token).await.ok().json();
+    assert_eq!(found["hints"][0]["id"], "sky", "{found}");
+    assert_eq!(found["hints"][0]["summary"], "For sailors: barometer and wind.");
+
     // Two words ask for nothing that is worth a hint.
     assert_eq!(world.get("/tools?for=weather+days", &token).await.ok().json()["hints"], json!([]));
     let one = world.get("/tools?for=weather&limit=1&format=anthropic", &token).await.ok().json();
