@@ -29,7 +29,7 @@ Examples:
   rcrt tool rollback weather 3")]
 pub struct Rollback {
     name: String,
-    /// The version of `rcrt tool history` [default: the newest published one that differs from the current one]
+    /// The version of `rcrt tool history` [default: the newest published one that differs]
     #[arg(value_name = "VERSION", value_parser = clap::value_parser!(i64).range(1..))]
     number: Option<i64>,
     /// How long to wait for a runner to load the version; 0 does not wait
