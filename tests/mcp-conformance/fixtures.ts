@@ -168,6 +168,33 @@ const TOOLS: Record<string, (input: Input, context: any) => unknown> = {
     });
   },
 
+  // Tasks: a call that takes more than half a second becomes one
+  greet: ({ name }) => `Hello, ${name}!`,
+  slow_compute: async ({ seconds, label }) => {
+    await pause((seconds ?? 0) * 1000);
+    return `computed ${label}`;
+  },
+  failing_job: async () => {
+    await pause(1000);
+    throw new Error("This job always fails");
+  },
+  confirm_delete: async (input) => {
+    await pause(1000);
+    const given = accepted(input, "confirm");
+    return given ? `deleted ${input.filename}` : ask({ confirm: elicit("Delete?", { confirm: { type: "boolean" } }) });
+  },
+  multi_input: async (input) => {
+    await pause(1000);
+    const given = ["first", "second"].every((key) => accepted(input, key));
+    return given ? "both received" : ask({ first: name, second: name });
+  },
+  test_tool_with_task: async (input) => {
+    const given = accepted(input, "user_name");
+    if (!given) return ask({ user_name: name });
+    await pause(1000);
+    return `Hello, ${given.name}!`;
+  },
+
   // Prompts and resources
   prompt_simple: () => "This is a simple prompt for testing.",
   prompt_with_arguments: ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
