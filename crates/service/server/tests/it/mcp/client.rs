@@ -122,6 +122,18 @@ impl Messages {
     }
 }
 
+/// The next notification with this method. A change of the tools from shortly before can be notified
+/// too.
+pub async fn notified(messages: &mut Messages, method: &str) -> Value {
+    loop {
+        let message = messages.next().await.expect("a notification");
+        if message["method"] == method {
+            return message;
+        }
+        assert_eq!(message["method"], "notifications/tools/list_changed", "{message}");
+    }
+}
+
 /// The one message of a response.
 pub async fn answer(request: RequestBuilder) -> Value {
     let mut messages = Messages::of(request).await;

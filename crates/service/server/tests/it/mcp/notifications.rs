@@ -3,7 +3,7 @@
 use rcrt_breadcrumb::Role;
 use serde_json::{Value, json};
 
-use super::client::{self, MODERN, Messages, modern, offer};
+use super::client::{self, Messages, modern, offer};
 use crate::harness::note;
 
 const ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -32,17 +32,14 @@ async fn a_stream_carries_what_was_asked_for_and_ends_with_the_server() {
     );
     let guide = json!({"title": "G", "schema_name": "tool.guide.v1", "context": {"name": "g", "content": "c"}});
     world.create(token, guide).await;
-    assert_eq!(messages.next().await.unwrap()["method"], "notifications/prompts/list_changed");
+    client::notified(&mut messages, "notifications/prompts/list_changed").await;
     // Resources were not asked for, and another record is not the watched one.
     world.create(token, note("another")).await;
     let changes = json!({"title": "watched and changed"});
     let change = world.request("PATCH", &format!("/breadcrumbs/{id}"), token).header("If-Match", "1").json(&changes);
     crate::harness::answer(change).await.ok();
-    let updated = messages.next().await.unwrap();
-    assert_eq!(
-        (&updated["method"], &updated["params"]["uri"]),
-        (&json!("notifications/resources/updated"), &json!(uri))
-    );
+    let updated = client::notified(&mut messages, "notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], json!(uri));
     world.shutdown.cancel();
     while messages.next().await.is_some() {}
     scene.world.close().await;
@@ -59,9 +56,14 @@ async fn a_caller_gets_notified_of_tools_and_a_revoked_token_ends_the_stream() {
     let (_, curator) = scene.world.agent(scene.tenant, &[Role::Curator]).await;
     let body = json!({"agent_id": agent.id, "all": true});
     scene.world.post("/auth/revoke", &curator, body).await.ok();
-    // The final result, and the end.
-    let ended = messages.next().await.unwrap();
-    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(7), &json!("complete")), "{MODERN}: {ended}");
+    // The final result, and the end. A change from shortly before can be notified too.
+    let ended = loop {
+        let message = messages.next().await.unwrap();
+        if message["method"] != "notifications/tools/list_changed" {
+            break message;
+        }
+    };
+    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(7), &json!("complete")), "{ended}");
     assert_eq!(messages.next().await, None);
     scene.world.close().await;
 }

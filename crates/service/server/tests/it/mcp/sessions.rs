@@ -68,20 +68,17 @@ async fn the_stream_of_a_session_has_its_notifications() {
     let stream = scene.world.request("GET", "/mcp", &scene.token).header("Accept", "text/event-stream");
     let mut messages = Messages::of(stream.header("Mcp-Session-Id", &session)).await;
     let id = scene.world.create(&scene.token, crate::harness::note("watched")).await;
-    assert_eq!(messages.next().await.unwrap()["method"], "notifications/resources/list_changed");
+    client::notified(&mut messages, "notifications/resources/list_changed").await;
     let uri = format!("breadcrumb://{id}");
     let ask = |method: &str| in_session(&scene.world, &scene.token, &session, &request(method, json!({"uri": uri})));
     assert_eq!(client::result(ask("resources/subscribe")).await, json!({}));
     let change = scene.world.request("PATCH", &format!("/breadcrumbs/{id}"), &scene.token).header("If-Match", "1");
     crate::harness::answer(change.json(&json!({"title": "changed"}))).await.ok();
-    let updated = messages.next().await.unwrap();
-    assert_eq!(
-        (&updated["method"], &updated["params"]["uri"]),
-        (&json!("notifications/resources/updated"), &json!(uri))
-    );
+    let updated = client::notified(&mut messages, "notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], json!(uri));
     assert_eq!(client::result(ask("resources/unsubscribe")).await, json!({}));
     offer(&scene.world, scene.tenant, vec![client::tool("new", json!({"type": "object"}))]).await;
-    assert_eq!(messages.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    client::notified(&mut messages, "notifications/tools/list_changed").await;
     scene.world.close().await;
 }
 
