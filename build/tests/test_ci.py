@@ -8,6 +8,7 @@ STEPS = {
     "format": "check-format",
     "tests": "test",
     "api": "fuzz-api",
+    "mcp": "mcp-conformance",
     "clippy": "lint",
     "fuzz": "fuzz",
     "dependencies": "audit",
