@@ -2,7 +2,7 @@
 //! reconnects if needed. Meanwhile an observer is notified of its progress.
 //!
 //! This crate uses any store by its traits. It deliberately does not know how a caller shows the
-//! progress or the response. Begin with [`send`] and [`response`].
+//! progress or the response. [`send`] writes the request, [`response`] waits.
 
 use std::time::Duration;
 

@@ -25,8 +25,8 @@ pub(crate) fn invalid(violations: &Violations) -> ErrorData {
     ErrorData::invalid_params(violations.to_string(), Some(json!({"violations": violations})))
 }
 
-/// The failure of a call whose request was refused, which a model should read. `None`: the client or
-/// the server is at fault.
+/// The failure of a call whose request was refused, which a model should read. `None`: the client
+/// or the server is at fault.
 pub(crate) fn refused_call(error: &StoreError) -> Option<ToolFailure> {
     let code = match error {
         StoreError::Forbidden(_) => ErrorCode::PermissionDenied,

@@ -118,7 +118,8 @@ fn binding(session: &str, tool: &Registration, input: &JsonObject) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// The input of the next round. Responses that are not objects are left out, so the tool asks again.
+/// The input of the next round. Responses that are not objects are left out, so the tool asks
+/// again.
 pub(crate) fn with(
     input: &JsonObject,
     tool: &Registration,

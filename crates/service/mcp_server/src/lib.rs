@@ -3,8 +3,8 @@
 //! 2026-07-28, which has no sessions, and the earlier ones, which begin with `initialize`.
 //!
 //! A call is an ordinary request in the queue, and its response is the result. The crate
-//! deliberately knows neither Postgres nor routes and tokens: everything that it serves comes from a
-//! [`Principal`]. It does not know MCP servers whose tools are offered here, either.
+//! deliberately knows neither Postgres nor routes and tokens: everything that it serves comes from
+//! a [`Principal`]. It does not know MCP servers whose tools are offered here, either.
 //!
 //! Begin with `handler.rs` (one method for each method of the protocol), `tools/call.rs` (a call)
 //! and `changes.rs` (notifications).

@@ -18,8 +18,8 @@ pub trait Principal: Send + Sync + 'static {
     /// The tools that the agent can call, sorted by name.
     async fn catalog(&self) -> Result<Catalog, StoreError>;
 
-    /// An error if the agent has no role that can write and cancel requests. A store that is reached
-    /// over HTTP sees to that itself.
+    /// An error if the agent has no role that can write and cancel requests. A store that is
+    /// reached over HTTP sees to that itself.
     fn check_requester(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A task whose tool asked the client for input. The call that asked is finished; the next one has
-//! the same input and the responses. Responses that do not complete what was asked wait in a record.
+//! the same input and the responses. Responses that do not complete what was asked wait in a
+//! record.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

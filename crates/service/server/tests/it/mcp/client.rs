@@ -122,8 +122,8 @@ impl Messages {
     }
 }
 
-/// The next notification with this method. A change of the tools from shortly before can be notified
-/// too.
+/// The next notification with this method. A change of the tools from shortly before can be
+/// notified too.
 pub async fn notified(messages: &mut Messages, method: &str) -> Value {
     loop {
         let message = messages.next().await.expect("a notification");
