@@ -7,16 +7,16 @@
         gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
     },
     File {
-        path: "assets/index-DDSmmPHC.js",
+        path: "assets/index-DWWCOOoS.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"3d879776b745731a0fff092e92c69b8c\"",
-        gzip: include_bytes!("assets/index-DDSmmPHC.js.gz"),
+        etag: "\"dda2004c333f609cd293e3089afd7247\"",
+        gzip: include_bytes!("assets/index-DWWCOOoS.js.gz"),
     },
     File {
-        path: "assets/worker-BkTN3C1_.js",
+        path: "assets/worker-y3YnMSkQ.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"e5d3662137e901a60ab7e3547543c081\"",
-        gzip: include_bytes!("assets/worker-BkTN3C1_.js.gz"),
+        etag: "\"8c2e80bbd5757a9ae30346d9a2b3cc1a\"",
+        gzip: include_bytes!("assets/worker-y3YnMSkQ.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"bfded7e0eb42c6e9d848b12535647d4b\"",
+        etag: "\"ae1fed3e20ee044622eda925e795657d\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

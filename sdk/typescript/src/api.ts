@@ -1117,6 +1117,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Open the stream of a session's notifications
+         * @description Only for revisions before 2026-07-28. Later ones send `subscriptions/listen`.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        get: operations["mcp_stream"];
+        put?: never;
+        /**
+         * Send a message of the Model Context Protocol
+         * @description The body is one JSON-RPC request, notification or response (MCP, streamable HTTP). Both eras are
+         *     served: requests of the revision 2026-07-28 have no session, and earlier ones begin with
+         *     `initialize`, whose response names the session in the header `Mcp-Session-Id`. `Accept` must list
+         *     `application/json` and `text/event-stream`. A page's `Origin` must be allowed, or be of this
+         *     machine.
+         *
+         *     The tools are those of `GET /tools`; a call is a request in the queue, as with
+         *     `POST /tools/{name}/invoke`. A response stream that the client closes cancels its call. Guides are
+         *     prompts, and records are resources (`breadcrumb://{id}`).
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        post: operations["mcp"];
+        /**
+         * End a session
+         * @description Only for revisions before 2026-07-28.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        delete: operations["mcp_end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -2535,6 +2577,17 @@ export interface components {
         };
         /** @description In the format rcrt; openai; openai-responses; anthropic; or mcp. */
         InvocationInFormat: components["schemas"]["Invocation"] | components["schemas"]["OpenAiToolCall"] | components["schemas"]["OpenAiFunctionCall"] | components["schemas"]["AnthropicToolUse"] | components["schemas"]["McpToolCall"];
+        /** @description A JSON-RPC 2.0 message: a request, a notification, or the response to a request. */
+        JsonRpcMessage: {
+            error: Record<string, unknown>;
+            /** @description Of a request, and of its response: a string or an integer. */
+            id?: unknown;
+            /** @description Always `2.0`. */
+            jsonrpc: string;
+            method?: string | null;
+            params: Record<string, unknown>;
+            result: Record<string, unknown>;
+        };
         /**
          * @description The `output` of a response whose result is larger than the caller accepts. `metadata` of the
          *     response then has `large_result`. The parts are in the working memory of the request's session:
@@ -2900,6 +2953,8 @@ export interface components {
             /** @description For people and models that choose a tool. */
             description?: string;
             name: string;
+            /** @description JSON Schema 2020-12 of the output, if its author described it. */
+            output_schema?: Record<string, unknown>;
             /** @description JSON Schema 2020-12 of the input. `true` accepts everything. */
             parameters: Record<string, unknown>;
             source: components["schemas"]["ToolSource"];
@@ -5490,6 +5545,123 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["HygieneReport"];
                 };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mcp_stream: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description text/event-stream */
+                Accept: string;
+                /** @description The last message that was received */
+                "Last-Event-ID"?: string | null;
+                /** @description The session */
+                "Mcp-Session-Id": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events whose data are JSON-RPC messages */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["JsonRpcMessage"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mcp: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description application/json, text/event-stream */
+                Accept: string;
+                /** @description From 2026-07-28 on: the method of the message */
+                "Mcp-Method"?: string | null;
+                /** @description From 2026-07-28 on: the name or URI in the message */
+                "Mcp-Name"?: string | null;
+                /** @description The revision, as in the message */
+                "MCP-Protocol-Version"?: string | null;
+                /** @description Before 2026-07-28: the session */
+                "Mcp-Session-Id"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JsonRpcMessage"];
+            };
+        };
+        responses: {
+            /** @description Server-sent events whose data are JSON-RPC messages; the last is the response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["JsonRpcMessage"];
+                };
+            };
+            /** @description A notification or a response was taken */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mcp_end_session: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The session */
+                "Mcp-Session-Id": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session does not exist any more */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Refused: a problem document that says why */
             default: {

@@ -63,7 +63,7 @@ export interface ToolsOptions extends RequestOptions {
   tag?: string | string[];
 }
 
-const SELECTION = { ...REQUEST_OPTIONS, tag: true, anyTag: true, schemaName: true, contextMatch: true, includeContext: true } as const;
+const SELECTION = { ...REQUEST_OPTIONS, tag: true, anyTag: true, schemaName: true, contextMatch: true, excludeRuntime: true, includeContext: true } as const;
 const LIST_OPTIONS: Names<ListOptions> = { ...SELECTION, limit: true, offset: true };
 const SEARCH_OPTIONS: Names<SearchOptions> = { ...SELECTION, nn: true, mode: true, qvec: true };
 const TOOLS_OPTIONS: Names<ToolsOptions> = { ...REQUEST_OPTIONS, profile: true, tool: true, tag: true };

@@ -695,6 +695,21 @@ class Invocation(TypedDict, total=False):
     """The workspace of the request and its response: the tag `workspace:…`, or the name after the colon."""
 
 
+class _JsonRpcMessage(TypedDict):
+    error: dict[str, Any]
+    jsonrpc: str
+    """Always `2.0`."""
+    params: dict[str, Any]
+    result: dict[str, Any]
+
+
+class JsonRpcMessage(_JsonRpcMessage, total=False):
+    """A JSON-RPC 2.0 message: a request, a notification, or the response to a request."""
+    id: Any
+    """Of a request, and of its response: a string or an integer."""
+    method: Union[str, None]
+
+
 class _LargeResult(TypedDict):
     characters: int
     """The size of the whole result: of its text, or of its JSON without spaces."""
@@ -998,6 +1013,8 @@ class Registration(_Registration, total=False):
     deprecated: Union[Deprecation, None]
     description: str
     """For people and models that choose a tool."""
+    output_schema: dict[str, Any]
+    """JSON Schema 2020-12 of the output, if its author described it."""
     tags: list[str]
     """The tags of the record that defines the tool."""
 
