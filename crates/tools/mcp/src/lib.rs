@@ -7,7 +7,7 @@
 //! curator accepts it, and until then calls of the tool are refused.
 //!
 //! The protocol itself is the crate `rmcp`. Ours are the transports: a program in the jail
-//! (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http.rs`).
+//! (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http_client.rs`).
 //!
 //! This crate knows no queue. Versions and idempotency keys in the store decide what happens once
 //! if several runners follow the same servers.

@@ -245,7 +245,8 @@ pub async fn accept_change(
         ..BreadcrumbChanges::default()
     };
     store.update(tool.id, tool.version, changes).await?;
-    store.delete(record, None).await
+    // A runner that has seen the accepted definition deletes the change too.
+    once(store.delete(record, None).await)
 }
 
 /// The hash of the definition that was accepted.

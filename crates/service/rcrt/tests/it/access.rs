@@ -222,12 +222,14 @@ fn tokens_are_listed_and_revoked(up: &Running, bot: &Key) {
     // A token that `rcrt token` prints is valid for an hour, that of another command for minutes.
     bot.run(up, &["token"]).ends_with(0);
     bot.run(up, &["tool", "list"]).ends_with(0);
-    let tokens = up.json(&["token", "list", "--agent", bot.id(), "--limit", "2"]);
+    let tokens = up.json(&["token", "list", "--agent", bot.id(), "--limit", "3"]);
     let times = tokens.as_array().unwrap().iter().map(|token| {
         let time = |field: &str| token[field].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
         (time("expires_at") - time("issued_at")).num_seconds()
     });
-    assert!(times.eq([300, 3600]), "{tokens}");
+    // A command can make two requests at once, each with a token.
+    let times: Vec<i64> = times.collect();
+    assert!(times[0] == 300 && times.contains(&3600), "{tokens}");
     let newest = ids(&up.json(&["token", "list", "--agent", bot.id(), "--limit", "1"]))[0].clone();
     up.run(&["token", "revoke", "--jti", &newest]).ends_with(0);
     let wrong = "5f2d1c3e-0000-4000-8000-000000000001";

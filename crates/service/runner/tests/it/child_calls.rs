@@ -164,8 +164,8 @@ async fn calls_that_wait_for_calls_need_no_slot() {
             .await;
         let one = RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() };
         let runner = start(&fixture, &fake, one, is_local);
-        // On a busy machine all calls of a tree wait before the first answer is seen: so they are as
-        // many as can wait at the same time.
+        // On a busy machine all calls of a tree wait before the first answer is seen: so they are
+        // as many as can wait at the same time.
         let (trees, depth) = (2, RunnerOptions::max_parked(1) / 2);
         let mut asked = Vec::new();
         for _ in 0..trees {
