@@ -22,6 +22,10 @@ LEFT_OUT = {
     "GET /openapi.json",
     "GET /swagger",
     "POST /admin/purge",
+    # For clients of the Model Context Protocol.
+    "DELETE /mcp",
+    "GET /mcp",
+    "POST /mcp",
     # For runners.
     "POST /audit/egress",
     "POST /tenants/{id}",
