@@ -127,6 +127,7 @@ fn is_accepted(entry: &str) -> bool {
         // No code, so that nothing has to be parsed for each address.
         implementation: Implementation::Native(NativeImplementation { kind: "http".into(), settings: Map::new() }),
         ignored: Violations::default(),
+        misspelled: Violations::default(),
     };
     rcrt_validate::tool(&definition).errors.iter().all(|finding| finding.rule != "net-host")
 }

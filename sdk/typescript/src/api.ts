@@ -1136,12 +1136,12 @@ export interface paths {
          * Send a message of the Model Context Protocol
          * @description The body is one JSON-RPC request, notification or response (MCP, streamable HTTP). Both eras are
          *     served: requests of the revision 2026-07-28 have no session, and earlier ones begin with
-         *     `initialize`, whose response names the session in the header `Mcp-Session-Id`. `Accept` must list
-         *     `application/json` and `text/event-stream`. A page's `Origin` must be allowed, or be of this
-         *     machine.
+         *     `initialize`, whose response names the session in the header `Mcp-Session-Id`. `Accept` must
+         *     list `application/json` and `text/event-stream`. A page's `Origin` must be allowed, or be of
+         *     this machine.
          *
-         *     The tools are those of `GET /tools`; a call is a request in the queue, as with
-         *     `POST /tools/{name}/invoke`. A response stream that the client closes cancels its call. Guides are
+         *     The tools are those of `GET /tools`; a call is a request in the queue, as with `POST
+         *     /tools/{name}/invoke`. A response stream that the client closes cancels its call. Guides are
          *     prompts, and records are resources (`breadcrumb://{id}`).
          *
          *     Roles: curator, emitter, subscriber, runner, caller.

@@ -15,8 +15,9 @@ use crate::{
     routes::fixtures::{FIXTURES, Fixture},
 };
 
+/// Without `/mcp`, whose protocol has errors of its own.
 fn routes_with_a_body() -> impl Iterator<Item = &'static Fixture> {
-    FIXTURES.iter().filter(|fixture| !fixture.body.is_empty())
+    FIXTURES.iter().filter(|fixture| !fixture.body.is_empty() && !fixture.route.ends_with(" /mcp"))
 }
 
 async fn send(world: &World, fixture: &Fixture, token: &str, media: &[&str], body: Vec<u8>) -> Answer {

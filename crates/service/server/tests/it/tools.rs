@@ -129,7 +129,8 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     // A server says itself what it is for, and is found by that.
     let says = json!({"name": "sky", "instructions": "For\nsailors: barometer and wind."});
     let record = json!({"title": "sky", "schema_name": "mcp.server.v1", "context": says});
-    world.post("/breadcrumbs", &token, record).await.ok();
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    world.post("/breadcrumbs", &curator, record).await.ok();
     let found = world.get("/tools?for=look+at+the+barometer", &token).await.ok().json();
     assert_eq!(found["hints"][0]["id"], "sky", "{found}");
     assert_eq!(found["hints"][0]["summary"], "For sailors: barometer and wind.");
