@@ -189,7 +189,10 @@ fn native_tools_have_limits_examples_and_a_workspace() {
         assert_eq!(name, format!("{}.json", tool.name), "a file is named after its tool");
         assert_eq!(tool.implementation.source(), ToolSource::Native, "{name}");
         assert!(seed.record.context.contains_key("limits"), "{name} has no limits");
-        assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
+        // Reports the fields of a tool outside of tool_spec itself, all in one sentence.
+        if tool.name != "create_tool" {
+            assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
+        }
         assert!(!tool.examples.is_empty(), "{name} has no example");
         assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{name}");
     }
