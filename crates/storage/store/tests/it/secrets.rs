@@ -90,6 +90,15 @@ async fn every_change_of_a_secret_is_in_the_audit_log() {
     harness.close().await;
 }
 
+/// Waits for the store's lock of this record. It is held until the transaction ends.
+async fn lock(connection: &mut PgConnection, record: Uuid) {
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(record.as_u64_pair().1.cast_signed())
+        .execute(connection)
+        .await
+        .unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_expires_with_its_record() {
     let harness = StoreHarness::without_sweeps().await;
@@ -102,11 +111,7 @@ async fn a_grant_expires_with_its_record() {
     // It expires now. The record's lock keeps the sweep from deleting it.
     let mut admin = harness.admin().await;
     let mut held = admin.begin().await.unwrap();
-    sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(record.as_u64_pair().1.cast_signed())
-        .execute(&mut *held)
-        .await
-        .unwrap();
+    lock(&mut held, record).await;
     sqlx::query("UPDATE breadcrumbs SET ttl = now() WHERE id = $1")
         .bind(record)
         .execute(&mut harness.admin().await)
@@ -118,6 +123,9 @@ async fn a_grant_expires_with_its_record() {
     held.rollback().await.unwrap();
     let gone = agent.grant_secret(id, record).await;
     assert!(matches!(gone, Err(StoreError::NotFound { what: "tool", .. })), "{gone:?}");
+    // A refused grant returns before its transaction is rolled back, and a sweep skips a locked
+    // record. So this waits for the lock.
+    lock(&mut admin, record).await;
     harness.store.expire().await.unwrap();
     let last = audited(&harness, agent.identity.owner_id, id).await.pop().unwrap();
     assert_eq!((last.0.as_str(), last.1, last.4), ("secret.revoked", None, Some(record)));
