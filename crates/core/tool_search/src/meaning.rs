@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rcrt_breadcrumb::{
     MAX_FOUND, Records, Search, SearchMode, Selector,
-    schema_names::{TOOL_CODE, TOOL_V1},
+    schema_names::{MCP_SERVER, TOOL_CODE, TOOL_V1},
 };
 use uuid::Uuid;
 
-use crate::service_records::{A2A_AGENT, MCP_SERVER};
+use crate::service_records::A2A_AGENT;
 
 /// The cosines of a question and the nearest records.
 #[derive(Debug, Clone, Default, PartialEq)]

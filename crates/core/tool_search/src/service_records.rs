@@ -1,16 +1,14 @@
 //! The records that describe services: A2A agents and MCP servers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Records, StoreError};
+use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Records, StoreError, schema_names::MCP_SERVER};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 /// The schema name of an A2A agent: `{name, description, skills: [{id, name, description, tags,
 /// examples}]}`.
 pub(crate) const A2A_AGENT: &str = "a2a.agent.v1";
-/// The schema name of an MCP server: `{name, summary, instructions, …}`.
-pub(crate) const MCP_SERVER: &str = "mcp.server.v1";
 /// The most records of each kind that are read.
 const MAX_RECORDS: u32 = 500;
 const MAX_SKILLS: usize = 50;
@@ -31,7 +29,7 @@ pub(crate) struct Skill {
     pub words: Vec<String>,
 }
 
-/// An MCP server.
+/// An MCP server: `{name, summary, instructions, …}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub record: Uuid,
@@ -41,7 +39,7 @@ pub(crate) struct Server {
 /// The services that the asker can see.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceRecords {
-    pub(crate) agents: Vec<Agent>,
+    pub(crate) agents: BTreeMap<String, Agent>,
     pub(crate) servers: HashMap<String, Server>,
 }
 
@@ -51,15 +49,11 @@ impl ServiceRecords {
         let query = |schema: &str| BreadcrumbQuery { limit: MAX_RECORDS, ..BreadcrumbQuery::of_schema(schema) };
         let (agents, servers) = (query(A2A_AGENT), query(MCP_SERVER));
         let (agents, servers) = futures::future::try_join(store.list(&agents), store.list(&servers)).await?;
-        let mut records = Self { agents: agents.iter().filter_map(Agent::read).collect(), servers: HashMap::new() };
-        // Newest first: of two servers with one name, the older record is the server.
-        records.servers.extend(servers.iter().filter_map(Server::read));
-        let mut names = HashMap::new();
-        for agent in records.agents.iter().rev() {
-            names.entry(agent.name.clone()).or_insert(agent.record);
-        }
-        records.agents.retain(|agent| names.get(&agent.name) == Some(&agent.record));
-        Ok(records)
+        // Newest first: of two records with one name, the older one counts.
+        Ok(Self {
+            agents: agents.iter().filter_map(Agent::read).map(|agent| (agent.name.clone(), agent)).collect(),
+            servers: servers.iter().filter_map(Server::read).collect(),
+        })
     }
 }
 

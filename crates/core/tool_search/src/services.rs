@@ -6,10 +6,11 @@ use rcrt_breadcrumb::{Registration, ToolSource};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::index::Text;
+use crate::index::{Index, Text};
 use crate::meaning::Nearness;
 use crate::question::Question;
-use crate::service_records::{Agent, ServiceRecords, Skill};
+use crate::scoring;
+use crate::service_records::{Agent, Server, ServiceRecords, Skill};
 use crate::tools::{CATEGORY, Ranked, ToolSearch};
 
 /// The most services of one search.
@@ -19,7 +20,7 @@ const TOP: usize = 3;
 /// The longest summary and id, in characters.
 const MAX_SUMMARY: usize = 300;
 const MAX_ID: usize = 200;
-/// The tool that calls an A2A agent: who cannot call it can call no agent.
+/// The tool that calls A2A agents. An asker that cannot call it finds no agents.
 const INVOKE_AGENT: &str = "invoke_agent";
 
 /// What kind of service it is.
@@ -77,6 +78,11 @@ fn service_of(tool: &Registration) -> ServiceId<'_> {
     }
 }
 
+/// The record of an MCP server.
+fn server_of<'r>(records: &'r ServiceRecords, (kind, id): ServiceId<'_>) -> Option<&'r Server> {
+    records.servers.get(id).filter(|_| kind == ServiceKind::Mcp)
+}
+
 impl ToolSearch {
     /// The services that fit the question best, the best first, at most [`MAX_SERVICES`].
     /// `may_call`: whether the asker can call a tool. A service is found if the asker can call at
@@ -93,13 +99,12 @@ impl ToolSearch {
             services.entry(service_of(tool)).or_default().all.push(tool);
         }
         let calls_agents = services.values().any(|tools| tools.all.iter().any(|tool| tool.name == INVOKE_AGENT));
-        let agents = if calls_agents { records.agents.as_slice() } else { &[] };
-        let own_texts = services.keys().map(|(kind, id)| {
-            let server = records.servers.get(*id).filter(|_| *kind == ServiceKind::Mcp);
-            let summary = server.map_or("", |server| server.summary.as_str());
-            Text::new([*id, summary], [])
+        let agents: Vec<&Agent> = records.agents.values().filter(|_| calls_agents).collect();
+        let own_texts = services.keys().map(|service| {
+            let summary = server_of(records, *service).map_or("", |server| server.summary.as_str());
+            Text::new([service.1, summary], [])
         });
-        let texts: Vec<Text> = own_texts.chain(agents.iter().map(Agent::text)).collect();
+        let texts: Vec<Text> = own_texts.chain(agents.iter().map(|agent| agent.text())).collect();
         let (mut ranked, shares) = self.rank(question, &may_call, &texts);
         ranked.sort_unstable_by(Ranked::order);
         for Ranked { tool, score, cosine } in ranked {
@@ -135,7 +140,7 @@ impl Tools<'_> {
         if share <= 0.0 && self.fitting.is_empty() {
             return None;
         }
-        let server = records.servers.get(id).filter(|_| kind == ServiceKind::Mcp);
+        let server = server_of(records, (kind, id));
         let own = server.and_then(|server| question.nearness(server.record).cosine());
         let nearness = larger(own, self.cosine).map_or(Nearness::Unknown, Nearness::Cosine);
         let score = self.score.max(question.score(share, nearness));
@@ -174,7 +179,7 @@ impl Agent {
         }
         let texts: Vec<Text> =
             self.skills.iter().map(|skill| Text::new(skill.words.iter().map(String::as_str), [])).collect();
-        let shares = crate::scoring::rank(&crate::index::Index::<()>::default(), question.text(), |()| true, &texts);
+        let shares = scoring::rank(&Index::<()>::default(), question.text(), |()| true, &texts);
         let mut skills: Vec<(f64, &Skill)> = shares.texts.into_iter().zip(&self.skills).collect();
         skills.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let summary = if self.description.trim().is_empty() {
