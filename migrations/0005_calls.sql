@@ -44,7 +44,7 @@ CREATE TABLE calls (
     run_us bigint,
     -- Attempts that ended without a response: an array of objects.
     past_attempts jsonb,
-    -- Of a call that no call made: the calls below it, counted by `count_descendants`.
+    -- Of a call that no other call made: the calls below it, counted by `count_descendants`.
     descendants integer NOT NULL DEFAULT 0,
 
     PRIMARY KEY (owner_id, request),

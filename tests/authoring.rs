@@ -323,7 +323,7 @@ async fn a_draft_reserves_no_name() {
     assert!(refused.contains("is the name of another tool"), "{refused}");
     let retired = call(&author, &mut events, "retire_tool", json!({"name": "weather"})).await.output.unwrap();
     assert_eq!(retired["retired"], true);
-    // A tool whose newest version is a draft has its name by the version that serves.
+    // A tool whose newest version is a draft keeps its name by the version that serves.
     assert_eq!(ask(&other, &mut others, &weather(), "update").await["draft"], true);
     assert_eq!(errors(&ask(&author, &mut events, &complete, "create").await)[0].0, "name-taken");
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());

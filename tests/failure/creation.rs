@@ -156,7 +156,7 @@ async fn a_creation_is_answered_once_and_leaves_one_tool_wherever_a_process_is_k
     }
 }
 
-/// The attempts of `create_tool` are limited, so that code that kills runners is not run for ever.
+/// The attempts of `create_tool` are limited, so that code that kills runners is not run forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_runners_are_all_lost_is_rejected_once() {
     let apart = Apart::new().await;

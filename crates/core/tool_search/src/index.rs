@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use crate::words::{self, Word};
 
-/// Words of a document that count, of its first and of its second fields each.
+/// How many words of the first fields of a document count, and how many of its second fields.
 const MAX_WORDS: usize = 200;
 /// Bytes of a field that are read.
 const MAX_FIELD: usize = 8 * 1024;
 /// How much a word counts in the second fields: arguments say less than the name.
 const SECOND: f64 = 0.5;
-/// The number of no term, between words that are no neighbours.
+/// Stands between words that are not neighbours. No term has this number.
 const GAP: u32 = 0;
 
 /// The words of a document.
 pub(crate) struct Text {
-    /// `None` is between words that are no neighbours.
+    /// `None` stands between words that are not neighbours.
     words: Vec<Option<String>>,
     /// Where the second fields begin.
     second: usize,
@@ -31,7 +31,7 @@ impl Text {
         Self { words, second: at }
     }
 
-    /// Each word with its weight; `None` between words that are no neighbours.
+    /// Each word with its weight; `None` between words that are not neighbours.
     pub fn words(&self) -> impl Iterator<Item = (Option<&str>, f64)> {
         let weight = |at| if at < self.second { 1.0 } else { SECOND };
         self.words.iter().enumerate().map(move |(at, word)| (word.as_deref(), weight(at)))
@@ -87,7 +87,7 @@ pub(crate) struct Document<D> {
 }
 
 impl<D> Document<D> {
-    /// The terms in order, with [`GAP`] between words that are no neighbours.
+    /// The terms in order, with [`GAP`] between words that are not neighbours.
     pub fn terms(&self) -> &[u32] {
         &self.terms
     }

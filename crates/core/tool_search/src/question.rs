@@ -1,4 +1,4 @@
-//! What somebody looks for.
+//! What a caller looks for.
 
 use rcrt_breadcrumb::{MAX_QUESTION, Records, Violations};
 use uuid::Uuid;

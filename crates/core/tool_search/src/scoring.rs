@@ -255,7 +255,7 @@ impl Scale {
     fn new(wanted: &[Wanted], counts: &Counts) -> Self {
         let information = |with: f64| (1.0 + (counts.documents - with + 0.5) / (with + 0.5)).ln();
         let words: Vec<f64> = counts.words.iter().map(|with| information(*with)).collect();
-        // Most neighbours in a question are none in any document, which says nothing.
+        // Most neighbours of a question are neighbours in no document: such a pair says nothing.
         let of_pair = |with: &f64| if *with > 0.0 { PAIR * information(*with) } else { 0.0 };
         let pairs: Vec<f64> = counts.pairs.iter().map(of_pair).collect();
         let most = words.iter().chain(&pairs).sum::<f64>().max(f64::MIN_POSITIVE);

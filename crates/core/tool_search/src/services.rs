@@ -17,7 +17,7 @@ use crate::tools::{CATEGORY, Ranked, ToolSearch};
 pub const MAX_SERVICES: usize = 5;
 /// How many tools or skills of a service are named.
 const TOP: usize = 3;
-/// The longest summary and id, in characters.
+/// The longest summary and the longest id, in characters.
 const MAX_SUMMARY: usize = 300;
 const MAX_ID: usize = 200;
 /// The tool that calls A2A agents. An asker that cannot call it finds no agents.

@@ -1,4 +1,4 @@
-//! Splits texts into words: at everything that is no letter or digit, and inside names such as
+//! Splits texts into words: at everything that is not a letter or digit, and inside names such as
 //! `createIssue`. Words are compared by their stems.
 
 use std::borrow::Cow;

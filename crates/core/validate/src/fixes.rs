@@ -13,7 +13,7 @@ pub fn fix(rule: &str) -> Option<&'static str> {
         }
         "no-import-meta" => "Remove import.meta: a tool has no files",
         "description" => "Describe in one or two sentences what the tool does and when to use it",
-        "template-text" => "Replace the text of the template by your own",
+        "template-text" => "Replace the text of the template with your own",
         "input-schema" => "Add input_schema: {\"type\": \"object\", \"properties\": {…}}",
         "output-schema" => "Add output_schema: {\"type\": \"object\", \"properties\": {…}}",
         "required-property" => "Add the name to properties, or remove it from required",

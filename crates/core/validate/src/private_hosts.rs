@@ -8,7 +8,7 @@ use crate::tool::tool_as;
 use crate::{Author, Finding, Report};
 
 /// Validates a tool as a runner with these `--allow-private-host` does: a private host that the
-/// operator allowed is no error.
+/// operator allowed is not an error.
 pub fn tool_allowing(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
     let mut report = tool_as(definition, author);
     // An included tool waits for its private hosts.
@@ -47,7 +47,7 @@ fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[Private
 }
 
 /// The host that a finding refuses because it is private. `None` for other findings, and for an
-/// entry that is no host.
+/// entry that is not a host.
 fn private_host(finding: &Finding, definition: &ToolDefinition) -> Option<HostEntry> {
     let NetPermission::Listed(hosts) = &definition.permissions.net else { return None };
     let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'))?;

@@ -172,7 +172,7 @@ impl Assessor {
         };
         let (report, definition) = rcrt_validate::context_with(schema_names::TOOL_CODE, context, rules);
         assessment.errors.extend(report.errors.into_iter().map(ToolFinding::from));
-        // The author sees the response, so what it misspelled need not be guessed.
+        // An error here, not a warning: the author sees the response and can correct the field.
         let (misspelled, warnings): (Vec<_>, Vec<_>) =
             report.warnings.into_iter().partition(|finding| finding.rule == rcrt_validate::MISSPELLED);
         assessment.errors.extend(misspelled.into_iter().map(ToolFinding::from));

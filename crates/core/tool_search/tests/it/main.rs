@@ -37,7 +37,7 @@ pub fn question(text: &str) -> Question {
     Question::new("query", text).unwrap()
 }
 
-/// The names of the tools that anybody finds.
+/// The names of the tools that are found if every tool can be called.
 pub fn names(search: &ToolSearch, text: &str) -> Vec<String> {
     search.tools(&question(text), |_| true, 10).into_iter().map(|found| found.name).collect()
 }

@@ -22,7 +22,7 @@ pub(crate) struct Shadow {
     /// The `tool.v1` that answers.
     pub legacy: Arc<Tool>,
     pub call: ToolCall,
-    /// Whether not everybody in the tenant can read the request, and so its response.
+    /// Whether some agents of the tenant cannot read the request, and so its response.
     pub is_hidden: bool,
     pub slots: Option<Arc<Slots>>,
     /// The call's result. `None` if it is too large to be kept.

@@ -1,4 +1,4 @@
-//! Searches the tools of this runner for a call, with the rights of the call.
+//! Searches the tools of the tenant for a call, with the rights of the call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -198,7 +198,7 @@ impl Candidate {
     }
 }
 
-/// The output schema, unless it says no more than that there is an output.
+/// The output schema, unless it says only that there is an output.
 fn described(schema: &Value) -> Option<Value> {
     let says_nothing = schema.as_object()?.iter().all(|(key, value)| {
         matches!(key.as_str(), "$schema" | "title" | "description") || (key == "type" && value == "object")

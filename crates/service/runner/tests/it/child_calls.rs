@@ -193,7 +193,7 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     runner.stop().await;
 }
 
-/// The store counts all calls below a request: here, as many as there can be but one were made.
+/// The store counts all calls below a request. Here one less than the limit was made before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tree_of_calls_is_limited_in_total() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

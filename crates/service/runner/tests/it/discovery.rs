@@ -102,7 +102,7 @@ async fn a_tool_is_found_as_soon_as_it_is_written() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_it_cannot_call() {
+async fn what_a_caller_cannot_call_is_not_found() {
     let (fixture, fake) = fixture().await;
     let runner = start(&fixture, &fake);
     fixture.catalog(|catalog| catalog.find("find_tools").is_some() && catalog.find("create_charge").is_some()).await;
