@@ -50,8 +50,7 @@ pub(crate) async fn create(
     idempotency_key: Option<&str>,
     how: NewRecord,
 ) -> Result<(Created, Option<Claim>)> {
-    actor.refuse_runner_records(record.schema_name.as_deref())?;
-    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
+    actor.refuse_reserved_records(record.schema_name.as_deref(), &record.context)?;
     let id = match &how {
         NewRecord::Plain => Uuid::now_v7(),
         NewRecord::Claimed(terms) => terms.id,
@@ -229,8 +228,7 @@ pub(crate) async fn update(
     let record = get_to_change(&mut tx, id).await?;
     let was_tool = secrets::is_tool(record.schema_name.as_deref());
     refuse_response(record.schema_name.as_deref())?;
-    actor.refuse_runner_records(record.schema_name.as_deref())?;
-    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
+    actor.refuse_reserved_records(record.schema_name.as_deref(), &record.context)?;
     expect_version(&record, Some(version))?;
     secrets::refuse_change_by_others(&mut tx, actor, id).await?;
     let mut next = changes.applied_to(&record)?;
@@ -242,11 +240,8 @@ pub(crate) async fn update(
     actor.mark_memory(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
-    let schemas = [record.schema_name.as_deref(), next.schema_name.as_deref()];
-    actor.refuse_change_for_callers(&record, &schemas)?;
-    actor.refuse_change_of_tools(&record, &schemas)?;
-    actor.refuse_runner_records(next.schema_name.as_deref())?;
-    actor.refuse_mcp_records(next.schema_name.as_deref(), &next.context)?;
+    actor.refuse_change(&record, &[record.schema_name.as_deref(), next.schema_name.as_deref()])?;
+    actor.refuse_reserved_records(next.schema_name.as_deref(), &next.context)?;
     refuse_request_changes(&record, &next)?;
     actor.refuse_to_open(&record, &next)?;
     if tx.is_guest() {
@@ -328,10 +323,8 @@ fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_vi
 /// Returns whether the record was a tool.
 pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<bool> {
     let record = get_to_change(&mut tx, id).await?;
-    actor.refuse_change_for_callers(&record, &[record.schema_name.as_deref()])?;
-    actor.refuse_change_of_tools(&record, &[record.schema_name.as_deref()])?;
-    actor.refuse_runner_records(record.schema_name.as_deref())?;
-    actor.refuse_mcp_records(record.schema_name.as_deref(), &record.context)?;
+    actor.refuse_change(&record, &[record.schema_name.as_deref()])?;
+    actor.refuse_reserved_records(record.schema_name.as_deref(), &record.context)?;
     if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator can delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());

@@ -94,13 +94,15 @@ impl Actor {
         if self.is_acting_for_another() { Ok(()) } else { self.refuse_other_writes_of_callers() }
     }
 
+    /// Refuses a change or a deletion because another agent wrote the record. `schemas`: of the
+    /// record before and after the change.
+    pub(crate) fn refuse_change(self, record: &Breadcrumb, schemas: &[Option<&str>]) -> Result<(), StoreError> {
+        self.refuse_change_for_callers(record, schemas)?;
+        self.refuse_change_of_tools(record, schemas)
+    }
+
     /// A tool that runs for a caller changes and deletes only what such a tool has created.
-    /// `schemas`: of the record before and after the change.
-    pub(crate) fn refuse_change_for_callers(
-        self,
-        record: &Breadcrumb,
-        schemas: &[Option<&str>],
-    ) -> Result<(), StoreError> {
+    fn refuse_change_for_callers(self, record: &Breadcrumb, schemas: &[Option<&str>]) -> Result<(), StoreError> {
         if !self.writes_only_requests {
             return Ok(());
         }
@@ -114,12 +116,7 @@ impl Actor {
 
     /// Callers trust the author of a tool, so only its author and curators change or delete its
     /// record, also while it is retired. The runtime itself keeps the tools that come with it.
-    /// `schemas`: of the record before and after the change.
-    pub(crate) fn refuse_change_of_tools(
-        self,
-        record: &Breadcrumb,
-        schemas: &[Option<&str>],
-    ) -> Result<(), StoreError> {
+    fn refuse_change_of_tools(self, record: &Breadcrumb, schemas: &[Option<&str>]) -> Result<(), StoreError> {
         let is_tool = |name| is_tool_schema(name) || name == Some(schema_names::TOOL_RETIRED);
         let is_author = record.created_by == Some(self.on_behalf_of);
         if is_author || self.is_curator || self.is_plain_runner() || !schemas.iter().copied().any(is_tool) {
@@ -284,13 +281,19 @@ impl Actor {
         Ok(())
     }
 
-    /// Only curators, and runners on their own behalf, write the records of MCP servers and of
-    /// their tools: what a curator accepted is in them. `context` is that of a tool.
-    pub(crate) fn refuse_mcp_records(
+    /// Refuses a write of a record that is for runners or curators. `context`: that of the record.
+    pub(crate) fn refuse_reserved_records(
         &self,
         schema_name: Option<&str>,
         context: &Map<String, Value>,
     ) -> Result<(), StoreError> {
+        self.refuse_runner_records(schema_name)?;
+        self.refuse_mcp_records(schema_name, context)
+    }
+
+    /// Only curators, and runners on their own behalf, write the records of MCP servers and of
+    /// their tools: what a curator accepted is in them.
+    fn refuse_mcp_records(&self, schema_name: Option<&str>, context: &Map<String, Value>) -> Result<(), StoreError> {
         if self.is_curator || self.is_plain_runner() {
             return Ok(());
         }
@@ -307,7 +310,7 @@ impl Actor {
     /// Only runners and curators write the records that runners maintain: readers trust the
     /// catalog, the logs and the counts of shadows, and runners act on schedules under the profiles
     /// that these name. Deleting a schedule is a cancellation, so the profile must allow it.
-    pub(crate) fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
+    fn refuse_runner_records(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {
             return Ok(());
         };
