@@ -85,10 +85,7 @@ pub fn adder() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_corrects_a_tool_by_its_responses_until_it_is_published() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let store = installation.client().await;
-    installation.ready().await;
+    let (installation, up, store) = Installation::up().await;
     let mut events = store.events(None).await.unwrap();
 
     let good = adder();
@@ -175,10 +172,7 @@ async fn an_agent_corrects_a_tool_by_its_responses_until_it_is_published() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_and_responses_of_creations_are_guarded_as_those_of_calls() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let store = installation.client().await;
-    installation.ready().await;
+    let (installation, up, store) = Installation::up().await;
     let mut events = store.events(None).await.unwrap();
     let mut wrong = request("wrong", &adder(), "upsert");
     wrong.context.remove("tool_spec");
@@ -223,12 +217,17 @@ fn weather() -> Value {
     spec
 }
 
+/// The same tool, whose example has the response of the network.
+fn complete_weather() -> Value {
+    let mut spec = weather();
+    let exchange = json!({"request": {"url": "https://api.example.com/"}, "response": {"body": {}}});
+    spec["examples"][0]["http"] = json!([exchange]);
+    spec
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_published() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let curator = installation.client().await;
-    installation.ready().await;
+    let (installation, up, curator) = Installation::up().await;
     let (author, other) =
         (agent(&installation, &curator, "author").await, agent(&installation, &curator, "other").await);
     let (mut events, mut others) = (author.events(None).await.unwrap(), other.events(None).await.unwrap());
@@ -248,9 +247,7 @@ async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_publi
     assert_eq!(refused.error_code, Some(ErrorCode::InvalidArguments), "{refused:?}");
 
     // The author completes the example.
-    let mut complete = weather();
-    let exchange = json!({"request": {"url": "https://api.example.com/"}, "response": {"body": {}}});
-    complete["examples"][0]["http"] = json!([exchange]);
+    let complete = complete_weather();
     let response = ask(&author, &mut events, &complete, "update").await;
     assert_eq!((&response["status"], &response["draft"]), (&json!("updated"), &json!(false)), "{response:?}");
     assert_eq!(call(&other, &mut others, "weather", two()).await.output, Some(json!({"sum": 0})));
@@ -273,10 +270,7 @@ async fn a_tool_whose_examples_do_not_run_is_its_authors_draft_until_it_is_publi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fix_of_an_example_that_is_not_run_names_what_it_lacks() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let store = installation.client().await;
-    installation.ready().await;
+    let (installation, up, store) = Installation::up().await;
     let mut events = store.events(None).await.unwrap();
     let mut calling = adder();
     calling["permissions"] = json!({"tools": ["calculator"]});
@@ -294,16 +288,11 @@ async fn the_fix_of_an_example_that_is_not_run_names_what_it_lacks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_reserves_no_name() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let curator = installation.client().await;
-    installation.ready().await;
+    let (installation, up, curator) = Installation::up().await;
     let (author, other) =
         (agent(&installation, &curator, "author").await, agent(&installation, &curator, "other").await);
     let (mut events, mut others) = (author.events(None).await.unwrap(), other.events(None).await.unwrap());
-    let mut complete = weather();
-    let exchange = json!({"request": {"url": "https://api.example.com/"}, "response": {"body": {}}});
-    complete["examples"][0]["http"] = json!([exchange]);
+    let complete = complete_weather();
 
     for store in [(&author, &mut events), (&other, &mut others)] {
         let response = ask(store.0, store.1, &weather(), "create").await;

@@ -195,10 +195,7 @@ fn explained(guide: &str) -> BTreeMap<String, String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_tool_is_corrected_by_its_responses_until_others_can_call_it() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let curator = installation.client().await;
-    installation.ready().await;
+    let (installation, up, curator) = Installation::up().await;
     let (author, other) =
         (agent(&installation, &curator, "author").await, agent(&installation, &curator, "other").await);
     let (mut events, mut others) = (author.events(None).await.unwrap(), other.events(None).await.unwrap());
@@ -277,10 +274,7 @@ impl Dev {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_file_is_corrected_by_the_lines_of_dev_until_it_is_published() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let curator = installation.client().await;
-    installation.ready().await;
+    let (installation, up, curator) = Installation::up().await;
     let other = agent(&installation, &curator, "other").await;
     let mut others = other.events(None).await.unwrap();
 

@@ -21,10 +21,7 @@ const WITH_THEIR_OWN_WORLD: [&str; 8] = [
 /// returns exactly that.
 #[tokio::test(flavor = "multi_thread")]
 async fn included_tools_return_what_their_examples_say() {
-    let installation = Installation::new();
-    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
-    let store = installation.client().await;
-    installation.ready().await;
+    let (installation, up, store) = Installation::up().await;
     let tools = store.list(&BreadcrumbQuery::of_schema("tool.code.v1")).await.unwrap();
     let mut names: Vec<&str> = Vec::new();
 

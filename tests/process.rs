@@ -66,6 +66,16 @@ impl Installation {
         }
     }
 
+    /// A new installation where `rcrt up` runs and its runner is ready, with a client that has the
+    /// first token.
+    pub async fn up() -> (Self, Rcrt, Arc<Client>) {
+        let installation = Self::new();
+        let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+        let client = installation.client().await;
+        installation.ready().await;
+        (installation, up, client)
+    }
+
     pub fn start(&self, arguments: &[&str]) -> Rcrt {
         self.start_with(arguments, &[])
     }
