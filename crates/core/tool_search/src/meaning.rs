@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rcrt_breadcrumb::{
-    MAX_FOUND, Records, Search, SearchMode, Selector,
+    MAX_FOUND, Records, Search, SearchMode, SearchResults, Selector, StoreError,
     schema_names::{MCP_SERVER, TOOL_CODE, TOOL_V1},
 };
 use uuid::Uuid;
@@ -22,27 +22,30 @@ pub struct Meaning {
 impl Meaning {
     /// Up to [`MAX_FOUND`] records of each kind. `None` if the store has no vectors now.
     pub(crate) async fn read(store: &(impl Records + ?Sized), text: &str) -> Option<Self> {
+        let read = Self::try_read(store, text).await;
+        read.inspect_err(|error| tracing::debug!(%error, "tools are searched by words only")).ok()
+    }
+
+    async fn try_read(store: &(impl Records + ?Sized), text: &str) -> Result<Self, StoreError> {
         let search = |schema: &str| Search {
             mode: Some(SearchMode::Vector),
             nn: MAX_FOUND,
             selector: Selector { schema_name: Some(schema.into()), ..Selector::default() },
             ..Search::of(text)
         };
-        let searches = [TOOL_V1, TOOL_CODE, A2A_AGENT, MCP_SERVER].map(|schema| {
+        let nearest = |found: SearchResults| found.items.into_iter().filter_map(|item| Some((item.id, item.score?)));
+        // Alone: it makes the vector of the text, which the others find in the store's cache.
+        let first = store.search(&search(TOOL_V1)).await?;
+        let others = [TOOL_CODE, A2A_AGENT, MCP_SERVER].map(|schema| {
             let search = search(schema);
             async move { store.search(&search).await }
         });
+        let others = futures::future::try_join_all(others).await?;
         let mut meaning = Self::default();
-        for found in futures::future::join_all(searches).await {
-            match found {
-                Ok(found) => meaning.add(found.items.iter().filter_map(|item| Some((item.id, item.score?)))),
-                Err(error) => {
-                    tracing::debug!(%error, "tools are searched by words only");
-                    return None;
-                }
-            }
+        for found in std::iter::once(first).chain(others) {
+            meaning.add(nearest(found));
         }
-        Some(meaning)
+        Ok(meaning)
     }
 
     /// Adds the nearest records of one kind, nearest first.
