@@ -33,7 +33,7 @@ impl Question {
         Ok(Self { text: text.to_owned(), meaning: None, meaning_weight: MEANING_WEIGHT })
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 

@@ -4,9 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
 use rcrt_breadcrumb::{Catalog, Registration, ToolSource};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::index::{Index, Slot, Text};
 use crate::question::Question;
@@ -19,7 +17,7 @@ const MAX_DEPTH: usize = 4;
 const MAX_ARGUMENTS: usize = 100;
 
 /// A tool that fits a question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FoundTool {
     pub name: String,
     /// From 0 to 1: how well the tool fits. Scores of different questions can be compared.
