@@ -141,7 +141,7 @@ pub struct EgressContext<'a> {
     pub connections: &'a Connections,
     /// `None`: the request is not in any tenant's egress log.
     pub origin: Option<Origin>,
-    /// What receives each request, beside the log.
+    /// What receives each request, besides the log.
     pub observer: Option<&'a Arc<dyn RequestObserver>>,
 }
 

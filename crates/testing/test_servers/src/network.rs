@@ -12,7 +12,7 @@ use rcrt_egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, P
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What the tool `tester` sends a request with, without a log.
+/// The context of a request of the tool `tester`, which is not in a log.
 pub fn context<'a>(rules: &'a NetRules, vault: &'a Vault, connections: &'a Connections) -> EgressContext<'a> {
     EgressContext { tool: "tester", rules, vault, connections, origin: None, observer: None }
 }

@@ -6,6 +6,7 @@ use rcrt_breadcrumb::{
     AllowedTools, Breadcrumbs, ErrorCode, Identity, NewAgent, NewBreadcrumb, Profile, ResponseStatus, Role, Tenancy,
     ToolRequest, Visibility,
 };
+use rcrt_conformance::harness::object;
 use rcrt_executors::{BuiltinExecutor, Executors};
 use rcrt_runner::Runner;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, native, options};
 
-/// A runner with the real tools, beside fake code and http tools.
+/// A runner with the real tools of the family, and with fake code and http tools.
 fn start(fixture: &Fixture, fake: &Arc<Fake>) -> Running {
     let builtin = BuiltinExecutor::new().with(rcrt_discovery::tools());
     let executors = Executors::new()
@@ -133,7 +134,7 @@ async fn agents_are_found_by_who_can_invoke_agents() {
         title: name.into(),
         visibility,
         schema_name: Some("a2a.agent.v1".into()),
-        context: json!({
+        context: object(json!({
             "name": name,
             "description": "Plans\n journeys\u{7} through Europe.",
             "skills": [
@@ -142,10 +143,7 @@ async fn agents_are_found_by_who_can_invoke_agents() {
                 {"id": "visa", "name": "Visas", "examples": ["Do I need a visa?"]},
                 {"id": "luggage", "name": "Luggage"},
             ],
-        })
-        .as_object()
-        .unwrap()
-        .clone(),
+        })),
         ..NewBreadcrumb::default()
     };
     fixture.create(card("TravelAgent", Visibility::default())).await;
