@@ -71,6 +71,19 @@ impl Output {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
+    /// Prints a list as JSON, or as a table with one row for each item.
+    pub fn list<T: Serialize>(
+        self,
+        items: &[T],
+        heading: &[&str],
+        row: impl Fn(&T) -> Vec<String>,
+    ) -> anyhow::Result<()> {
+        if self.is_json() {
+            return self.json(&items);
+        }
+        self.table(heading, &items.iter().map(row).collect::<Vec<_>>())
+    }
+
     /// Prints aligned columns under a heading. The last column is not padded or cut.
     pub fn table(self, heading: &[&str], rows: &[Vec<String>]) -> anyhow::Result<()> {
         let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();

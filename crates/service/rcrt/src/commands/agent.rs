@@ -161,18 +161,10 @@ fn tools(agent: &AgentInfo) -> String {
 }
 
 async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
-    let agents = client.agents().await?;
-    if output.is_json() {
-        return output.json(&agents);
-    }
-    let rows: Vec<Vec<String>> = agents
-        .iter()
-        .map(|agent| {
-            let tools = one_line(&tools(agent), 80);
-            vec![agent.id.to_string(), one_line(&agent.name, 40), roles(agent), agent.profile.to_string(), tools]
-        })
-        .collect();
-    output.table(&["ID", "NAME", "ROLES", "PROFILE", "TOOLS"], &rows)
+    output.list(&client.agents().await?, &["ID", "NAME", "ROLES", "PROFILE", "TOOLS"], |agent| {
+        let tools = one_line(&tools(agent), 80);
+        vec![agent.id.to_string(), one_line(&agent.name, 40), roles(agent), agent.profile.to_string(), tools]
+    })
 }
 
 async fn show(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {

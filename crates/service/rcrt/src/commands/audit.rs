@@ -158,31 +158,25 @@ impl Egress {
         let agent_id = agent::id_of(&client, agent.as_deref()).await?;
         let query = EgressQuery { tool, host, agent_id, call, outcome, since, until, before, limit };
         let entries = client.egress_log(&query).await?;
-        if output.is_json() {
-            return output.json(&entries);
-        }
-        let rows: Vec<Vec<String>> = entries
-            .iter()
-            .map(|entry| {
-                let record = &entry.record;
-                let ended = match (record.status, &record.reason) {
-                    (Some(status), _) => status.to_string(),
-                    (None, Some(reason)) => format!("{}: {}", record.outcome.as_str(), one_line(reason, 100)),
-                    (None, None) => record.outcome.as_str().into(),
-                };
-                vec![
-                    entry.id.to_string(),
-                    record.at.format("%Y-%m-%d %H:%M:%S").to_string(),
-                    one_line(&record.tool, 40),
-                    record.method.clone(),
-                    format!("{}:{}", record.host, record.port),
-                    record.bytes_out.to_string(),
-                    record.bytes_in.to_string(),
-                    record.duration_ms.to_string(),
-                    ended,
-                ]
-            })
-            .collect();
-        output.table(&["ID", "TIME (UTC)", "TOOL", "METHOD", "HOST", "OUT", "IN", "MS", "ENDED"], &rows)
+        let heading = ["ID", "TIME (UTC)", "TOOL", "METHOD", "HOST", "OUT", "IN", "MS", "ENDED"];
+        output.list(&entries, &heading, |entry| {
+            let record = &entry.record;
+            let ended = match (record.status, &record.reason) {
+                (Some(status), _) => status.to_string(),
+                (None, Some(reason)) => format!("{}: {}", record.outcome.as_str(), one_line(reason, 100)),
+                (None, None) => record.outcome.as_str().into(),
+            };
+            vec![
+                entry.id.to_string(),
+                record.at.format("%Y-%m-%d %H:%M:%S").to_string(),
+                one_line(&record.tool, 40),
+                record.method.clone(),
+                format!("{}:{}", record.host, record.port),
+                record.bytes_out.to_string(),
+                record.bytes_in.to_string(),
+                record.duration_ms.to_string(),
+                ended,
+            ]
+        })
     }
 }

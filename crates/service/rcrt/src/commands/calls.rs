@@ -152,11 +152,7 @@ impl List {
 
 async fn list(client: &Client, output: Output, query: CallQuery) -> anyhow::Result<()> {
     let calls = read_calls(client, query).await?;
-    if output.is_json() {
-        return output.json(&calls);
-    }
-    let rows: Vec<Vec<String>> = calls.iter().map(row).collect();
-    output.table(&["TIME (UTC)", "ID", "TOOL", "MS", "ENDED"], &rows)
+    output.list(&calls, &["TIME (UTC)", "ID", "TOOL", "MS", "ENDED"], row)
 }
 
 /// Reads pages until there are enough calls: a page of a rare tool can be short.

@@ -145,22 +145,15 @@ impl List {
         };
         query.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
         let items = connection::store(config)?.list(&query).await?;
-        if output.is_json() {
-            return output.json(&items);
-        }
-        let rows: Vec<Vec<String>> = items
-            .iter()
-            .map(|item| {
-                vec![
-                    item.id.to_string(),
-                    item.schema_name.clone().unwrap_or_else(|| "-".into()),
-                    item.version.to_string(),
-                    item.updated_at.format("%Y-%m-%d %H:%M:%S").to_string(),
-                    one_line(&item.title, 60),
-                ]
-            })
-            .collect();
-        output.table(&["ID", "SCHEMA", "VERSION", "UPDATED (UTC)", "TITLE"], &rows)
+        output.list(&items, &["ID", "SCHEMA", "VERSION", "UPDATED (UTC)", "TITLE"], |item| {
+            vec![
+                item.id.to_string(),
+                item.schema_name.clone().unwrap_or_else(|| "-".into()),
+                item.version.to_string(),
+                item.updated_at.format("%Y-%m-%d %H:%M:%S").to_string(),
+                one_line(&item.title, 60),
+            ]
+        })
     }
 }
 

@@ -23,9 +23,6 @@ impl Runners {
     #[allow(clippy::unused_self)]
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let runners = connection::client(config)?.runners().await?;
-        if output.is_json() {
-            return output.json(&runners);
-        }
         if runners.is_empty() {
             output.note("no runner is live; `rcrt runner` starts one");
         }
@@ -42,8 +39,7 @@ impl Runners {
             "REPORTED (UTC)",
             "FOLDER",
         ];
-        let rows: Vec<Vec<String>> = runners.iter().map(row).collect();
-        output.table(&heading, &rows)
+        output.list(&runners, &heading, row)
     }
 }
 

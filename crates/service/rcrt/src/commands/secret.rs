@@ -164,25 +164,18 @@ async fn revoke(config: &Config, output: Output, name: &str, tool: &str) -> anyh
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let secrets = connection::store(config)?.secrets().await?;
-    if output.is_json() {
-        return output.json(&secrets);
-    }
-    let rows: Vec<Vec<String>> = secrets
-        .iter()
-        .map(|one| {
-            let changed = one.updated_at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
-            vec![
-                one.name.clone(),
-                one.version.to_string(),
-                listed(&one.hosts),
-                if one.readable { "yes" } else { "no" }.to_owned(),
-                tools(one),
-                changed,
-                one.id.to_string(),
-            ]
-        })
-        .collect();
-    output.table(&["NAME", "VERSION", "HOSTS", "READABLE", "TOOLS", "CHANGED", "ID"], &rows)
+    output.list(&secrets, &["NAME", "VERSION", "HOSTS", "READABLE", "TOOLS", "CHANGED", "ID"], |one| {
+        let changed = one.updated_at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
+        vec![
+            one.name.clone(),
+            one.version.to_string(),
+            listed(&one.hosts),
+            if one.readable { "yes" } else { "no" }.to_owned(),
+            tools(one),
+            changed,
+            one.id.to_string(),
+        ]
+    })
 }
 
 async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {

@@ -133,18 +133,10 @@ fn with(own: TenantQuotas, named: TenantQuotas) -> TenantQuotas {
 }
 
 async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
-    let tenants = client.tenants().await?;
-    if output.is_json() {
-        return output.json(&tenants);
-    }
-    let rows: Vec<Vec<String>> = tenants
-        .iter()
-        .map(|tenant| {
-            let created = tenant.created_at.format("%Y-%m-%d %H:%M").to_string();
-            vec![tenant.id.to_string(), one_line(&tenant.name, 60), tenant.publish.as_str().to_owned(), created]
-        })
-        .collect();
-    output.table(&["ID", "NAME", "PUBLISH", "CREATED (UTC)"], &rows)
+    output.list(&client.tenants().await?, &["ID", "NAME", "PUBLISH", "CREATED (UTC)"], |tenant| {
+        let created = tenant.created_at.format("%Y-%m-%d %H:%M").to_string();
+        vec![tenant.id.to_string(), one_line(&tenant.name, 60), tenant.publish.as_str().to_owned(), created]
+    })
 }
 
 async fn new(client: &Client, output: Output, name: &str) -> anyhow::Result<()> {

@@ -70,12 +70,8 @@ pub(super) async fn run(client: &Client, output: Output) -> anyhow::Result<()> {
             name,
         });
     }
-    if output.is_json() {
-        return output.json(&rows);
-    }
-    let table: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let heading = ["NAME", "SOURCE", "CODE", "24 H", "7 D", "FAILED", "LAST (UTC)", "CALLERS", "NEXT"];
-    output.table(&heading, &table)
+    output.list(&rows, &heading, cells)
 }
 
 fn cells(row: &Row) -> Vec<String> {
