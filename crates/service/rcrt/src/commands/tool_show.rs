@@ -31,8 +31,7 @@ pub fn print(
             return output.json(&record.context);
         }
     };
-    let row =
-        |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
+    let row = |name: &str, value: &str| row(output, name, value);
     row("Name", &tool.name)?;
     if !tool.version.is_empty() {
         row("Version", &tool.version)?;
@@ -55,7 +54,7 @@ pub fn print(
     if !tool.description.is_empty() {
         output.line(&format!("\n{}", tool.description))?;
     }
-    let part = |title: &str, text: &str| output.line(&format!("\n{}\n{text}", output.paint(Style::Bold, title)));
+    let part = |title: &str, text: &str| part(output, title, text);
     part("Input", &serde_json::to_string_pretty(&tool.input_schema)?)?;
     part("Output", &serde_json::to_string_pretty(&tool.output_schema)?)?;
     for example in &tool.examples {
@@ -71,8 +70,7 @@ pub fn print(
 
 /// A tool as the catalog has it, for an agent that cannot read its record: a caller.
 pub fn print_entry(output: Output, entry: &CatalogEntry) -> anyhow::Result<()> {
-    let row =
-        |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
+    let row = |name: &str, value: &str| row(output, name, value);
     match entry {
         CatalogEntry::Waiting(tool) => {
             for missing in &tool.missing_requirements {
@@ -91,10 +89,17 @@ pub fn print_entry(output: Output, entry: &CatalogEntry) -> anyhow::Result<()> {
             if !tool.description.is_empty() {
                 output.line(&format!("\n{}", tool.description))?;
             }
-            let schema = serde_json::to_string_pretty(&tool.parameters)?;
-            output.line(&format!("\n{}\n{schema}", output.paint(Style::Bold, "Input")))
+            part(output, "Input", &serde_json::to_string_pretty(&tool.parameters)?)
         }
     }
+}
+
+fn row(output: Output, name: &str, value: &str) -> anyhow::Result<()> {
+    output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))))
+}
+
+fn part(output: Output, title: &str, text: &str) -> anyhow::Result<()> {
+    output.line(&format!("\n{}\n{text}", output.paint(Style::Bold, title)))
 }
 
 /// Describes the annotations.
