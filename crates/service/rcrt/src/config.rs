@@ -147,9 +147,9 @@ impl Config {
         Ok(rcrt_client::Credentials::Token(self.token(file)?))
     }
 
-    /// How to get a token in place of one that the server refused. `None` with an agent's key: the
-    /// client gets tokens with it.
-    pub fn new_token(&self) -> Option<String> {
+    /// Says how to get a token in place of one that the server refused. `None` with an agent's key:
+    /// the client gets tokens with it.
+    pub fn new_token_hint(&self) -> Option<String> {
         match (&self.agent_key, &self.token) {
             (Some(_), _) => None,
             (None, Some(_)) => Some(

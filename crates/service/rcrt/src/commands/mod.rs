@@ -99,7 +99,7 @@ fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
             Some(Failure::Unreachable(unavailable(&url, why) + hint).into())
         }
         StoreError::Internal(why) => Some(anyhow::anyhow!("{url}: {why}")),
-        StoreError::Unauthorized(why) => Some(Failure::Refused(format!("{why}; {}", config.new_token()?)).into()),
+        StoreError::Unauthorized(why) => Some(Failure::Refused(format!("{why}; {}", config.new_token_hint()?)).into()),
         _ => None,
     };
     let found = error.chain().find_map(named);
