@@ -3,15 +3,12 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running};
-
-/// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_mins(2);
+use crate::replaced::until;
 
 /// A server that responds with the path of the request.
 fn service() -> SocketAddr {
@@ -62,16 +59,6 @@ fn publish(up: &Running, folder: &Path, name: &str, server: SocketAddr, annotati
     let record = http_tool(name, server, annotations);
     std::fs::write(folder.join(format!("{name}.json")), record.to_string()).unwrap();
     up.run(&["bootstrap", folder.to_str().unwrap()]).ends_with(0);
-}
-
-fn until<T>(mut find: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE);
-    }
 }
 
 /// The row of the list.
