@@ -7,16 +7,16 @@
         gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
     },
     File {
-        path: "assets/index-DWWCOOoS.js",
+        path: "assets/index-oa5hdC3T.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"dda2004c333f609cd293e3089afd7247\"",
-        gzip: include_bytes!("assets/index-DWWCOOoS.js.gz"),
+        etag: "\"bd42d4d87ffbb71df94d6e78d66b5817\"",
+        gzip: include_bytes!("assets/index-oa5hdC3T.js.gz"),
     },
     File {
-        path: "assets/worker-y3YnMSkQ.js",
+        path: "assets/worker-BIqMH7Ma.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"8c2e80bbd5757a9ae30346d9a2b3cc1a\"",
-        gzip: include_bytes!("assets/worker-y3YnMSkQ.js.gz"),
+        etag: "\"4644afd2894a7a57ecc78ea04e2f21dc\"",
+        gzip: include_bytes!("assets/worker-BIqMH7Ma.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -27,7 +27,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"ae1fed3e20ee044622eda925e795657d\"",
+        etag: "\"f07775d47ac813f7b842b25e2bf9d39c\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

@@ -286,6 +286,7 @@ export class Rcrt {
    * services that fit best, none for a text of one or two words.
    */
   async findTools(text: string, options: RequestOptions & { limit?: number; profile?: shapes.Profile } = {}): Promise<shapes.RankedCatalog> {
+    checkOptions(options, { ...REQUEST_OPTIONS, limit: true, profile: true });
     const { limit, profile, ...rest } = options;
     const query = { for: text, limit, profile };
     return (await this.#transport.json("get", "/tools", { ...rest, query, again: true })) as shapes.RankedCatalog;

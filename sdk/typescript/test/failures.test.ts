@@ -249,6 +249,7 @@ test("a misspelled option is refused, with the option that was meant", async () 
     [() => client.searchBreadcrumbs("a", wrong({ limit: 5 })), /limit is not an option; expected one of .*nn/],
     [() => client.createBreadcrumb({ title: "a" }, wrong({ idempotencykey: "k" })), /did you mean idempotencyKey\?/],
     [() => client.toolsFor("openai", wrong({ proflie: "main" })), /did you mean profile\?/],
+    [() => client.findTools("a", wrong({ proflie: "main" })), /did you mean profile\?/],
     [() => client.getBreadcrumb("b", wrong({ timeout: 5 })), /timeout is not an option; expected one of signal, timeoutMs/],
     [() => client.listAgents("now" as never), /options must be an object|is not an option/],
     [() => new Rcrt(wrong({ url: server.url, token: "t", retryMS: 5 })), /did you mean retryMs\?/],
