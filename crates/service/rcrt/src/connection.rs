@@ -7,8 +7,8 @@ use rcrt_client::Client;
 
 use crate::config::Config;
 
-/// The validity of a command's token for an agent's key. It is renewed while a command runs, and a
-/// script's many commands do not fill the list of valid tokens.
+/// How long the tokens are valid that a command gets with an agent's key. The client renews them
+/// while the command runs. Short, so that the commands of a script do not fill the list of tokens.
 const TOKEN_TTL_SEC: u64 = 300;
 
 /// Returns a client for the configured server, without connecting.

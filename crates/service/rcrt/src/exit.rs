@@ -16,7 +16,7 @@ Exit status:
   2  the command line is wrong
   3  no such record, call, tool, agent, secret or tenant
   4  the tool returned an error
-  5  the server cannot be reached, or refuses for now: it stops, or a limit is reached
+  5  the server cannot be reached, or refuses for now: it is stopping, or a limit is reached
   6  the server refuses: no token, an expired or revoked token, or missing roles
   130  stopped by Ctrl-C (server, runner and a started up exit with 0)
 With --output json an error is one line on stderr: {\"error\": text, \"code\": name, \"exit\": status}.";

@@ -268,11 +268,11 @@ async fn cancel(store: &Client, asked: &pending_call::PendingCall) -> Result<Opt
     }
 }
 
-/// Whether the server wrote the request is not known if the response was lost.
+/// If the response was lost, it is not known whether the server wrote the request.
 fn not_confirmed(error: StoreError, server: &Url, key: &str) -> anyhow::Error {
     match error {
         StoreError::Unavailable(why) => Failure::Unreachable(format!(
-            "{}; the call may run all the same: the same command with --idempotency-key {key} gets its response",
+            "{}; the call may still run: the same command with --idempotency-key {key} gets its response",
             unavailable(server, &why)
         ))
         .into(),

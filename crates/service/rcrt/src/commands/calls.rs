@@ -87,8 +87,8 @@ struct List {
     /// Only calls that the call of this request asked for
     #[arg(long, value_name = "ID", value_parser = id)]
     parent: Option<Uuid>,
-    /// Only with these words in texts of the request or the response, or with this number in the
-    /// input or the output
+    /// Only calls with these words in texts of the request or the response, or with this number in
+    /// the input or the output
     #[arg(long, value_name = "WORDS")]
     text: Option<String>,
     /// Only from this time on: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago

@@ -128,8 +128,9 @@ impl Verdicts {
         &self.refusals
     }
 
-    /// Prints what was done with one tool, which was waited for under its name, and what the
-    /// runners make of it. `said` is for people, `fields` for programs. A problem is a failure.
+    /// Prints what was done with one tool, and what the runners report on it. `name` is the path
+    /// under which it was waited for, `said` is for people, `fields` for programs. A problem is a
+    /// failure.
     pub fn report(&self, name: &str, said: &str, mut fields: Value, output: Output) -> anyhow::Result<()> {
         let problem = self.refusals().first().cloned().or_else(|| self.unknown());
         let warning = self.warnings().pop();

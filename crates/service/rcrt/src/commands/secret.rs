@@ -193,8 +193,7 @@ async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<(
 fn show(output: Output, secret: &SecretInfo, what: &str) -> anyhow::Result<()> {
     if secret.readable {
         eprintln!("warning: {} is readable: the code of every tool that can use it gets the value", secret.name);
-    }
-    if !secret.readable && secret.hosts.is_empty() {
+    } else if secret.hosts.is_empty() {
         eprintln!(
             "warning: no tool can use {name}: it is bound to no host and not readable; run `rcrt secret set {name} \
              --keep-value --host HOST`, or --readable instead of --host",

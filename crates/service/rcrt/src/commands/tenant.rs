@@ -29,7 +29,7 @@ Examples:
   rcrt tenant set second --max-tools 100
   rcrt tenant delete second")]
 pub enum Tenant {
-    /// List all tenants, or without an operator's token only the own one
+    /// List all tenants, or only your own without an operator's token
     List,
     /// Create a tenant, and print the key of its first agent once
     New {
@@ -70,7 +70,7 @@ pub struct Set {
     /// Tools that an agent can create in an hour
     #[arg(long, value_name = "N")]
     max_tool_creations: Option<u64>,
-    /// Concurrent requests to one server, including event streams and without those of runners
+    /// Concurrent requests to one server, including event streams, but not those of runners
     #[arg(long, value_name = "N")]
     max_requests: Option<u64>,
 }
@@ -165,7 +165,7 @@ async fn find(client: &Client, wanted: Option<&str>) -> anyhow::Result<TenantInf
             }
         };
     };
-    // The id first, which no other tenant can have as its id.
+    // The id first: another tenant can have this text as its name.
     let at = tenants.iter().position(|tenant| tenant.id.to_string() == wanted);
     let at = at.or_else(|| tenants.iter().position(|tenant| tenant.name == wanted));
     let missing = || {

@@ -199,7 +199,7 @@ fn the_reference_lists_each_exit_status() {
     for line in lines {
         let (status, what) = line.trim().split_once("  ").unwrap();
         let documented = format!("- {status}: {}.", what.split(" (").next().unwrap());
-        assert!(page.contains(&documented), "docs/reference/cli.md has not {documented:?}");
+        assert!(page.contains(&documented), "docs/reference/cli.md does not have {documented:?}");
     }
 }
 
