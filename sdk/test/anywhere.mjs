@@ -1,5 +1,6 @@
 // A short test of the package for every platform: a record, a stale change, a tool, a model's call,
-// an abort, a server that is not there, the event stream. `anywhere.mjs PATH-OF-INDEX.JS` in Node and Deno; a browser imports `walk`.
+// an abort, a server that is not there, the event stream. `anywhere.mjs PATH-OF-INDEX.JS` in Node
+// and Deno; a browser imports `walk`.
 export async function walk({ Rcrt, ProblemError, ToolError, Unreachable }, url, token) {
   const client = new Rcrt({ url, token });
   const tag = `t${crypto.randomUUID()}`;
