@@ -1,14 +1,16 @@
 //! The one place where errors of the store and failures of calls become errors of the protocol.
 
-use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
+use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure};
 use rmcp::ErrorData;
 use serde_json::json;
 
 /// The error of a request that is not a call.
-pub(crate) fn of_store(error: &StoreError) -> ErrorData {
+pub(crate) fn of_store(error: StoreError) -> ErrorData {
     match error {
         StoreError::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), None),
-        StoreError::Invalid(violations) => invalid(violations),
+        StoreError::Invalid(violations) => {
+            ErrorData::invalid_params(violations.to_string(), Some(json!({"violations": violations})))
+        }
         StoreError::Forbidden(_) | StoreError::Unauthorized(_) | StoreError::TooLarge { .. } => {
             ErrorData::invalid_request(error.to_string(), None)
         }
@@ -18,11 +20,6 @@ pub(crate) fn of_store(error: &StoreError) -> ErrorData {
             ErrorData::internal_error("the server failed; its log has the reason", None)
         }
     }
-}
-
-/// A request whose parameters are wrong.
-pub(crate) fn invalid(violations: &Violations) -> ErrorData {
-    ErrorData::invalid_params(violations.to_string(), Some(json!({"violations": violations})))
 }
 
 /// The failure of a call whose request was refused, which a model should read. `None`: the client

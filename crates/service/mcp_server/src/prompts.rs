@@ -89,7 +89,7 @@ async fn named(principal: &dyn Principal, name: &str) -> Result<Source, ErrorDat
 async fn all(principal: &dyn Principal) -> Result<BTreeMap<String, Source>, ErrorData> {
     let store = &**principal.store();
     let published: Vec<PublishedPrompt> = published::all(store).await?;
-    let guides = Guide::all(store).await.map_err(|error| errors::of_store(&error))?;
+    let guides = Guide::all(store).await.map_err(errors::of_store)?;
     let mut found: BTreeMap<String, Source> = BTreeMap::new();
     found.extend(published.into_iter().map(|prompt| (prompt.name.clone(), Source::Tool(prompt))));
     found.extend(guides.into_iter().map(|guide| (guide.name.clone(), Source::Guide(guide))));

@@ -73,7 +73,7 @@ impl Published for PublishedResource {
 /// All of a kind, by their keys. Of two with the same key the older one counts, so that none can be
 /// replaced by another author. Records that are not valid are left out.
 pub(crate) async fn all<T: Published>(store: &(impl Records + ?Sized)) -> Result<Vec<T>, ErrorData> {
-    read(store).await.map_err(|error| errors::of_store(&error))
+    read(store).await.map_err(errors::of_store)
 }
 
 async fn read<T: Published>(store: &(impl Records + ?Sized)) -> Result<Vec<T>, StoreError> {

@@ -94,7 +94,7 @@ pub(crate) async fn list(
 /// The newest records that are not the runtime's own.
 pub(crate) async fn newest(store: &(impl Records + ?Sized)) -> Result<Vec<BreadcrumbListItem>, ErrorData> {
     let query = BreadcrumbQuery { limit: NEWEST, ..BreadcrumbQuery::default() };
-    let mut items = store.list(&query).await.map_err(|error| errors::of_store(&error))?;
+    let mut items = store.list(&query).await.map_err(errors::of_store)?;
     items.retain(|item| !is_internal(item.schema_name.as_deref()));
     Ok(items)
 }
@@ -177,7 +177,7 @@ async fn record(principal: &Arc<dyn Principal>, uri: &str, id: &str) -> Result<R
     match principal.store().view(id).await {
         Ok(view) => Ok(text(uri, json!(view).to_string(), JSON)),
         Err(StoreError::NotFound { .. }) => Err(unknown(uri)),
-        Err(error) => Err(errors::of_store(&error)),
+        Err(error) => Err(errors::of_store(error)),
     }
 }
 
@@ -185,7 +185,7 @@ async fn of_schema(principal: &Arc<dyn Principal>, uri: &str, name: &str) -> Res
     let name = decoded(name).filter(|name| !name.is_empty()).ok_or_else(|| unknown(uri))?;
     let selector = Selector { schema_name: Some(name), ..Selector::default() };
     let query = BreadcrumbQuery { selector, limit: OF_SCHEMA, offset: 0, include_context: true };
-    let items = principal.store().list(&query).await.map_err(|error| errors::of_store(&error))?;
+    let items = principal.store().list(&query).await.map_err(errors::of_store)?;
     Ok(text(uri, json!(items).to_string(), JSON))
 }
 

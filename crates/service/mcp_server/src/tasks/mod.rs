@@ -60,7 +60,7 @@ pub(crate) async fn update(
     task_id: &str,
     responses: InputResponses,
 ) -> Result<(), ErrorData> {
-    principal.check_requester().map_err(|error| errors::of_store(&error))?;
+    principal.check_requester().map_err(errors::of_store)?;
     let first = first_call(principal, task_id).await?;
     let call = parked::latest_call(principal, &first).await?;
     match ParkedCall::of(principal, &first, &call).await? {
@@ -71,13 +71,13 @@ pub(crate) async fn update(
 
 /// `tasks/cancel`. A finished task stays as it is.
 pub(crate) async fn cancel(principal: &Arc<dyn Principal>, task_id: &str) -> Result<(), ErrorData> {
-    principal.check_requester().map_err(|error| errors::of_store(&error))?;
+    principal.check_requester().map_err(errors::of_store)?;
     let first = first_call(principal, task_id).await?;
     let call = parked::latest_call(principal, &first).await?;
     if let Some(parked) = ParkedCall::of(principal, &first, &call).await? {
         return parked.cancel(principal).await;
     }
-    principal.store().cancel(call.request).await.map(|_| ()).map_err(|error| errors::of_store(&error))
+    principal.store().cancel(call.request).await.map(|_| ()).map_err(errors::of_store)
 }
 
 /// The call with which a task began. An agent has the tasks whose requests it can read.
@@ -88,12 +88,12 @@ async fn first_call(principal: &Arc<dyn Principal>, task_id: &str) -> Result<Cal
     match principal.store().call(id).await {
         Ok(call) => Ok(call),
         Err(StoreError::NotFound { .. }) => Err(unknown()),
-        Err(error) => Err(errors::of_store(&error)),
+        Err(error) => Err(errors::of_store(error)),
     }
 }
 
 async fn response_of(principal: &Arc<dyn Principal>, response: Uuid) -> Result<ToolResponse, ErrorData> {
-    let record = principal.store().get(response).await.map_err(|error| errors::of_store(&error))?;
+    let record = principal.store().get(response).await.map_err(errors::of_store)?;
     ToolResponse::from_context(&record.context)
         .map_err(|_| ErrorData::internal_error("the response of the call is not well-formed", None))
 }

@@ -35,11 +35,10 @@ pub(super) async fn latest_call(principal: &Arc<dyn Principal>, first: &Call) ->
         ..Selector::default()
     };
     let query = BreadcrumbQuery { selector, limit: MOST, ..BreadcrumbQuery::default() };
-    let of_store = |error: StoreError| errors::of_store(&error);
-    let later = principal.store().list(&query).await.map_err(of_store)?;
+    let later = principal.store().list(&query).await.map_err(errors::of_store)?;
     // Ids are ordered by creation time.
     match later.iter().map(|item| item.id).max() {
-        Some(latest) => principal.store().call(latest).await.map_err(of_store),
+        Some(latest) => principal.store().call(latest).await.map_err(errors::of_store),
         None => Ok(first.clone()),
     }
 }
@@ -81,7 +80,7 @@ impl Given {
             ..Selector::default()
         };
         let query = BreadcrumbQuery { selector, limit: MOST, offset: 0, include_context: true };
-        let items = principal.store().list(&query).await.map_err(|error| errors::of_store(&error))?;
+        let items = principal.store().list(&query).await.map_err(errors::of_store)?;
         let mut given = Self::default();
         for mut context in items.into_iter().filter_map(|item| item.context) {
             given.is_cancelled |= context.get("cancelled") == Some(&json!(true));
@@ -130,9 +129,8 @@ impl ParkedCall {
 
     /// Writes the next request. Two clients that respond at once continue the task once.
     async fn continued(self, principal: &Arc<dyn Principal>) -> Result<(), ErrorData> {
-        let of_store = |error: StoreError| errors::of_store(&error);
         let tool = tools::find(&**principal, &self.call.tool).await?;
-        let asked_by = principal.store().get(self.call.request).await.map_err(of_store)?;
+        let asked_by = principal.store().get(self.call.request).await.map_err(errors::of_store)?;
         let input = match ToolRequest::input_of(&asked_by) {
             Value::Object(input) => input,
             _ => Map::new(),
@@ -148,7 +146,7 @@ impl ParkedCall {
         let key = format!("mcp-task:{}", self.call.request);
         match principal.store().create(record, Some(&key)).await {
             Ok(_) | Err(StoreError::IdempotencyMismatch) => Ok(()),
-            Err(error) => Err(of_store(error)),
+            Err(error) => Err(errors::of_store(error)),
         }
     }
 
@@ -169,7 +167,7 @@ impl ParkedCall {
                  cancel a task that waits for input",
                 None,
             )),
-            Err(error) => Err(errors::of_store(&error)),
+            Err(error) => Err(errors::of_store(error)),
         }
     }
 }

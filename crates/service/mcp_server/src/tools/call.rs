@@ -84,7 +84,7 @@ pub(crate) async fn run(
     let pending = match sent {
         Ok(pending) => pending,
         Err(error) => {
-            return errors::refused_call(&error).map(Ran::Refused).ok_or_else(|| errors::of_store(&error));
+            return errors::refused_call(&error).map(Ran::Refused).ok_or_else(|| errors::of_store(error));
         }
     };
     wait(principal, &pending, context, can_be_task).await
@@ -123,7 +123,7 @@ async fn wait(
                 }
             }
             answer = &mut response => {
-                let answer = answer.map_err(|error| errors::of_store(&error))?;
+                let answer = answer.map_err(errors::of_store)?;
                 let response = ToolResponse::from_context(&answer.context).map_err(|error| {
                     tracing::error!(%error, "a response is not well-formed");
                     ErrorData::internal_error("the response of the call is not well-formed", None)

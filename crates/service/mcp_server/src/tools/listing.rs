@@ -17,7 +17,7 @@ pub(crate) async fn list(
     principal: &dyn Principal,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListToolsResult, ErrorData> {
-    let catalog = principal.catalog().await.map_err(|error| errors::of_store(&error))?;
+    let catalog = principal.catalog().await.map_err(errors::of_store)?;
     let (tools, next_cursor) = page(catalog.tools, |tool| tool.name.as_str(), request)?;
     let tools = tools.iter().filter_map(described).collect();
     let list = ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) };
