@@ -10,15 +10,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Principal;
 use crate::errors;
 use crate::input_required::{self, Answers, Asked};
 use crate::page::{TTL_MS, page};
 use crate::published::{self, PublishedPrompt};
-use crate::tools::call::Ran;
-use crate::tools::{self};
+use crate::tools;
 
 /// One prompt.
 enum Source {
@@ -59,12 +58,10 @@ pub(crate) async fn get(
     }
     let tool = tools::find(&**principal, &prompt.tool).await?;
     let answers = Answers { responses: params.input_responses, state: params.request_state };
-    let response = match input_required::run(principal, &tool, given, answers, context, false).await? {
+    let output = match input_required::run(principal, &tool, given, answers, context, false).await? {
         Asked::Client(request) => return Ok(request.into()),
-        Asked::Ran(Ran::Answered(response)) if response.error_code.is_none() => response,
-        Asked::Ran(ran) => return Err(ran.error(&tool.name)),
+        Asked::Ran(ran) => ran.output(&tool.name)?,
     };
-    let output = response.output.unwrap_or_default();
     let messages = match output.get("messages") {
         Some(messages) => serde_json::from_value(messages.clone()).map_err(|error| {
             ErrorData::internal_error(format!("the messages of the tool {} are not valid: {error}", tool.name), None)
@@ -112,18 +109,5 @@ impl Source {
                 }
             }
         }
-    }
-}
-
-impl Ran {
-    /// The error of a request whose tool gave no output.
-    pub(crate) fn error(self, tool: &str) -> ErrorData {
-        let (code, message) = match self {
-            Self::Answered(response) => (response.error_code, response.error.unwrap_or_default()),
-            Self::Refused(failure) => (Some(failure.code), failure.message),
-            Self::Continues(_) => (None, "it continues without its caller".into()),
-        };
-        let code = code.map_or(Value::Null, |code| code.as_str().into());
-        ErrorData::internal_error(format!("the tool {tool} failed: {message}"), Some(json!({"error_code": code})))
     }
 }

@@ -27,8 +27,7 @@ use crate::input_required::{self, Answers, Asked};
 use crate::page::{TTL_MS, page};
 use crate::published::{self, PublishedResource};
 use crate::tasks::TASK_INPUT;
-use crate::tools::call::Ran;
-use crate::tools::{self};
+use crate::tools;
 
 pub(crate) const RECORD: &str = "breadcrumb://";
 pub(crate) const SCHEMA: &str = "breadcrumb://schema/";
@@ -143,21 +142,21 @@ pub(crate) async fn read(
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = params.uri.as_str();
-    let contents = if let Some(key) = uri.strip_prefix(MEMORY) {
-        vec![entry(principal, uri, key, context).await?]
+    let content = if let Some(key) = uri.strip_prefix(MEMORY) {
+        entry(principal, uri, key, context).await?
     } else if let Some(name) = uri.strip_prefix(SCHEMA) {
-        vec![of_schema(principal, uri, name).await?]
+        of_schema(principal, uri, name).await?
     } else if let Some(id) = uri.strip_prefix(RECORD) {
-        vec![record(principal, uri, id).await?]
+        record(principal, uri, id).await?
     } else {
         let answers = Answers { responses: params.input_responses, state: params.request_state };
-        match provided(principal, uri, answers, context).await? {
-            Provided::Contents(contents) => contents,
-            Provided::Asks(request) => return Ok(request),
-        }
+        return provided(principal, uri, answers, context).await;
     };
-    let result = ReadResourceResult::new(contents).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
-    Ok(result.into())
+    Ok(with_contents(vec![content]))
+}
+
+fn with_contents(contents: Vec<ResourceContents>) -> ReadResourceResponse {
+    ReadResourceResult::new(contents).with_ttl_ms(0).with_cache_scope(CacheScope::Private).into()
 }
 
 fn unknown(uri: &str) -> ErrorData {
@@ -199,40 +198,31 @@ async fn entry(
     let key = decoded(key).ok_or_else(|| unknown(uri))?;
     let tool = tools::find(&**principal, LARGE_RESULT_READERS[0]).await?;
     let input = JsonObject::from_iter([("key".into(), key.into())]);
-    match tools::call::run(principal, &tool, input, context, false).await? {
-        Ran::Answered(response) if response.error_code.is_none() => Ok(match response.output.unwrap_or_default() {
-            Value::String(value) => text(uri, value, "text/plain"),
-            value => text(uri, value.to_string(), JSON),
-        }),
-        _ => Err(unknown(uri)),
+    let ran = tools::call::run(principal, &tool, input, context, false).await?;
+    match ran.output(&tool.name) {
+        Ok(Value::String(value)) => Ok(text(uri, value, "text/plain")),
+        Ok(value) => Ok(text(uri, value.to_string(), JSON)),
+        Err(_) => Err(unknown(uri)),
     }
 }
 
-enum Provided {
-    Contents(Vec<ResourceContents>),
-    /// The tool asks the client for input.
-    Asks(ReadResourceResponse),
-}
-
-/// A resource that a tool provides.
+/// A resource that a tool provides, or what the tool asks the client for.
 async fn provided(
     principal: &Arc<dyn Principal>,
     uri: &str,
     answers: Answers,
     context: &RequestContext<RoleServer>,
-) -> Result<Provided, ErrorData> {
+) -> Result<ReadResourceResponse, ErrorData> {
     let published: Vec<PublishedResource> = published::all(&**principal.store()).await?;
     let matching = published.iter().find_map(|resource| Some((resource, resource.variables(uri)?)));
     let (resource, variables) = matching.ok_or_else(|| unknown(uri))?;
     let tool = tools::find(&**principal, &resource.tool).await?;
     let mut input: JsonObject = variables.into_iter().map(|(name, value)| (name, value.into())).collect();
     input.insert("uri".into(), uri.into());
-    let response = match input_required::run(principal, &tool, input, answers, context, false).await? {
-        Asked::Client(request) => return Ok(Provided::Asks(request.into())),
-        Asked::Ran(Ran::Answered(response)) if response.error_code.is_none() => response,
-        Asked::Ran(ran) => return Err(ran.error(&tool.name)),
+    let output = match input_required::run(principal, &tool, input, answers, context, false).await? {
+        Asked::Client(request) => return Ok(request.into()),
+        Asked::Ran(ran) => ran.output(&tool.name)?,
     };
-    let output = response.output.unwrap_or_default();
     let media_type = resource.mime_type.as_deref();
     let contents = match output {
         Value::String(value) => vec![text(uri, value, media_type.unwrap_or("text/plain"))],
@@ -244,7 +234,7 @@ async fn provided(
             None => vec![text(uri, output.to_string(), media_type.unwrap_or(JSON))],
         },
     };
-    Ok(Provided::Contents(contents))
+    Ok(with_contents(contents))
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Breadcrumbs, NewBreadcrumb, Registration, StoreError, ToolFailure, ToolRequest, ToolResponse, Traceparent,
+    Breadcrumbs, ErrorCode, NewBreadcrumb, Registration, StoreError, ToolFailure, ToolRequest, ToolResponse,
+    Traceparent,
 };
 use rcrt_pending_call::{CallObserver, PendingCall};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
@@ -32,6 +33,22 @@ pub(crate) enum Ran {
     Refused(ToolFailure),
     /// The call continues without its caller. Its id is the request's record.
     Continues(Uuid),
+}
+
+impl Ran {
+    /// The output, for a request that is not a call. An error if the tool gave none.
+    pub fn output(self, tool: &str) -> Result<Value, ErrorData> {
+        let (code, message) = match self {
+            Self::Answered(response) if response.error_code.is_none() => {
+                return Ok(response.output.unwrap_or_default());
+            }
+            Self::Answered(response) => (response.error_code, response.error.unwrap_or_default()),
+            Self::Refused(failure) => (Some(failure.code), failure.message),
+            Self::Continues(_) => (None, "it continues without its caller".into()),
+        };
+        let data = json!({"error_code": code.map(ErrorCode::as_str)});
+        Err(ErrorData::internal_error(format!("the tool {tool} failed: {message}"), Some(data)))
+    }
 }
 
 /// `tools/call`.
