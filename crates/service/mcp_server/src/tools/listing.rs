@@ -34,13 +34,19 @@ pub(crate) fn described(tool: &Registration) -> Option<Tool> {
     Some(shown)
 }
 
-/// The schema of `structuredContent`: the tool's, or the index of a large result. `None`: the tool
-/// describes no output, or its schema refers to itself by paths that would change.
-pub(crate) fn output_schema(tool: &Registration) -> Option<JsonObject> {
-    let mut inner = tool.output_schema.as_ref()?.as_object()?.clone();
-    if has_other_references(&Value::Object(inner.clone())) {
-        return None;
-    }
+/// Whether clients see a schema of the output. They do not if the tool describes no output, or if
+/// its schema refers to itself by paths that would change.
+pub(crate) fn has_output_schema(tool: &Registration) -> bool {
+    own_schema(tool).is_some()
+}
+
+fn own_schema(tool: &Registration) -> Option<&JsonObject> {
+    tool.output_schema.as_ref().filter(|schema| !has_other_references(schema))?.as_object()
+}
+
+/// The schema of `structuredContent`: the tool's, or the index of a large result.
+fn output_schema(tool: &Registration) -> Option<JsonObject> {
+    let mut inner = own_schema(tool)?.clone();
     let mut schema = JsonObject::new();
     for shared in ["$schema", "$defs", "definitions"] {
         if let Some(value) = inner.remove(shared) {

@@ -6,7 +6,7 @@ use rcrt_breadcrumb::{
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
 use serde_json::{Value, json};
 
-use super::listing::output_schema;
+use super::listing::has_output_schema;
 use crate::resources::memory_uri;
 
 /// The most links to parts of a large result. Its text names the others.
@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 100;
 
 /// Every response is a result: a failure is one with `isError`.
 pub(crate) fn of_response(tool: &Registration, response: &ToolResponse) -> CallToolResult {
-    let has_schema = output_schema(tool).is_some();
+    let has_schema = has_output_schema(tool);
     if response.status == ResponseStatus::Error {
         let code = response.error_code.map_or("ExecutionFailed", |code| code.as_str());
         let error = json!({
@@ -49,7 +49,7 @@ pub(crate) fn of_failure(tool: &Registration, failure: &ToolFailure) -> CallTool
         "error_code": failure.code, "error": failure.message,
         "is_retryable": failure.is_retryable, "error_details": failure.details,
     });
-    failed(written(&tool.name, |call| call.failure(failure)), output_schema(tool).is_some(), error)
+    failed(written(&tool.name, |call| call.failure(failure)), has_output_schema(tool), error)
 }
 
 /// Clients check `structuredContent` of a failure against the schema of the output as well, so a
