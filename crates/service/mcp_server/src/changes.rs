@@ -109,22 +109,16 @@ pub(crate) async fn follow(principal: &dyn Principal, sink: &Sink) {
 }
 
 async fn notify(principal: &dyn Principal, sink: &Sink) {
-    let mut positions = Positions::default();
+    let arrived_at = principal.arrived_at();
+    let mut positions = Positions { own: arrived_at, catalog: arrived_at };
     let mut waiting = BTreeSet::new();
-    if let Some(arrived_at) = principal.arrived_at() {
-        positions = Positions { own: Some(arrived_at), catalog: Some(arrived_at) };
-    }
-    loop {
-        match read(principal, sink, &mut positions, &mut waiting).await {
-            Ok(()) => return,
-            Err(error) => tracing::debug!(%error, "the events of an MCP client broke off; following again"),
-        }
+    while let Err(error) = read(principal, sink, &mut positions, &mut waiting).await {
+        tracing::debug!(%error, "the event stream of an MCP client broke; following again");
         sleep(PAUSE).await;
     }
 }
 
 /// The last events that were read.
-#[derive(Default)]
 struct Positions {
     own: Option<EventNumber>,
     catalog: Option<EventNumber>,
@@ -146,20 +140,12 @@ async fn read(
     let mut flush_at = (!waiting.is_empty()).then(Instant::now);
     loop {
         let found = tokio::select! {
-            item = catalog.next() => match ended(item)? {
-                SubscriptionItem::Event(event) => {
-                    positions.catalog = Some(event.number);
-                    vec![Change::Tools]
-                }
-                item => passed(&item, &mut positions.catalog, &[Change::Tools]),
-            },
-            item = own.next() => match ended(item)? {
-                SubscriptionItem::Event(event) => {
-                    positions.own = Some(event.number);
-                    changes(&event)
-                }
-                item => passed(&item, &mut positions.own, &[Change::Prompts, Change::Resources]),
-            },
+            item = catalog.next() => {
+                changes(item, &mut positions.catalog, &[Change::Tools], |_| vec![Change::Tools])?
+            }
+            item = own.next() => {
+                changes(item, &mut positions.own, &[Change::Prompts, Change::Resources], of_event)?
+            }
             () = sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
                 flush_at = None;
                 for change in std::mem::take(waiting) {
@@ -186,26 +172,25 @@ async fn events(
     store.subscribe(options).await
 }
 
-fn ended(item: Option<Result<SubscriptionItem, StoreError>>) -> Result<SubscriptionItem, StoreError> {
-    item.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))
+/// What changed with the next item of a stream, which moves its position. After missed events, all
+/// lists can have changed.
+fn changes(
+    item: Option<Result<SubscriptionItem, StoreError>>,
+    position: &mut Option<EventNumber>,
+    all: &[Change],
+    of_event: impl Fn(&Event) -> Vec<Change>,
+) -> Result<Vec<Change>, StoreError> {
+    let item = item.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
+    let (number, found) = match item {
+        SubscriptionItem::Event(event) => (event.number, of_event(&event)),
+        SubscriptionItem::Skipped(number) => (number, Vec::new()),
+        SubscriptionItem::Missed { first } => (EventNumber(first.0 - 1), all.to_vec()),
+    };
+    *position = Some(number);
+    Ok(found)
 }
 
-/// The changes of an item that is no event. After missed events, anything can have changed.
-fn passed(item: &SubscriptionItem, position: &mut Option<EventNumber>, all: &[Change]) -> Vec<Change> {
-    match item {
-        SubscriptionItem::Missed { first } => {
-            *position = Some(EventNumber(first.0 - 1));
-            all.to_vec()
-        }
-        SubscriptionItem::Skipped(number) => {
-            *position = Some(*number);
-            Vec::new()
-        }
-        SubscriptionItem::Event(_) => Vec::new(),
-    }
-}
-
-fn changes(event: &Event) -> Vec<Change> {
+fn of_event(event: &Event) -> Vec<Change> {
     let schema = event.schema_name.as_deref();
     if is_internal(schema) {
         return Vec::new();
