@@ -43,6 +43,21 @@ impl Host {
     }
 }
 
+/// Whether the URL leads to this machine. The host name is not resolved.
+pub fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => is_localhost(name),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether a lower-case name is `localhost` or one below it.
+pub fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
 /// Expects the URL standard's output: lower-case letters and ASCII names.
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())

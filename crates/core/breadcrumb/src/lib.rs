@@ -111,7 +111,7 @@ pub use fetch::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 pub use fuel::{Fuel, OutOfFuel};
 pub use guide::Guide;
 pub use hex::hex;
-pub use host::{Host, HostEntry, HostError, is_web_port};
+pub use host::{Host, HostEntry, HostError, is_localhost, is_this_machine, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
 pub use identity::{
     AgentInfo, AgentRegistration, AgentStatus, Identity, MEMORY_OF_CALLER_TAG, NewAgent, NewAgentKey, Role, Tenancy,

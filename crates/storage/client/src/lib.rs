@@ -46,7 +46,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rcrt_breadcrumb::{StoreError, Violations};
+use rcrt_breadcrumb::{StoreError, Violations, is_this_machine};
 use url::Url;
 use uuid::Uuid;
 
@@ -136,13 +136,4 @@ fn http(base_url: &Url) -> Result<reqwest::Client, StoreError> {
         http = http.no_proxy();
     }
     http.build().map_err(|error| StoreError::Internal(format!("no HTTP client: {error}")))
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }

@@ -18,7 +18,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use rcrt_breadcrumb::{Purpose, special_purpose};
+use rcrt_breadcrumb::{Purpose, is_localhost, special_purpose};
 
 use crate::ServerError;
 use crate::http::problem::Problem;
@@ -60,10 +60,7 @@ impl HostPolicy {
         if let Ok(address) = name.parse::<IpAddr>() {
             return address.is_loopback() || self.hosts.0.contains(&name);
         }
-        name == "localhost"
-            || name.ends_with(".localhost")
-            || self.hosts.0.contains(&name)
-            || (self.dotless && !name.contains('.'))
+        is_localhost(&name) || self.hosts.0.contains(&name) || (self.dotless && !name.contains('.'))
     }
 
     fn has_peer(&self, peer: Option<Peer>) -> bool {

@@ -12,11 +12,11 @@ use axum::{
 };
 use chrono::Utc;
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError, Violations, check_numbers};
+use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError, Violations, check_numbers, is_this_machine};
 use rcrt_mcp_server::{HttpEndpoint, Principal};
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval};
-use url::{Host, Url};
+use url::Url;
 use utoipa::ToSchema;
 
 use crate::ServerState;
@@ -130,20 +130,11 @@ async fn serve(
 /// The protocol requires that a foreign page is refused, whatever token it has.
 fn check_origin(state: &ServerState, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    if state.origins.allows(origin) || origin.to_str().is_ok_and(is_of_this_machine) {
+    let url = origin.to_str().ok().and_then(|origin| Url::parse(origin).ok());
+    if state.origins.allows(origin) || url.is_some_and(|url| is_this_machine(&url)) {
         return Ok(());
     }
     Err(Problem::forbidden("pages of this origin cannot use /mcp; the operator allows an origin with --cors-origin"))
-}
-
-fn is_of_this_machine(origin: &str) -> bool {
-    let Ok(url) = Url::parse(origin) else { return false };
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// The caller of one request.

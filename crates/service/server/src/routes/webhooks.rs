@@ -7,7 +7,8 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use rcrt_breadcrumb::{
-    Host, HostEntry, NewWebhook, Purpose, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, special_purpose,
+    Host, HostEntry, NewWebhook, Purpose, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, is_localhost,
+    special_purpose,
 };
 use std::sync::Arc;
 use url::Url;
@@ -125,7 +126,7 @@ fn refuse_private_host(allowed: &[HostEntry], url: &str) -> Result<(), Problem> 
     let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else { return Ok(()) };
     let purpose = match &host {
         Host::Address(address) => special_purpose(*address),
-        Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => Some(Purpose::Loopback),
+        Host::Name(name) if is_localhost(name) => Some(Purpose::Loopback),
         Host::Name(_) => None,
     };
     let is_allowed = |entry: &HostEntry| entry.covers(&host) && entry.port.is_none_or(|named| named == port);
