@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::DateTime;
-use rcrt_breadcrumb::{Breadcrumbs, Identity, Profile, Role};
+use rcrt_breadcrumb::{Breadcrumbs, Identity, Profile, Role, StoreError};
 use uuid::Uuid;
 
 use crate::AuthMode;
@@ -54,9 +54,16 @@ impl Access {
             }
         }
     }
-}
 
-impl Access {
+    /// An error if the agent has none of the allowed roles.
+    pub fn check(self, identity: &Identity) -> Result<(), StoreError> {
+        let allowed = self.roles();
+        if identity.roles.iter().any(|role| allowed.contains(role)) {
+            return Ok(());
+        }
+        Err(StoreError::Forbidden(format!("this requires one of the roles: {}", role_names(&allowed))))
+    }
+
     /// The rate limit that applies. Runners have their own, so that other requests of their agent
     /// cannot block them.
     fn rate_class(self) -> RateClass {
@@ -194,10 +201,7 @@ async fn authorize(state: &ServerState, access: Access, verified: VerifiedToken)
     // Also if the route refuses it: a leaked token may be tried on any.
     state.token_uses.used(&identity, token, expires_at);
     let identity = current;
-    let allowed = access.roles();
-    if !identity.roles.iter().any(|role| allowed.contains(role)) {
-        return Err(Problem::forbidden(format!("this requires one of the roles: {}", role_names(&allowed))));
-    }
+    access.check(&identity)?;
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
     Ok(Caller { identity, store, token, expires_at, is_operator, max_requests })

@@ -20,7 +20,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use crate::ServerState;
-use crate::auth::access::{Caller, role_names};
+use crate::auth::access::Caller;
 use crate::http::guarded_body;
 use crate::http::json_body;
 use crate::http::problem::Problem;
@@ -173,11 +173,7 @@ impl Principal for McpCaller {
     }
 
     fn check_requester(&self) -> Result<(), StoreError> {
-        let allowed = REQUESTERS.roles();
-        if self.caller.identity.roles.iter().any(|role| allowed.contains(role)) {
-            return Ok(());
-        }
-        Err(StoreError::Forbidden(format!("this requires one of the roles: {}", role_names(&allowed))))
+        REQUESTERS.check(&self.caller.identity)
     }
 
     fn session(&self) -> &str {
