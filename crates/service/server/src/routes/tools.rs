@@ -56,20 +56,17 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Q
         query.wrong("limit", "is only used together with for");
     }
     query.finish(&["format", "profile", "tool", "tag", "for", "limit"])?;
-    let chosen =
-        |catalog: Catalog| if wanted == AllowedTools::default() { catalog } else { catalog.for_allowed(&wanted) };
+    let wanted = (wanted != AllowedTools::default()).then_some(wanted);
     let Some(text) = text else {
-        let catalog = chosen(state.allowed_catalog(&caller).await?);
+        let catalog = limited(state.allowed_catalog(&caller).await?, wanted.as_ref());
         return Ok(Json(offered(catalog, [own, profile]).in_format(format)));
     };
     let question = Question::new("for", &text)?;
     let catalog = state.whole_catalog(&caller).await?;
-    let allowed = match caller.store.allowed_tools().await? {
-        Some(allowed) => catalog.clone().for_allowed(&allowed),
-        None => catalog.clone(),
-    };
+    let allowed = limited(catalog.clone(), caller.store.allowed_tools().await?.as_ref());
+    let offered = offered(limited(allowed, wanted.as_ref()), [own, profile]);
     let limit = limit.map_or(USUAL_RANKED, |limit| limit.applied);
-    ranked(&state, &caller, question, (catalog, offered(chosen(allowed), [own, profile])), limit, format).await
+    ranked(&state, &caller, question, (catalog, offered), limit, format).await
 }
 
 /// Read the catalog entry of a tool
@@ -94,7 +91,7 @@ pub async fn get(
     let (whole, allowed) = (state.whole_catalog(&caller).await?, caller.store.allowed_tools().await?);
     // As for a call: a list of names alone does not say whether other tools exist.
     let is_not_listed = allowed.as_ref().is_some_and(|list| list.denies_name(&name) || whole.entry(&name).is_some());
-    let catalog = if let Some(allowed) = &allowed { whole.for_allowed(allowed) } else { whole };
+    let catalog = limited(whole, allowed.as_ref());
     let profile = caller.identity.profile;
     let entry = catalog.entry(&name);
     let catalog = catalog.for_profile(profile);
@@ -134,6 +131,14 @@ pub async fn get(
     }
 }
 
+/// The tools on the list. Without a list, all.
+fn limited(catalog: Catalog, list: Option<&AllowedTools>) -> Catalog {
+    match list {
+        Some(list) => catalog.for_allowed(list),
+        None => catalog,
+    }
+}
+
 impl ServerState {
     /// The tenant's store with the rights of a runner, which sees all records.
     pub fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
@@ -144,10 +149,7 @@ impl ServerState {
     /// that cannot read the catalog's records.
     pub async fn allowed_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
         let catalog = self.whole_catalog(caller).await?;
-        Ok(match caller.store.allowed_tools().await? {
-            Some(allowed) => catalog.for_allowed(&allowed),
-            None => catalog,
-        })
+        Ok(limited(catalog, caller.store.allowed_tools().await?.as_ref()))
     }
 
     async fn whole_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
