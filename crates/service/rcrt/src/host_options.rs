@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use clap::Args;
-use rcrt_breadcrumb::HostEntry;
 use rcrt_egress::{DeniedHost, PrivateHost};
 
 /// For the runner, the validation of tools, and webhooks.
@@ -21,14 +20,6 @@ pub struct PrivateHosts {
         value_delimiter = ','
     )]
     pub allowed: Vec<PrivateHost>,
-}
-
-impl PrivateHosts {
-    /// Those that webhooks can reach.
-    pub fn of_webhooks(&self) -> Vec<HostEntry> {
-        let is_for_webhooks = |host: &&PrivateHost| host.tool.as_deref().is_none_or(|tool| tool == "webhooks");
-        self.allowed.iter().filter(is_for_webhooks).map(|host| host.entry.clone()).collect()
-    }
 }
 
 /// For the runner and webhooks.

@@ -26,7 +26,7 @@ use axum::{
     middleware::{from_fn, from_fn_with_state},
 };
 use futures::future::BoxFuture;
-use rcrt_breadcrumb::{HostEntry, Tenancy};
+use rcrt_breadcrumb::{PrivateHost, Tenancy};
 use rcrt_mcp_server::HttpEndpoint;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -90,8 +90,8 @@ pub struct ServerOptions {
     pub rcrt_compat: bool,
     /// The URL by which clients reach this server through a proxy, for the links in responses.
     pub public_url: Option<PublicUrl>,
-    /// The private hosts that webhooks can reach. A webhook for another one is refused.
-    pub webhook_hosts: Vec<HostEntry>,
+    /// The private hosts that tools and webhooks can reach. A webhook for another one is refused.
+    pub allowed_private: Vec<PrivateHost>,
 }
 
 impl ServerOptions {
@@ -109,7 +109,7 @@ impl ServerOptions {
             metrics_token: None,
             rcrt_compat: false,
             public_url: None,
-            webhook_hosts: Vec::new(),
+            allowed_private: Vec::new(),
         }
     }
 }
@@ -176,7 +176,7 @@ struct Shared {
     concurrency_limit: Arc<ConcurrencyLimit>,
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
-    webhook_hosts: Vec<HostEntry>,
+    allowed_private: Vec<PrivateHost>,
     tool_searches: ToolSearches,
     /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
@@ -226,7 +226,7 @@ impl Server {
             rate_limiter: RateLimiter::new(&options.limits),
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
-            webhook_hosts: options.webhook_hosts,
+            allowed_private: options.allowed_private,
             tool_searches: ToolSearches::default(),
             draining: CancellationToken::new(),
             invocations: TaskTracker::new(),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{HostEntry, Tenancy};
+use rcrt_breadcrumb::{PrivateHost, Tenancy};
 use rcrt_server::{
     AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
 };
@@ -38,7 +38,7 @@ pub struct HttpServerOptions {
     pub metrics_token: Option<String>,
     pub rcrt_compat: bool,
     pub public_url: Option<PublicUrl>,
-    pub webhook_hosts: Vec<HostEntry>,
+    pub allowed_private: Vec<PrivateHost>,
 }
 
 /// A running server.
@@ -64,7 +64,7 @@ impl HttpServer {
             metrics_token,
             rcrt_compat,
             public_url,
-            webhook_hosts,
+            allowed_private,
         } = options;
         let options = ServerOptions {
             limits,
@@ -74,7 +74,7 @@ impl HttpServer {
             metrics_token,
             rcrt_compat,
             public_url,
-            webhook_hosts,
+            allowed_private,
             ..ServerOptions::new(listener, auth, token_key)
         };
         let server = Server::new(options, tenancy)?;

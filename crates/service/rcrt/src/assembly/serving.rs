@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rcrt_breadcrumb::HostEntry;
+use rcrt_breadcrumb::PrivateHost;
 use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
@@ -56,7 +56,7 @@ pub struct ServingOptions {
     pub rcrt_compat: bool,
     /// Set from `--allow-private-host`, which is an option of the command.
     #[arg(skip)]
-    pub webhook_hosts: Vec<HostEntry>,
+    pub allowed_private: Vec<PrivateHost>,
 }
 
 #[derive(Debug, Args)]
@@ -205,7 +205,7 @@ impl ServingOptions {
         }
         let metrics_token = self.metrics_token.clone();
         let public_url = self.public_url.clone();
-        let webhook_hosts = self.webhook_hosts.clone();
+        let allowed_private = self.allowed_private.clone();
         let options = HttpServerOptions {
             auth,
             limits,
@@ -215,7 +215,7 @@ impl ServingOptions {
             metrics_token,
             rcrt_compat,
             public_url,
-            webhook_hosts,
+            allowed_private,
         };
         let token = system.start_http_server(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server is listening");

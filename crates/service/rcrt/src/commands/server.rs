@@ -35,7 +35,7 @@ pub struct Server {
 impl Server {
     pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
         self.serving.rcrt_compat = self.compat.is_rcrt();
-        self.serving.webhook_hosts = self.private_hosts.of_webhooks();
+        self.serving.allowed_private = self.private_hosts.allowed.clone();
         self.serving.check()?;
         let signals = Signals::listen()?;
         let progress = ConsoleProgress::new();

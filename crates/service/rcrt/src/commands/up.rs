@@ -62,7 +62,7 @@ impl Up {
     pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
         (self.serving.rcrt_compat, self.runner_task.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
         self.runner_task.drain = Some(self.serving.drain_time());
-        self.serving.webhook_hosts = self.runner_task.private_hosts.of_webhooks();
+        self.serving.allowed_private = self.runner_task.private_hosts.allowed.clone();
         self.serving.check()?;
         self.runner_task.native.check(&config.data)?;
         let signals = Signals::listen()?;

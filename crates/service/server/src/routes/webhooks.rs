@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use rcrt_breadcrumb::{
-    Host, HostEntry, NewWebhook, Purpose, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, is_localhost,
+    Host, NewWebhook, PrivateHost, Purpose, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, is_localhost,
     special_purpose,
 };
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub async fn create(
     JsonBody(webhook): JsonBody<NewWebhook>,
 ) -> Result<(StatusCode, Json<WebhookInfo>), Problem> {
     let webhooks = of(&state, &caller, agent).await?;
-    refuse_private_host(&state.webhook_hosts, &webhook.url)?;
+    refuse_private_host(&state.allowed_private, &webhook.url)?;
     let identity = &caller.identity;
     let made = webhooks.create_webhook(identity.owner_id, agent, identity.agent_id, webhook).await?;
     Ok((StatusCode::CREATED, Json(made)))
@@ -120,7 +120,7 @@ pub async fn secret(
 
 /// Refuses a host that is certainly private, unless the operator allowed it: each delivery would be
 /// refused. Names are resolved only by the deliveries.
-fn refuse_private_host(allowed: &[HostEntry], url: &str) -> Result<(), Problem> {
+fn refuse_private_host(allowed: &[PrivateHost], url: &str) -> Result<(), Problem> {
     // The store says what is wrong with an invalid URL.
     let Ok(url) = Url::parse(url) else { return Ok(()) };
     let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else { return Ok(()) };
@@ -129,7 +129,7 @@ fn refuse_private_host(allowed: &[HostEntry], url: &str) -> Result<(), Problem> 
         Host::Name(name) if is_localhost(name) => Some(Purpose::Loopback),
         Host::Name(_) => None,
     };
-    let is_allowed = |entry: &HostEntry| entry.covers(&host) && entry.port.is_none_or(|named| named == port);
+    let is_allowed = |private: &PrivateHost| private.allows("webhooks", &host, port);
     let Some(purpose) = purpose.filter(|_| !allowed.iter().any(is_allowed)) else { return Ok(()) };
     let fix = if purpose.is_private_use() {
         format!("the operator can allow it with --allow-private-host webhooks={host}:{port}")

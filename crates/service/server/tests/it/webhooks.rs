@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rcrt_breadcrumb::{DeliveryClaimRequest, DeliveryOutcome, HostEntry, Role};
+use rcrt_breadcrumb::{DeliveryClaimRequest, DeliveryOutcome, PrivateHost, Role};
 use serde_json::json;
 
 use crate::harness::{World, answer, note};
@@ -104,8 +104,8 @@ async fn invalid_webhooks_are_refused_with_their_field() {
 
 #[tokio::test]
 async fn a_private_host_is_refused_unless_the_operator_allowed_it() {
-    let hosts = ["127.0.0.1:9000", "localhost"].map(|host| HostEntry::parse(host).unwrap());
-    let world = World::start_as(|options| options.webhook_hosts = hosts.into()).await;
+    let hosts = ["127.0.0.1:9000", "localhost"].map(|host| host.parse::<PrivateHost>().unwrap());
+    let world = World::start_as(|options| options.allowed_private = hosts.into()).await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
     let hooks = format!("/agents/{}/webhooks", agent.id);
