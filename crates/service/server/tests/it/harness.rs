@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rcrt_breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
+use rcrt_breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, Profile, Role, Tenancy};
 use rcrt_schemas::Schemas;
 use rcrt_server::{AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
 use rcrt_store::{SecretsKey, Store, StoreOptions};
@@ -153,6 +153,12 @@ impl World {
 
     pub async fn tenant(&self) -> Uuid {
         self.store.ensure_tenant(&Uuid::new_v4().to_string()).await.unwrap().id
+    }
+
+    /// The tenant's records, as a runner sees them.
+    pub fn runner(&self, tenant: Uuid) -> Arc<dyn Breadcrumbs> {
+        let (agent_id, roles) = (Uuid::new_v4(), vec![Role::Runner]);
+        self.store.acting_as(Identity { owner_id: tenant, agent_id, roles, profile: Profile::Main })
     }
 
     /// A new agent with these roles, and a token of it.

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use chrono::Utc;
 use futures::{StreamExt, future::join_all};
 use rcrt_breadcrumb::{
-    Breadcrumbs, Claim, ClaimRequest, ErrorCode, EventStream, Identity, LeaseStatus, Profile, Role, Tenancy,
-    ToolFailure, ToolFormat, ToolRequest, ToolResponse,
+    Breadcrumbs, Claim, ClaimRequest, ErrorCode, EventStream, LeaseStatus, Role, ToolFailure, ToolFormat, ToolRequest,
+    ToolResponse,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -21,9 +21,7 @@ pub struct Hand {
 
 impl Hand {
     async fn of(world: &World, tenant: Uuid) -> Self {
-        let roles = vec![Role::Runner];
-        let identity = Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles, profile: Profile::Main };
-        let store = world.store.acting_as(identity);
+        let store = world.runner(tenant);
         let events = store.events(None).await.unwrap();
         Self { store, events }
     }

@@ -1,8 +1,6 @@
 //! The catalog over HTTP.
 
-use rcrt_breadcrumb::{
-    Annotations, Catalog, Identity, Profile, Registration, Role, Tenancy, ToolFormat, ToolSource, Waiting,
-};
+use rcrt_breadcrumb::{Annotations, Catalog, Profile, Registration, Role, ToolFormat, ToolSource, Waiting};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -42,10 +40,9 @@ pub async fn offer(world: &World, tenant: Uuid) {
     publish(world, tenant, &catalog()).await;
 }
 
-async fn publish(world: &World, tenant: Uuid, catalog: &Catalog) {
-    let runner =
-        Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles: vec![Role::Runner], profile: Profile::Main };
-    let runner = world.store.acting_as(runner);
+/// Writes a catalog as a runner does.
+pub async fn publish(world: &World, tenant: Uuid, catalog: &Catalog) {
+    let runner = world.runner(tenant);
     for record in catalog.records() {
         runner.create(record, None).await.unwrap();
     }

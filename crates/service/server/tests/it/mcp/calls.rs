@@ -1,11 +1,7 @@
 //! Calls of tools.
 
-use futures::StreamExt;
-use rcrt_breadcrumb::{
-    ErrorCode, Identity, NewBreadcrumb, Profile, Registration, Role, Tenancy, ToolFailure, ToolResponse,
-};
+use rcrt_breadcrumb::{ErrorCode, NewBreadcrumb, Registration, Role, ToolFailure, ToolResponse};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::client::{self, Messages, answer, create, error, modern, result, with_capabilities};
 use crate::invoke::Scene;
@@ -141,26 +137,14 @@ async fn progress_is_notified_before_the_result() {
     scene.world.close().await;
 }
 
-/// The events of the tenant, as a runner gets them.
-async fn events(scene: &Scene) -> rcrt_breadcrumb::EventStream {
-    let (agent_id, roles) = (Uuid::new_v4(), vec![Role::Runner]);
-    let runner = Identity { owner_id: scene.tenant, agent_id, roles, profile: Profile::Main };
-    scene.world.store.acting_as(runner).events(None).await.unwrap()
-}
-
 #[tokio::test]
 async fn a_closed_stream_cancels_the_call() {
     let mut scene = echo().await;
-    let mut events = events(&scene).await;
+    let mut events = client::events(&scene).await;
     let asking = tokio::spawn(call(&scene, "echo", json!({})).send());
     let claim = scene.hand.claim().await;
     asking.abort();
-    loop {
-        let event = events.next().await.unwrap().unwrap();
-        if event.breadcrumb_id == claim.request.id && event.context.get("cancel_requested") == Some(&json!(true)) {
-            break;
-        }
-    }
+    client::cancelled(&mut events, claim.request.id).await;
     scene.world.close().await;
 }
 

@@ -2,15 +2,14 @@
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use rcrt_breadcrumb::{
-    Annotations, Catalog, Identity, NewBreadcrumb, Profile, Registration, Role, Tenancy, ToolSource,
-};
+use rcrt_breadcrumb::{Annotations, Catalog, EventStream, NewBreadcrumb, Registration, ToolSource};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::World;
 use crate::invoke::Scene;
+use crate::tools::publish;
 
 pub const MODERN: &str = "2026-07-28";
 
@@ -30,18 +29,29 @@ pub fn tool(name: &str, parameters: Value) -> Registration {
     }
 }
 
-/// Writes the catalog as a runner does.
+/// Writes a catalog with these tools as a runner does.
 pub async fn offer(world: &World, tenant: Uuid, tools: Vec<Registration>) {
-    for record in Catalog::new(tools, Vec::new()).records() {
-        create(world, tenant, record).await;
-    }
+    publish(world, tenant, &Catalog::new(tools, Vec::new())).await;
 }
 
 /// Writes a record as a runner.
 pub async fn create(world: &World, tenant: Uuid, record: NewBreadcrumb) -> Uuid {
-    let roles = vec![Role::Runner];
-    let runner = Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles, profile: Profile::Main };
-    world.store.acting_as(runner).create(record, None).await.unwrap().id
+    world.runner(tenant).create(record, None).await.unwrap().id
+}
+
+/// The events of the tenant, as a runner gets them.
+pub async fn events(scene: &Scene) -> EventStream {
+    scene.world.runner(scene.tenant).events(None).await.unwrap()
+}
+
+/// Returns once the call of this request is cancelled.
+pub async fn cancelled(events: &mut EventStream, request: Uuid) {
+    loop {
+        let event = events.next().await.unwrap().unwrap();
+        if event.breadcrumb_id == request && event.context.get("cancel_requested") == Some(&json!(true)) {
+            return;
+        }
+    }
 }
 
 /// A scene with these tools.

@@ -1,10 +1,8 @@
 //! Clients of earlier revisions, which begin with `initialize`.
 
-use futures::StreamExt;
-use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
+use rcrt_breadcrumb::Role;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::client::{self, Messages, offer, post};
 use crate::harness::World;
@@ -85,21 +83,14 @@ async fn the_stream_of_a_session_has_its_notifications() {
 #[tokio::test]
 async fn a_notification_cancels_a_call_of_a_session() {
     let mut scene = client::scene(vec![client::tool("echo", json!({"type": "object"}))]).await;
-    let (agent_id, roles) = (Uuid::new_v4(), vec![Role::Runner]);
-    let runner = Identity { owner_id: scene.tenant, agent_id, roles, profile: Profile::Main };
-    let mut events = scene.world.store.acting_as(runner).events(None).await.unwrap();
+    let mut events = client::events(&scene).await;
     let session = begin(&scene.world, &scene.token, json!({})).await;
     let ask = |message: &Value| in_session(&scene.world, &scene.token, &session, message);
     let _asking = tokio::spawn(ask(&request("tools/call", json!({"name": "echo"}))).send());
     let claim = scene.hand.claim().await;
     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(ask(&cancelled).send().await.unwrap().status(), 202);
-    loop {
-        let event = events.next().await.unwrap().unwrap();
-        if event.breadcrumb_id == claim.request.id && event.context.get("cancel_requested") == Some(&json!(true)) {
-            break;
-        }
-    }
+    client::cancelled(&mut events, claim.request.id).await;
     scene.world.close().await;
 }
 

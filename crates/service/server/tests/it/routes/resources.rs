@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcrt_breadcrumb::{
-    Annotations, Catalog, DeliveryClaimRequest, DeliveryOutcome, Identity, NewAgent, Profile, Registration, Role,
-    Tenancy, ToolSource,
+    Annotations, Catalog, DeliveryClaimRequest, DeliveryOutcome, NewAgent, Profile, Registration, Role, Tenancy,
+    ToolSource,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -131,12 +131,7 @@ impl Resources {
             tool_id: Uuid::new_v4(),
             tool_version: 1,
         };
-        let roles = vec![Role::Runner];
-        let runner = Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles, profile: Profile::Main };
-        let runner = world.store.acting_as(runner);
-        for record in Catalog::new(vec![tool], Vec::new()).records() {
-            runner.create(record, None).await.unwrap();
-        }
+        crate::tools::publish(world, tenant, &Catalog::new(vec![tool], Vec::new())).await;
         self.ids.push(("{offered}", name));
     }
 
