@@ -1,15 +1,12 @@
 //! Guides for agents: how to use a family of tools. They are `tool.guide.v1` breadcrumbs, and every
 //! agent that can write records can add some.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
-use uuid::Uuid;
 
-use crate::{BreadcrumbListItem, BreadcrumbQuery, Records, Selector, StoreError, schema_names::TOOL_GUIDE};
+use crate::{
+    BreadcrumbListItem, Records, Selector, StoreError, named_records, oldest_by_name, schema_names::TOOL_GUIDE,
+};
 
-/// The maximum number of guides that are read.
-const MOST: usize = 1_000;
 const PAGE: u32 = 50;
 
 /// A guide that is stored. A skill is a guide that an agent saved, with the tag
@@ -57,35 +54,19 @@ impl Guide {
         store: &(impl Records + ?Sized),
         all_tags: &[&str],
     ) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        let mut found = Vec::new();
-        loop {
-            let selector = Selector {
-                schema_name: Some(TOOL_GUIDE.into()),
-                all_tags: all_tags.iter().map(|tag| (*tag).to_owned()).collect(),
-                ..Selector::default()
-            };
-            let offset = u32::try_from(found.len()).unwrap_or(u32::MAX);
-            let query = BreadcrumbQuery { selector, limit: PAGE, offset, include_context: true };
-            let page = store.list(&query).await?;
-            let is_last = page.len() < PAGE as usize;
-            found.extend(page);
-            if is_last || found.len() >= MOST {
-                return Ok(found);
-            }
-        }
+        let selector = Selector {
+            schema_name: Some(TOOL_GUIDE.into()),
+            all_tags: all_tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..Selector::default()
+        };
+        named_records(store, selector, PAGE).await
     }
 
-    /// All guides by name, without skills. If two have the same name the older one counts, so that
-    /// no guide can be replaced by another author.
+    /// All guides by name, without skills.
     pub async fn all(store: &(impl Records + ?Sized)) -> Result<Vec<Self>, StoreError> {
-        let mut found: BTreeMap<String, (Uuid, Self)> = BTreeMap::new();
-        for item in Self::records(store, &[]).await?.iter().filter(|item| !Self::is_skill(item)) {
-            let Some(guide) = Self::read(item) else { continue };
-            // Ids are ordered by creation time.
-            if found.get(&guide.name).is_none_or(|(id, _)| item.id < *id) {
-                found.insert(guide.name.clone(), (item.id, guide));
-            }
-        }
-        Ok(found.into_values().map(|(_, guide)| guide).collect())
+        let items = Self::records(store, &[]).await?;
+        let guides = items.iter().filter(|item| !Self::is_skill(item));
+        let guides = guides.filter_map(|item| Some((item.id, Self::read(item)?)));
+        Ok(oldest_by_name(guides, |guide| guide.name.as_str()))
     }
 }

@@ -54,6 +54,7 @@ mod identity;
 mod large_result;
 pub mod limits;
 mod matcher;
+mod named_records;
 mod near_miss;
 mod nearest;
 mod new_breadcrumb;
@@ -122,6 +123,7 @@ pub use limits::{
     LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_DESCENDANTS, MAX_TIMEOUT_MS,
 };
 pub use matcher::Matcher;
+pub use named_records::{named_records, oldest_by_name};
 pub use near_miss::intended_field;
 pub use nearest::nearest_names;
 pub use new_breadcrumb::{BreadcrumbChanges, Created, MAX_TAGS, NewBreadcrumb};

@@ -3,20 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, Records, StoreError};
+use rcrt_breadcrumb::{BreadcrumbListItem, Records, Selector, named_records, oldest_by_name};
 use rmcp::ErrorData;
 use rmcp::model::PromptArgument;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::errors;
 
 pub(crate) const PROMPT: &str = "mcp.prompt.v1";
 pub(crate) const RESOURCE: &str = "mcp.resource.v1";
-/// The records of one kind that are read.
-const MOST: u32 = 1_000;
 const PAGE: u32 = 200;
 
 /// A prompt. The input of the tool are the arguments; its output is a text, or an object with
@@ -70,32 +67,12 @@ impl Published for PublishedResource {
     }
 }
 
-/// All of a kind, by their keys. Of two with the same key the older one counts, so that none can be
-/// replaced by another author. Records that are not valid are left out.
+/// All of a kind, by their keys. Records that are not valid are left out.
 pub(crate) async fn all<T: Published>(store: &(impl Records + ?Sized)) -> Result<Vec<T>, ErrorData> {
-    read(store).await.map_err(errors::of_store)
-}
-
-async fn read<T: Published>(store: &(impl Records + ?Sized)) -> Result<Vec<T>, StoreError> {
-    let mut found: BTreeMap<String, (Uuid, T)> = BTreeMap::new();
-    let mut query = BreadcrumbQuery { limit: PAGE, ..BreadcrumbQuery::of_schema(T::SCHEMA) };
-    loop {
-        let page = store.list(&query).await?;
-        let is_last = page.len() < PAGE as usize;
-        for item in page {
-            let Some(context) = item.context else { continue };
-            let Ok(published) = T::deserialize(Value::Object(context)) else { continue };
-            let key = published.key().to_owned();
-            // Ids are ordered by creation time.
-            if found.get(&key).is_none_or(|(id, _)| item.id < *id) {
-                found.insert(key, (item.id, published));
-            }
-        }
-        query.offset += PAGE;
-        if is_last || query.offset >= MOST {
-            return Ok(found.into_values().map(|(_, published)| published).collect());
-        }
-    }
+    let selector = Selector { schema_name: Some(T::SCHEMA.into()), ..Selector::default() };
+    let items = named_records(store, selector, PAGE).await.map_err(errors::of_store)?;
+    let read = |item: BreadcrumbListItem| Some((item.id, T::deserialize(Value::Object(item.context?)).ok()?));
+    Ok(oldest_by_name(items.into_iter().filter_map(read), T::key))
 }
 
 impl PublishedResource {

@@ -1,10 +1,9 @@
 //! Skills: instructions that agents wrote. A skill is a guide (`tool.guide.v1`) with the tag
 //! `skill`. Saving one under an existing name replaces it. Skills are shared by a tenant.
 
-use std::collections::BTreeMap;
-
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, Guide, NewBreadcrumb, Records, StoreError, schema_names::TOOL_GUIDE,
+    BreadcrumbChanges, BreadcrumbListItem, Guide, NewBreadcrumb, Records, StoreError, oldest_by_name,
+    schema_names::TOOL_GUIDE,
 };
 use rcrt_executors::ToolCall;
 use serde_json::{Map, Value, json};
@@ -20,16 +19,14 @@ pub(crate) struct Skill {
     pub guide: Guide,
 }
 
-/// By name. If two have the same name, the oldest record counts.
+/// By name.
 pub(crate) async fn all(store: &dyn Records) -> Result<Vec<Skill>, StoreError> {
-    let mut found: BTreeMap<String, Skill> = BTreeMap::new();
-    for item in Guide::records(store, &[TAG]).await? {
-        let Some(guide) = Guide::read(&item) else { continue };
-        if found.get(&guide.name).is_none_or(|there| item.id < there.item.id) {
-            found.insert(guide.name.clone(), Skill { item, guide });
-        }
-    }
-    Ok(found.into_values().collect())
+    let items = Guide::records(store, &[TAG]).await?;
+    let skills = items.into_iter().filter_map(|item| {
+        let guide = Guide::read(&item)?;
+        Some((item.id, Skill { item, guide }))
+    });
+    Ok(oldest_by_name(skills, |skill| skill.guide.name.as_str()))
 }
 
 /// The records with this name, oldest first.
