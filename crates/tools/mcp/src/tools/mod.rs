@@ -10,13 +10,10 @@ mod resources;
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{
-    AllowedTools, BreadcrumbListItem, ErrorCode, StoreError, ToolFailure, ToolSource, Violations, schema_names,
-};
-use rcrt_executors::builtin::refused;
+use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, StoreError, ToolFailure, ToolSource, schema_names};
+use rcrt_executors::builtin::{read_input, store_failed};
 use rcrt_executors::{NativeTool, ToolCall};
 use rmcp::model::{ClientRequest, ServerResult};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::failure::of_call;
@@ -105,28 +102,8 @@ fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbList
     (!is_denied && is_listed).then_some(VisibleTool { name, upstream, context })
 }
 
-fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
-    serde_path_to_error::deserialize(&call.input).map_err(|error| match error.path().to_string() {
-        path if path == "." => refused(&Violations::one("", error.inner().to_string())),
-        path => refused(&Violations::one(path, error.inner().to_string())),
-    })
-}
-
 fn failed(error: &StoreError) -> ToolFailure {
-    let message = match error {
-        StoreError::Internal(detail) => {
-            tracing::error!(detail, "the store failed in a tool for MCP servers");
-            "the store failed; the runner's log has the cause".to_owned()
-        }
-        other => other.to_string(),
-    };
-    let code = match error {
-        StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
-        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
-        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
-        _ => ErrorCode::ExecutionFailed,
-    };
-    ToolFailure::new(code, message).retryable(error.is_retryable())
+    store_failed(error, "a tool for MCP servers")
 }
 
 impl Tools {

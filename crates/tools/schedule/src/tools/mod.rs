@@ -8,9 +8,8 @@ mod schedule_task;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
-use rcrt_executors::builtin::refused;
-use rcrt_executors::{NativeTool, ToolCall};
-use serde::de::DeserializeOwned;
+use rcrt_executors::NativeTool;
+use rcrt_executors::builtin::{read_input, refused, store_failed};
 use serde_json::json;
 
 use crate::{Clock, Settings};
@@ -30,13 +29,6 @@ pub fn tools(settings: &Settings, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn NativeT
         Arc::new(ListScheduledTasks { settings: b.0, clock: b.1 }),
         Arc::new(CancelScheduledTask { settings: c.0, clock: c.1 }),
     ]
-}
-
-fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
-    serde_path_to_error::deserialize(&call.input).map_err(|error| match error.path().to_string() {
-        path if path == "." => invalid("", error.inner().to_string()),
-        path => invalid(&path, error.inner().to_string()),
-    })
 }
 
 /// `field` is the invalid argument; empty for the whole input.
@@ -60,20 +52,7 @@ fn invalid_field(message: &str) -> ToolFailure {
 }
 
 fn failed(error: &StoreError) -> ToolFailure {
-    let message = match error {
-        StoreError::Internal(detail) => {
-            tracing::error!(detail, "the store failed in a schedule tool");
-            "the store failed; the runner's log has the cause".to_owned()
-        }
-        other => other.to_string(),
-    };
-    let code = match error {
-        StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
-        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
-        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
-        _ => ErrorCode::ExecutionFailed,
-    };
-    ToolFailure::new(code, message).retryable(error.is_retryable())
+    store_failed(error, "a schedule tool")
 }
 
 /// The failure after too many conflicting changes.
