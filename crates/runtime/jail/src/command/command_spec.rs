@@ -25,9 +25,8 @@ pub struct CommandSpec {
 }
 
 /// What the program reads as its standard input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Input {
-    #[default]
     Nothing,
     /// What the caller writes.
     Pipe,

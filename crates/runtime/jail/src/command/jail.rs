@@ -106,23 +106,20 @@ impl Jail {
         order: &CommandSpec,
         stop: impl Future<Output = T>,
     ) -> Result<Result<Finished, T>, JailError> {
-        if let Some(reason) = &self.refusal {
-            return Err(JailError::Refused(reason.clone()));
-        }
-        let order_and_input = (order, Input::Nothing);
-        let running = Running::start(&self.helper, &self.cgroups, self.counted, order_and_input, &self.ends).await?;
-        running.finish(order, stop).await
+        self.launch(order, Input::Nothing).await?.finish(order, stop).await
     }
 
     /// Starts a program with open pipes, for a dialogue. Of `bounds`, `time` bounds only its start;
     /// `output` and `flood` do not apply: the caller reads the pipes.
     pub async fn start(&self, order: &CommandSpec) -> Result<LiveProgram, JailError> {
+        self.launch(order, Input::Pipe).await?.live(order).await
+    }
+
+    async fn launch(&self, order: &CommandSpec, input: Input) -> Result<Running, JailError> {
         if let Some(reason) = &self.refusal {
             return Err(JailError::Refused(reason.clone()));
         }
-        let order_and_input = (order, Input::Pipe);
-        let running = Running::start(&self.helper, &self.cgroups, self.counted, order_and_input, &self.ends).await?;
-        running.live(order).await
+        Running::start(&self.helper, &self.cgroups, self.counted, (order, input), &self.ends).await
     }
 
     /// Returns when all processes of finished calls have exited.

@@ -54,18 +54,12 @@ pub struct LiveProgram {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
-    process: LiveProcess,
+    /// Keeps the program alive.
+    pub process: LiveProcess,
 }
 
 /// The processes of a [`LiveProgram`]. They are killed when this is dropped.
 pub struct LiveProcess(Hold);
-
-impl LiveProgram {
-    /// The pipes, and what keeps the program alive.
-    pub fn split(self) -> (ChildStdin, ChildStdout, ChildStderr, LiveProcess) {
-        (self.stdin, self.stdout, self.stderr, self.process)
-    }
-}
 
 impl LiveProcess {
     /// Returns how the program ended, when it has. `None`: its helper was killed.

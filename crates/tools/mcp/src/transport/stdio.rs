@@ -49,7 +49,7 @@ pub struct StdioTransport {
 
 impl StdioTransport {
     pub fn new(program: LiveProgram, lists: RawLists) -> (Self, StderrTail) {
-        let (stdin, stdout, stderr, mut rest) = program.split();
+        let LiveProgram { stdin, stdout, stderr, mut process } = program;
         let kept = StderrTail(Arc::new(Mutex::new(Captured::at_most(STDERR_BYTES))));
         let (writes, queued) = mpsc::channel(QUEUE);
         let pumps = [
@@ -57,7 +57,7 @@ impl StdioTransport {
             AbortOnDropHandle::new(tokio::spawn(read_stderr(stderr, kept.clone()))),
         ];
         let held = AbortOnDropHandle::new(tokio::spawn(async move {
-            if let Some(reason) = rest.ended().await {
+            if let Some(reason) = process.ended().await {
                 tracing::debug!(?reason, "the program of an MCP server ended");
             }
         }));
