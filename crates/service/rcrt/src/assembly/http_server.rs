@@ -4,10 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rcrt_breadcrumb::{PrivateHost, Tenancy};
-use rcrt_server::{
-    AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey,
-};
+use rcrt_breadcrumb::Tenancy;
+use rcrt_server::{Server, ServerOptions};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -28,19 +26,6 @@ pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// The options of the server: access, limits and compatibility.
-pub struct HttpServerOptions {
-    pub auth: AuthMode,
-    pub limits: ServerLimits,
-    pub origins: AllowedOrigins,
-    pub hosts: AllowedHosts,
-    pub streams: StreamOptions,
-    pub metrics_token: Option<String>,
-    pub rcrt_compat: bool,
-    pub public_url: Option<PublicUrl>,
-    pub allowed_private: Vec<PrivateHost>,
-}
-
 /// A running server.
 pub struct HttpServer {
     draining: CancellationToken,
@@ -49,34 +34,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    pub fn open(
-        listener: TcpListener,
-        options: HttpServerOptions,
-        token_key: TokenKey,
-        tenancy: Arc<dyn Tenancy>,
-    ) -> anyhow::Result<Self> {
-        let HttpServerOptions {
-            auth,
-            limits,
-            origins,
-            hosts,
-            streams,
-            metrics_token,
-            rcrt_compat,
-            public_url,
-            allowed_private,
-        } = options;
-        let options = ServerOptions {
-            limits,
-            origins,
-            hosts,
-            streams,
-            metrics_token,
-            rcrt_compat,
-            public_url,
-            allowed_private,
-            ..ServerOptions::new(listener, auth, token_key)
-        };
+    pub fn open(options: ServerOptions, tenancy: Arc<dyn Tenancy>) -> anyhow::Result<Self> {
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

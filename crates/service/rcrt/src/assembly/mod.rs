@@ -29,7 +29,7 @@ pub use database_info::{DatabaseInfo, check_url, database_address};
 pub use direct_database::DirectDatabase;
 pub use egress_log_writer::{EgressLogChannel, EgressLogWriter};
 pub use embedding::{EmbeddingArgs, Embeddings};
-use http_server::{HttpServer, HttpServerOptions, base_url, bind};
+use http_server::{HttpServer, base_url, bind};
 pub use limit_options::DrainOption;
 pub use native_tools::{NativeToolOptions, NativeTools};
 pub use retention::RetentionOptions;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rcrt_breadcrumb::PrivateHost;
-use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, StreamOptions};
+use rcrt_server::{AllowedHosts, AllowedOrigins, AuthMode, PublicUrl, ServerError, ServerOptions, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, HttpServerOptions, RetentionOptions, System, base_url, bind, check_url};
+use super::{DataFolder, DatabaseOptions, RetentionOptions, System, base_url, bind, check_url};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::progress::ConsoleProgress;
@@ -197,27 +197,25 @@ impl ServingOptions {
         let BoundServer { auth, origins, hosts, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, self.retention.in_store(), progress).await?;
-        let (limits, rcrt_compat) = (self.limits.limits(), self.rcrt_compat);
         let mut streams = self.streams.options();
-        streams.new_as_updated |= rcrt_compat;
+        streams.new_as_updated |= self.rcrt_compat;
         if auth == AuthMode::Open && !self.listen.ip().is_loopback() {
             tracing::warn!(listen = %self.listen, "every caller of this server in a private network gets all rights");
         }
-        let metrics_token = self.metrics_token.clone();
-        let public_url = self.public_url.clone();
-        let allowed_private = self.allowed_private.clone();
-        let options = HttpServerOptions {
+        let options = ServerOptions {
+            listener,
             auth,
-            limits,
+            token_key,
+            streams,
+            limits: self.limits.limits(),
             origins,
             hosts,
-            streams,
-            metrics_token,
-            rcrt_compat,
-            public_url,
-            allowed_private,
+            metrics_token: self.metrics_token.clone(),
+            rcrt_compat: self.rcrt_compat,
+            public_url: self.public_url.clone(),
+            allowed_private: self.allowed_private.clone(),
         };
-        let token = system.start_http_server(listener, options, &token_key, &data)?;
+        let token = system.start_http_server(options, &data)?;
         tracing::info!(%base_url, "the server is listening");
         Ok(StartedServer { base_url, data, token })
     }

@@ -8,16 +8,15 @@ use anyhow::{Context, anyhow};
 use rcrt_breadcrumb::{EgressLog, Identity, Profile, Role, Tenancy};
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
-use rcrt_server::TokenKey;
+use rcrt_server::ServerOptions;
 use rcrt_store::Retention;
-use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, HttpServerOptions, PreparedRunner,
-    RunnerTask, TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
+    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, PreparedRunner, RunnerTask, TokenFile,
+    WebhookDelivery, WebhookHosts, WebhookOptions,
 };
 use crate::progress::ConsoleProgress;
 
@@ -67,21 +66,15 @@ impl System {
 
     /// Starts the HTTP server and writes the token files in the data folder: for the first agent
     /// and the runner. Returns the first agent's token.
-    pub fn start_http_server(
-        &mut self,
-        listener: TcpListener,
-        options: HttpServerOptions,
-        key: &TokenKey,
-        data: &Path,
-    ) -> anyhow::Result<String> {
+    pub fn start_http_server(&mut self, options: ServerOptions, data: &Path) -> anyhow::Result<String> {
         let Agents { first, runner, .. } = self.agents()?.clone();
         // Before the server starts: a script that waits for the server finds the token.
-        let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
+        let (file, token) = TokenFile::write(data.join("token"), options.token_key.clone(), first)?;
         self.token_files.push(file);
-        let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
+        let (file, _) = TokenFile::write(data.join("runner.token"), options.token_key.clone(), runner)?;
         self.token_files.push(file);
         let tenancy: Arc<dyn Tenancy> = self.tenancy()?;
-        self.http_server = Some(HttpServer::open(listener, options, key.clone(), tenancy)?);
+        self.http_server = Some(HttpServer::open(options, tenancy)?);
         Ok(token)
     }
 
