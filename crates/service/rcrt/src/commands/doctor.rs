@@ -12,7 +12,7 @@ use url::Url;
 
 use super::doctor_stored::Stored;
 use super::doctor_tools::Tools;
-use super::mcp_state::{self, ServerWithState, Servers};
+use super::mcp_state::{self, ServerWithState};
 use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -196,8 +196,8 @@ impl Doctor {
 /// The MCP servers of the tenant, if they can be read.
 async fn mcp_servers(config: &Config) -> Vec<ServerWithState> {
     let Ok(store) = crate::connection::store(config) else { return Vec::new() };
-    let read = tokio::time::timeout(ANSWER_TIME, Servers::read(&*store)).await;
-    read.ok().and_then(Result::ok).map(|servers| servers.all).unwrap_or_default()
+    let read = tokio::time::timeout(ANSWER_TIME, mcp_state::servers(&*store)).await;
+    read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// Starts a sandbox briefly and returns its report. It starts with level minimal, so that it can

@@ -3,7 +3,6 @@
 use anyhow::Context;
 use clap::Subcommand;
 use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
-use rcrt_mcp::ServerConfig;
 use rcrt_pending_call::{self as pending_call, NoObserver};
 use serde_json::json;
 use uuid::Uuid;
@@ -12,7 +11,7 @@ use super::mcp_add::Add;
 use super::mcp_changes::{Accept, Diff};
 use super::mcp_install::Install;
 use super::mcp_serve::Serve;
-use super::mcp_state::{self, Servers};
+use super::mcp_state::{self, ServerWithState, servers};
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
@@ -79,44 +78,38 @@ impl Mcp {
     }
 }
 
-/// The record of the server with this name, in any case.
-pub(super) async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow::Result<(Uuid, ServerConfig)> {
-    let servers = Servers::read(store).await?.all;
-    let found = servers.iter().find(|server| server.config.name.eq_ignore_ascii_case(name));
-    let Some(server) = found else {
-        let names: Vec<&str> = servers.iter().map(|server| server.config.name.as_str()).collect();
-        let known = if names.is_empty() {
-            "there are none".to_owned()
-        } else {
-            format!("the servers are {}", names.join(", "))
-        };
-        return Err(Failure::NotFound(format!("there is no MCP server named {name}; {known}")).into());
-    };
-    Ok((server.id, server.config.clone()))
+/// The server with this name, in any case.
+pub(super) async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow::Result<ServerWithState> {
+    let mut servers = servers(store).await?;
+    if let Some(at) = servers.iter().position(|server| server.config.name.eq_ignore_ascii_case(name)) {
+        return Ok(servers.swap_remove(at));
+    }
+    let names: Vec<&str> = servers.iter().map(|server| server.config.name.as_str()).collect();
+    let known =
+        if names.is_empty() { "there are none".to_owned() } else { format!("the servers are {}", names.join(", ")) };
+    Err(Failure::NotFound(format!("there is no MCP server named {name}; {known}")).into())
 }
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let servers = Servers::read(&*store).await?;
+    let servers = servers(&*store).await?;
     if output.is_json() {
-        return output.json(&servers.all);
+        return output.json(&servers);
     }
-    let rows: Vec<Vec<String>> = servers.all.iter().map(mcp_state::row).collect();
+    let rows: Vec<Vec<String>> = servers.iter().map(mcp_state::row).collect();
     output.table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "WAITING", "PROTOCOL", "ERROR"], &rows)
 }
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let (id, _) = find(&*store, name).await?;
-    let servers = Servers::read(&*store).await?;
-    let Some(server) = servers.all.iter().find(|server| server.id == id) else { return Ok(()) };
-    if output.is_json() { output.json(server) } else { mcp_state::print(output, server) }
+    let server = find(&*store, name).await?;
+    if output.is_json() { output.json(&server) } else { mcp_state::print(output, &server) }
 }
 
 /// Calls `mcp_get_service_details`, which a runner answers.
 async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let (_, server) = find(&*store, name).await?;
+    let server = find(&*store, name).await?.config;
     let input = json!({"server_name": server.name, "refresh": true});
     let record = ToolRequest::record("mcp_get_service_details", input, None, None);
     let after = store.latest_event().await?;
@@ -137,7 +130,7 @@ async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
 
 async fn remove(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let (id, server) = find(&*store, name).await?;
+    let ServerWithState { id, config: server, .. } = find(&*store, name).await?;
     store.delete(id, None).await?;
     // A runner does it too; without one nothing must stay.
     rcrt_mcp::remove_server_records(&*store, &server.name).await?;

@@ -9,7 +9,7 @@ use rcrt_mcp::{Auth, ServerConfig, Transport, config_file, server_record};
 use serde_json::json;
 use url::Url;
 
-use super::mcp_state::Servers;
+use super::mcp_state::servers;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
@@ -90,25 +90,25 @@ fn pairs(option: &str, texts: &[String], separator: char) -> anyhow::Result<BTre
 
 impl Add {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let servers = self.servers()?;
+        let added = self.servers()?;
         let store = connection::store(config)?;
-        let known = Servers::read(&*store).await?;
-        for server in &servers {
-            if known.all.iter().any(|known| known.config.name.eq_ignore_ascii_case(&server.name)) {
+        let known = servers(&*store).await?;
+        for server in &added {
+            if known.iter().any(|known| known.config.name.eq_ignore_ascii_case(&server.name)) {
                 let name = &server.name;
                 return Err(usage(format!(
                     "there is already an MCP server {name}; remove it first with `rcrt mcp remove {name}`"
                 )));
             }
         }
-        for server in &servers {
+        for server in &added {
             describe(output, server);
         }
         if !self.yes && !confirmed(output)? {
             return Err(usage("nothing was written; repeat it with --yes"));
         }
         let mut written = Vec::new();
-        for server in &servers {
+        for server in &added {
             let id = store.create(server_record(server), None).await?.id;
             written.push(json!({"name": server.name, "id": id}));
             if !output.is_json() {

@@ -1,8 +1,8 @@
 //! `rcrt mcp diff` and `rcrt mcp accept`: changed definitions, which wait for a curator.
 
 use clap::Args;
-use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, MAX_PAGE, Records, Selector, StoreError, schema_names};
-use rcrt_mcp::{Change, accept_change, server_tag};
+use rcrt_breadcrumb::{BreadcrumbListItem, Records, StoreError};
+use rcrt_mcp::{Change, accept_change, changes};
 use serde_json::{Map, Value, json};
 
 use super::mcp::find;
@@ -48,17 +48,7 @@ pub struct Accept {
 type Waiting = Vec<(BreadcrumbListItem, Change)>;
 
 async fn waiting(store: &(impl Records + ?Sized), server: &str) -> anyhow::Result<Waiting> {
-    let selector = Selector {
-        schema_name: Some(schema_names::MCP_CHANGE.to_owned()),
-        all_tags: vec![server_tag(server)],
-        ..Selector::default()
-    };
-    let query = BreadcrumbQuery { selector, limit: MAX_PAGE, offset: 0, include_context: true };
-    let read = |item: BreadcrumbListItem| {
-        let change = serde_json::from_value(Value::Object(item.context.clone()?)).ok()?;
-        Some((item, change))
-    };
-    let mut found: Waiting = store.list(&query).await?.into_iter().filter_map(read).collect();
+    let mut found = changes(store, Some(server)).await?;
     found.sort_by(|(_, left), (_, right)| left.name.cmp(&right.name));
     Ok(found)
 }
@@ -75,7 +65,7 @@ fn only(found: Waiting, server: &str, tool: &str) -> anyhow::Result<Waiting> {
 impl Diff {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let store = connection::store(config)?;
-        let (_, server) = find(&*store, &self.name).await?;
+        let server = find(&*store, &self.name).await?.config;
         let mut found = waiting(&*store, &server.name).await?;
         if let Some(tool) = &self.tool {
             found = only(found, &server.name, tool)?;
@@ -134,7 +124,7 @@ fn print(output: Output, change: &Change, accepted: &Map<String, Value>) -> anyh
 impl Accept {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let store = connection::store(config)?;
-        let (_, server) = find(&*store, &self.name).await?;
+        let server = find(&*store, &self.name).await?.config;
         let found = waiting(&*store, &server.name).await?;
         let mut chosen = Vec::new();
         if self.all {

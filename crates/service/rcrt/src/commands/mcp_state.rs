@@ -1,6 +1,6 @@
 //! What `rcrt mcp list`, `rcrt mcp show` and `rcrt doctor` say of a server.
 
-use rcrt_breadcrumb::{BreadcrumbQuery, MAX_PAGE, Records, Selector, schema_names};
+use rcrt_breadcrumb::{BreadcrumbQuery, MAX_PAGE, Records, schema_names};
 use rcrt_mcp::{ServerConfig, ServerState, Status};
 use serde::Serialize;
 use serde_json::Value;
@@ -18,29 +18,22 @@ pub struct ServerWithState {
 }
 
 /// All servers of the tenant, by name.
-pub struct Servers {
-    pub all: Vec<ServerWithState>,
-}
-
-impl Servers {
-    pub async fn read(store: &(impl Records + ?Sized)) -> anyhow::Result<Self> {
-        let list = async |schema: &str| {
-            let selector = Selector { schema_name: Some(schema.to_owned()), ..Selector::default() };
-            store.list(&BreadcrumbQuery { selector, limit: MAX_PAGE, offset: 0, include_context: true }).await
-        };
-        let states = list(schema_names::MCP_STATUS).await?;
-        let mut statuses: Vec<Status> =
-            states.into_iter().filter_map(|item| serde_json::from_value(Value::Object(item.context?)).ok()).collect();
-        let mut all = Vec::new();
-        for item in list(schema_names::MCP_SERVER).await? {
-            let Ok(config) = ServerConfig::read(&item.context.unwrap_or_default()) else { continue };
-            let at = statuses.iter().position(|status| status.server_id == item.id);
-            let status = at.map(|at| statuses.swap_remove(at));
-            all.push(ServerWithState { id: item.id, config, status });
-        }
-        all.sort_by(|left, right| left.config.name.cmp(&right.config.name));
-        Ok(Self { all })
+pub async fn servers(store: &(impl Records + ?Sized)) -> anyhow::Result<Vec<ServerWithState>> {
+    let list = async |schema: &str| {
+        store.list(&BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(schema) }).await
+    };
+    let states = list(schema_names::MCP_STATUS).await?;
+    let mut statuses: Vec<Status> =
+        states.into_iter().filter_map(|item| serde_json::from_value(Value::Object(item.context?)).ok()).collect();
+    let mut all = Vec::new();
+    for item in list(schema_names::MCP_SERVER).await? {
+        let Ok(config) = ServerConfig::read(&item.context.unwrap_or_default()) else { continue };
+        let at = statuses.iter().position(|status| status.server_id == item.id);
+        let status = at.map(|at| statuses.swap_remove(at));
+        all.push(ServerWithState { id: item.id, config, status });
     }
+    all.sort_by(|left, right| left.config.name.cmp(&right.config.name));
+    Ok(all)
 }
 
 fn state(server: &ServerWithState) -> &'static str {

@@ -234,7 +234,7 @@ async fn tool_record(store: &dyn Records, tool: &str) -> anyhow::Result<Uuid> {
         return Ok(id);
     }
     if let Some(server) = tool.strip_prefix("mcp:") {
-        return super::mcp::find(store, server).await.map(|(id, _)| id);
+        return super::mcp::find(store, server).await.map(|server| server.id);
     }
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
