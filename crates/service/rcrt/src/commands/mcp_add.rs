@@ -169,12 +169,10 @@ impl Add {
     }
 }
 
-/// Shows what will run. It is on stderr, so that it is seen with every output.
+/// Shows what will run, and warns. It is on stderr, so that warnings are seen with every output.
 #[allow(clippy::print_stderr)]
 fn describe(output: Output, server: &ServerConfig) {
-    if !output.is_json() {
-        eprintln!("{} runs: {}", server.name, server.transport.describe());
-    }
+    output.note(&format!("{} runs: {}", server.name, server.transport.describe()));
     for name in config_file::plain_secrets(server) {
         eprintln!(
             "warning: {}: the value of {name} looks like a secret, and everybody who reads the record sees it; write \

@@ -6,11 +6,11 @@ use rcrt_mcp::{Change, accept_change, changes};
 use serde_json::{Map, Value, json};
 
 use super::mcp::find;
-use super::tool_diff::unified;
+use super::tool_diff::{print_line, unified};
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, printable_lines};
 
 /// Show the changed definitions of a server's tools that wait
 #[derive(Debug, Args)]
@@ -104,16 +104,8 @@ fn print(output: Output, change: &Change, accepted: &Map<String, Value>) -> anyh
         }
         differs = true;
         output.line(&output.paint(Style::Bold, field))?;
-        for line in lines {
-            // The text is a stranger's.
-            let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-            let style = match line.as_bytes().first() {
-                Some(b'-') => Some(Style::Bad),
-                Some(b'+') => Some(Style::Good),
-                _ => None,
-            };
-            output.line(&style.map_or_else(|| line.clone(), |style| output.paint(style, &line)))?;
-        }
+        // The text comes from the server.
+        printable_lines(&lines.join("\n")).try_for_each(|line| print_line(output, &line))?;
     }
     if !differs {
         output.line("only fields that this runtime does not use differ; `--output json` shows the whole definition")?;

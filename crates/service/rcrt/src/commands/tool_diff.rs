@@ -80,16 +80,18 @@ impl Differences<'_> {
         for ChangedField { field, diff } in &self.changes {
             output.line(&output.paint(Style::Bold, &format!("--- {name} version {old}: {field}")))?;
             output.line(&output.paint(Style::Bold, &format!("+++ {name} version {new}: {field}")))?;
-            for line in diff {
-                let style = match line.as_bytes().first() {
-                    Some(b'-') => Some(Style::Bad),
-                    Some(b'+') => Some(Style::Good),
-                    _ => None,
-                };
-                output.line(&style.map_or_else(|| line.clone(), |style| output.paint(style, line)))?;
-            }
+            diff.iter().try_for_each(|line| print_line(output, line))?;
         }
         Ok(())
+    }
+}
+
+/// Prints a line of a hunk in the colour of its kind.
+pub(super) fn print_line(output: Output, line: &str) -> anyhow::Result<()> {
+    match line.as_bytes().first() {
+        Some(b'-') => output.line(&output.paint(Style::Bad, line)),
+        Some(b'+') => output.line(&output.paint(Style::Good, line)),
+        _ => output.line(line),
     }
 }
 
