@@ -84,9 +84,9 @@ impl ToolOutput {
         Self { result, metadata, hold: None }
     }
 
-    /// The same without the values of the call's secrets. A result can be large, so it is redacted
-    /// on a separate thread.
-    pub(crate) async fn cleared(mut self, vault: Arc<Vault>) -> Self {
+    /// The same without the values of these secrets. A result can be large, so it is redacted on a
+    /// separate thread.
+    pub async fn cleared(mut self, vault: Arc<Vault>) -> Self {
         if vault.is_empty() {
             return self;
         }

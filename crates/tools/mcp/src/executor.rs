@@ -1,7 +1,6 @@
 //! Runs tools of the implementation type `mcp`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
@@ -15,6 +14,7 @@ use crate::connection::Connection;
 use crate::failure::of_call;
 use crate::output::of_result;
 use crate::servers::Servers;
+use crate::text::clean;
 
 /// The `implementation.type` that this executor runs.
 pub const KIND: &str = "mcp";
@@ -51,15 +51,12 @@ impl McpExecutor {
         Self { servers }
     }
 
-    async fn run(
-        &self,
-        call: &ToolCall,
-        stop: impl Future<Output = ()>,
-        metadata: &mut Map<String, Value>,
-    ) -> Option<Result<Value, ToolFailure>> {
+    /// `None`: `stop` completed first.
+    async fn run(&self, call: &ToolCall, stop: impl Future<Output = ()>) -> Option<ToolOutput> {
+        let refuse = |failure: ToolFailure| Some(ToolOutput::new(Err(failure), Map::new()));
         let target = match Target::of(&call.definition) {
             Ok(target) => target,
-            Err(failure) => return Some(Err(failure)),
+            Err(failure) => return refuse(failure),
         };
         let mut stop = std::pin::pin!(stop);
         let connecting = async {
@@ -71,34 +68,24 @@ impl McpExecutor {
             () = &mut stop => return None,
             connected = connecting => match connected {
                 Ok(connected) => connected,
-                Err(failure) => return Some(Err(failure)),
+                Err(failure) => return refuse(failure),
             },
         };
         let Value::Object(arguments) = call.input.clone() else {
             let message = "the input of a tool of an MCP server must be an object";
-            return Some(Err(ToolFailure::new(ErrorCode::InvalidArguments, message)));
+            return refuse(ToolFailure::new(ErrorCode::InvalidArguments, message));
         };
-        let answered = connection.call(target.tool, arguments, &*call.progress, stop).await?;
-        let outward = connection.vault.outward();
-        Some(match answered {
-            Ok(result) => of_result(result, target.server, metadata).map(|mut output| {
-                outward.json(&mut output);
-                outward.fields(metadata);
-                output
-            }),
+        let mut metadata = Map::new();
+        let result = match connection.call(target.tool, arguments, &*call.progress, stop).await? {
+            Ok(result) => of_result(result, target.server, &mut metadata),
             Err(error) => {
                 if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
                     connection.give_up();
                 }
                 Err(of_call(&error, target.server, may_repeat))
             }
-        })
-        .map(|result| {
-            result.map_err(|mut failure| {
-                outward.failure(&mut failure);
-                failure
-            })
-        })
+        };
+        Some(ToolOutput::new(result, metadata).cleared(connection.vault.clone()).await)
     }
 
     async fn connect(&self, server: &str) -> Result<Arc<Connection>, ToolFailure> {
@@ -111,9 +98,7 @@ impl McpExecutor {
 /// second call has no further effect, by the server's word.
 async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, ToolFailure> {
     let mut list = connection.list();
-    let is_same =
-        |list: &crate::connection::ToolList| list.tools.get(target.tool).is_some_and(|tool| tool.hash == target.hash);
-    if !is_same(&list) {
+    if list.tools.get(target.tool).is_none_or(|tool| tool.hash != target.hash) {
         // The list may be old.
         list = connection.refresh().await.map_err(|error| error.failure(target.server))?;
     }
@@ -136,7 +121,7 @@ async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, 
                 "the MCP server {:?} no longer has the tool {:?}; it has: {}",
                 target.server,
                 target.tool,
-                crate::text::clean(&names.join(", "), 4000)
+                clean(&names.join(", "), 4000)
             );
             Err(ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(details()))
         }
@@ -156,8 +141,7 @@ impl Executor for McpExecutor {
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
-        let mut metadata = Map::new();
-        let within = Duration::from_millis(call.limits.timeout_ms);
+        let within = call.limits.timeout();
         let until = call
             .deadline
             .map_or(within, |deadline| within.min(deadline.saturating_duration_since(tokio::time::Instant::now())));
@@ -167,15 +151,15 @@ impl Executor for McpExecutor {
                 () = tokio::time::sleep(until) => {}
             }
         };
-        let result = self.run(&call, stop, &mut metadata).await.unwrap_or_else(|| {
-            Err(if cancelled.is_cancelled() {
+        self.run(&call, stop).await.unwrap_or_else(|| {
+            let failure = if cancelled.is_cancelled() {
                 ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")
             } else {
                 let message = format!("the tool did not end within {} ms", call.limits.timeout_ms);
                 ToolFailure::new(ErrorCode::Timeout, message)
-            })
-        });
-        ToolOutput::new(result, metadata)
+            };
+            ToolOutput::new(Err(failure), Map::new())
+        })
     }
 
     fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
