@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{Breadcrumbs, Host};
-use rcrt_egress::{Egress, NetRules, Origin};
+use rcrt_egress::{Egress, NetRules, Origin, Vault};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH};
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
@@ -129,12 +129,13 @@ impl Servers {
     /// A new connection. Both eras are tried, and for a URL the transport of the first revision
     /// last.
     async fn connect(&self, record: Uuid, config: &ServerConfig) -> Result<Connection, McpError> {
+        let vault = vault(&*self.store, record, config).await?;
         let mut failed = None;
         for attempt in Attempt::ALL {
             let opened = match &config.transport {
                 Transport::Stdio { .. } if attempt == Attempt::LegacySse => continue,
-                Transport::Stdio { .. } => self.start(record, config, attempt).await,
-                Transport::Http { .. } => self.reach(record, config, attempt).await,
+                Transport::Stdio { .. } => self.start(config, vault.clone(), attempt).await,
+                Transport::Http { .. } => self.reach(record, config, vault.clone(), attempt).await,
             };
             match opened {
                 Ok(connection) => return Ok(connection),
@@ -146,19 +147,25 @@ impl Servers {
         Err(failed.unwrap_or_else(|| McpError::Unreachable("it cannot be reached".to_owned())))
     }
 
-    async fn start(&self, record: Uuid, config: &ServerConfig, attempt: Attempt) -> Result<Connection, McpError> {
-        let (lists, vault) = (RawLists::default(), vault(&*self.store, record, config).await?);
+    async fn start(&self, config: &ServerConfig, vault: Arc<Vault>, attempt: Attempt) -> Result<Connection, McpError> {
+        let lists = RawLists::default();
         let order = self.order(config, &vault).await?;
         let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
         let (transport, stderr) = StdioTransport::new(program, lists.clone());
         Connection::open(transport, lists, (config.connect_timeout(), vault, Some(stderr)), attempt.mode()).await
     }
 
-    async fn reach(&self, record: Uuid, config: &ServerConfig, attempt: Attempt) -> Result<Connection, McpError> {
+    async fn reach(
+        &self,
+        record: Uuid,
+        config: &ServerConfig,
+        vault: Arc<Vault>,
+        attempt: Attempt,
+    ) -> Result<Connection, McpError> {
         let Transport::Http { url, headers, auth } = &config.transport else {
             return Err(McpError::Configuration("transport.type: is not http".to_owned()));
         };
-        let (lists, vault) = (RawLists::default(), vault(&*self.store, record, config).await?);
+        let lists = RawLists::default();
         let host = Host::of(url).zip(url.port_or_known_default());
         let (host, port) = host.ok_or_else(|| McpError::Configuration("transport.url: has no host".to_owned()))?;
         let mut sent: Vec<(String, String)> =
@@ -189,7 +196,7 @@ impl Servers {
     }
 
     /// The command of a stdio server. Its environment has nothing of the runner's.
-    async fn order(&self, config: &ServerConfig, vault: &rcrt_egress::Vault) -> Result<CommandSpec, McpError> {
+    async fn order(&self, config: &ServerConfig, vault: &Vault) -> Result<CommandSpec, McpError> {
         let Transport::Stdio { command, args, env, network, memory_mb } = &config.transport else {
             return Err(McpError::Configuration("transport.type: is not stdio".to_owned()));
         };
