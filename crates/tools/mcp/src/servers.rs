@@ -180,7 +180,7 @@ impl Servers {
         let client = EgressClient::new(egress, config.name.clone(), rules, vault.clone(), origin, sent, lists.clone());
         let within = config.connect_timeout();
         if attempt == Attempt::LegacySse {
-            let opening = LegacySseTransport::open(client, url, lists.clone());
+            let opening = LegacySseTransport::open(client, url);
             let opened = tokio::time::timeout(within, opening).await;
             let opened = opened.map_err(|_| McpError::Timeout(config.connect_timeout_ms))?;
             let transport = opened.map_err(|error| McpError::Unreachable(crate::text::line(&error.to_string())))?;

@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_client::{SseError, StreamableHttpClient, St
 use sse_stream_of_rmcp::Sse;
 use url::Url;
 
-use super::{EgressClient, RawLists};
+use super::EgressClient;
 
 type Failed = StreamableHttpError<OpError>;
 
@@ -23,12 +23,11 @@ pub struct LegacySseTransport {
     /// Where messages go.
     endpoint: String,
     events: Option<BoxStream<'static, Result<Sse, SseError>>>,
-    lists: RawLists,
 }
 
 impl LegacySseTransport {
     /// Opens the stream, and waits for the event that names the URL for messages.
-    pub async fn open(client: EgressClient, url: &Url, lists: RawLists) -> Result<Self, Failed> {
+    pub async fn open(client: EgressClient, url: &Url) -> Result<Self, Failed> {
         let mut events = client.get_stream(url.as_str().into(), None, None, None, HashMap::new()).await?;
         while let Some(event) = events.next().await {
             let event = event?;
@@ -39,7 +38,7 @@ impl LegacySseTransport {
             let endpoint = url.join(named.trim()).ok().filter(|endpoint| endpoint.origin() == url.origin());
             let endpoint =
                 endpoint.ok_or_else(|| unexpected("the endpoint that the server names is of another origin"))?;
-            return Ok(Self { client, endpoint: endpoint.into(), events: Some(events), lists });
+            return Ok(Self { client, endpoint: endpoint.into(), events: Some(events) });
         }
         Err(unexpected("the server names no endpoint"))
     }
@@ -66,7 +65,7 @@ impl Transport<RoleClient> for LegacySseTransport {
             match events.next().await? {
                 Ok(event) => {
                     let data = event.data.unwrap_or_default();
-                    match self.lists.read(data.as_bytes()) {
+                    match serde_json::from_str(&data) {
                         Ok(message) => return Some(message),
                         Err(error) => tracing::debug!(%error, "an MCP server sent an event that is no message"),
                     }
