@@ -6,6 +6,7 @@ use std::error::Error;
 use rcrt_breadcrumb::{ErrorCode, OpError, StoreError, ToolFailure};
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::json;
 
 use crate::text;
@@ -29,8 +30,8 @@ pub enum McpError {
     Timeout(u64),
     #[error("the server asks for authorization: {0}")]
     Unauthorized(String),
-    #[error("the store failed: {0}")]
-    Store(String),
+    #[error("the store failed: the runner's log has the cause")]
+    Store,
 }
 
 fn listed(names: &[String]) -> String {
@@ -40,7 +41,7 @@ fn listed(names: &[String]) -> String {
 impl From<StoreError> for McpError {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "the records of MCP servers cannot be read");
-        Self::Store("the runner's log has the cause".to_owned())
+        Self::Store
     }
 }
 
@@ -77,9 +78,9 @@ impl McpError {
                 ErrorCode::PermissionDenied
             }
             Self::Timeout(_) => ErrorCode::Timeout,
-            Self::Unreachable(_) | Self::Store(_) => ErrorCode::ExecutionFailed,
+            Self::Unreachable(_) | Self::Store => ErrorCode::ExecutionFailed,
         };
-        let is_passing = matches!(self, Self::Unreachable(_) | Self::Timeout(_) | Self::Store(_));
+        let is_passing = matches!(self, Self::Unreachable(_) | Self::Timeout(_) | Self::Store);
         let message = match self {
             Self::Unknown { .. } | Self::Disabled(_) => self.to_string(),
             other => format!("the MCP server {server:?} cannot be used: {other}"),
@@ -155,10 +156,7 @@ fn gate_error(error: &(dyn Error + 'static)) -> Option<OpError> {
         if let Some(found) = present.downcast_ref::<OpError>() {
             return Some(found.clone());
         }
-        if let Some(found) =
-            present.downcast_ref::<rmcp::transport::streamable_http_client::StreamableHttpError<OpError>>()
-            && let rmcp::transport::streamable_http_client::StreamableHttpError::Client(found) = found
-        {
+        if let Some(StreamableHttpError::Client(found)) = present.downcast_ref::<StreamableHttpError<OpError>>() {
             return Some(found.clone());
         }
         cause = present.source();
