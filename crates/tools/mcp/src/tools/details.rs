@@ -36,8 +36,7 @@ impl NativeTool for ServiceDetails {
         }
         let mut tools = self.0.visible_tools(call, Some(name)).await?;
         if let Some(wanted) = tool_name {
-            let index = position(&tools, &wanted).ok_or_else(|| unknown_tool(name, &wanted, &tools))?;
-            tools = vec![tools.swap_remove(index)];
+            tools = vec![only(tools, name, &wanted)?];
         }
         let statuses = records::statuses(&*self.0.servers.store).await.map_err(|error| failed(&error))?;
         let status = statuses.get(&name.to_lowercase());
@@ -52,15 +51,18 @@ impl NativeTool for ServiceDetails {
     }
 }
 
-/// A tool by its own name or by its name here, in any case.
-pub(super) fn position(tools: &[VisibleTool], wanted: &str) -> Option<usize> {
+/// The tool of a server with this own name or name here, in any case. The error lists the names.
+pub(super) fn only(mut tools: Vec<VisibleTool>, server: &str, wanted: &str) -> Result<VisibleTool, ToolFailure> {
     let is_exact = |tool: &VisibleTool| tool.upstream == wanted || tool.name == wanted;
     let is_same =
         |tool: &VisibleTool| tool.upstream.eq_ignore_ascii_case(wanted) || tool.name.eq_ignore_ascii_case(wanted);
-    tools.iter().position(is_exact).or_else(|| tools.iter().position(is_same))
+    match tools.iter().position(is_exact).or_else(|| tools.iter().position(is_same)) {
+        Some(index) => Ok(tools.swap_remove(index)),
+        None => Err(unknown_tool(server, wanted, &tools)),
+    }
 }
 
-pub(super) fn unknown_tool(server: &str, wanted: &str, tools: &[VisibleTool]) -> ToolFailure {
+fn unknown_tool(server: &str, wanted: &str, tools: &[VisibleTool]) -> ToolFailure {
     let names: Vec<&str> = tools.iter().map(|tool| tool.upstream.as_str()).collect();
     let shown = if names.is_empty() { "none".to_owned() } else { crate::text::clean(&names.join(", "), 4000) };
     let wanted = crate::text::clean(wanted, 100);

@@ -7,7 +7,7 @@ use rcrt_executors::{NativeTool, ToolCall, call_tool};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::details::{position, unknown_tool};
+use super::details::only;
 use super::{Tools, read_input};
 
 pub(super) struct InvokeTool(pub Tools);
@@ -31,8 +31,7 @@ impl NativeTool for InvokeTool {
         let Input { server_name, tool_name, arguments } = read_input(call)?;
         let server = self.0.permitted_server(call, &server_name).await?;
         let name = &server.record.config.name;
-        let tools = self.0.visible_tools(call, Some(name)).await?;
-        let index = position(&tools, &tool_name).ok_or_else(|| unknown_tool(name, &tool_name, &tools))?;
-        call_tool(call, &tools[index].name, Value::Object(arguments)).await
+        let tool = only(self.0.visible_tools(call, Some(name)).await?, name, &tool_name)?;
+        call_tool(call, &tool.name, Value::Object(arguments)).await
     }
 }

@@ -30,8 +30,7 @@ impl NativeTool for ListServices {
         let mut statuses = records::statuses(store).await.map_err(|error| failed(&error))?;
         let mut tools: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for tool in self.0.visible_tools(call, None).await? {
-            let server = tool.context.get("implementation").and_then(|one| one.get("server")).and_then(Value::as_str);
-            tools.entry(server.unwrap_or_default().to_lowercase()).or_default().push(tool.upstream);
+            tools.entry(tool.server.to_lowercase()).or_default().push(tool.upstream);
         }
         let services = servers.into_iter().map(|record| {
             let name = record.config.name;

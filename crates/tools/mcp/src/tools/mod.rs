@@ -45,6 +45,7 @@ struct Tools {
 
 /// A registered tool that the caller can call.
 struct VisibleTool {
+    server: String,
     /// Its name here.
     name: String,
     /// The server's own name for it.
@@ -74,14 +75,12 @@ impl Tools {
     /// The registered tools of a server, or of all, that the caller can call.
     async fn visible_tools(&self, call: &ToolCall, server: Option<&str>) -> Result<Vec<VisibleTool>, ToolFailure> {
         let allowed = call.breadcrumbs.allowed_tools().await.map_err(|error| failed(&error))?;
-        let tags = server.map(server_tag).into_iter().collect::<Vec<_>>();
-        let mut found = Vec::new();
+        let tags = server.map(server_tag).into_iter().collect();
         // The records are read with the runner's rights: a caller reads only its own calls.
-        for item in
-            records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await.map_err(|error| failed(&error))?
-        {
-            found.extend(visible(call, allowed.as_ref(), item));
-        }
+        let items = records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await;
+        let items = items.map_err(|error| failed(&error))?;
+        let mut found: Vec<VisibleTool> =
+            items.into_iter().filter_map(|item| visible(call, allowed.as_ref(), item)).collect();
         found.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(found)
     }
@@ -94,12 +93,13 @@ fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbList
     if implementation.get("type")? != crate::KIND {
         return None;
     }
-    let source = ToolSource::Mcp(implementation.get("server")?.as_str()?.to_owned());
-    let (name, upstream) =
-        (context.get("name")?.as_str()?.to_owned(), implementation.get("tool")?.as_str()?.to_owned());
+    let text = |fields: &Value, name: &str| Some(fields.get(name)?.as_str()?.to_owned());
+    let (server, upstream) = (text(implementation, "server")?, text(implementation, "tool")?);
+    let name = context.get("name")?.as_str()?.to_owned();
+    let source = ToolSource::Mcp(server.clone());
     let is_denied = call.profiles.denied_by(&name, &source).is_some();
     let is_listed = allowed.is_none_or(|allowed| allowed.allows(&name, &source, &tags));
-    (!is_denied && is_listed).then_some(VisibleTool { name, upstream, context })
+    (!is_denied && is_listed).then_some(VisibleTool { server, name, upstream, context })
 }
 
 fn failed(error: &StoreError) -> ToolFailure {
