@@ -139,7 +139,7 @@ fn transport<'v>(path: &str, field: &impl Fn(&[&str]) -> Option<&'v Value>, foun
     Some(Value::Object(parts))
 }
 
-/// The variables and headers whose names say that their values are secret, and that are no
+/// The variables and headers whose names say that their values are secret, and whose values are not
 /// placeholders. Everybody who reads the record sees them.
 pub fn plain_secrets(config: &ServerConfig) -> Vec<&str> {
     let texts = match &config.transport {

@@ -30,7 +30,7 @@ use crate::failure::McpError;
 use crate::transport::{RawList, RawLists, StderrTail};
 
 /// The most tools of one server.
-pub const MAX_TOOLS: usize = 400;
+const MAX_TOOLS: usize = 400;
 const MAX_PAGES: usize = 100;
 /// The most bytes of all definitions of a server.
 const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
@@ -62,7 +62,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Tells at the end of the transport, which is when the server closes it.
+/// A transport that cancels a token at its end, such as when the server closes it.
 struct WatchedTransport<T> {
     transport: T,
     _over: DropGuard,
@@ -108,9 +108,9 @@ pub struct Connection {
     timeout: Duration,
     /// Cancelled at the end of the connection, and when it is given up.
     over: CancellationToken,
-    /// The secrets that the server was given. They are redacted from what it returns.
+    /// The secrets that the server got. They are redacted from what it returns.
     pub vault: Arc<Vault>,
-    /// Of a program.
+    /// The standard error of a program.
     pub stderr: Option<StderrTail>,
 }
 
@@ -176,7 +176,7 @@ impl Connection {
         self.list.lock().clone()
     }
 
-    /// Lists the tools again. If they have changed, watches are told.
+    /// Lists the tools again. If they have changed, watches are notified.
     pub async fn refresh(&self) -> Result<Arc<ToolList>, McpError> {
         let list = Arc::new(self.list_tools().await?);
         let before = std::mem::replace(&mut *self.list.lock(), list.clone());
@@ -269,7 +269,7 @@ impl Connection {
         ListWatch { changes, subscription }
     }
 
-    /// Calls a tool. When `stop` completes, the server is told, and the result is `None`.
+    /// Calls a tool. When `stop` completes, the server is notified, and the result is `None`.
     pub async fn call(
         &self,
         tool: &str,
@@ -282,7 +282,7 @@ impl Connection {
         self.request(request, progress, stop).await
     }
 
-    /// Sends a request. When `stop` completes, the server is told, and the result is `None`.
+    /// Sends a request. When `stop` completes, the server is notified, and the result is `None`.
     pub async fn request(
         &self,
         request: ClientRequest,
@@ -312,7 +312,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection at once, also under its calls.
+    /// Closes the connection at once, even if calls are running.
     pub async fn close(&self) {
         let service = self.service.lock().take();
         if let Some(mut service) = service

@@ -8,7 +8,7 @@ use crate::server::ServerConfig;
 use crate::text::clean;
 
 /// The longest name of a tool: what models' providers accept.
-pub const MAX_TOOL_NAME: usize = 64;
+const MAX_TOOL_NAME: usize = 64;
 /// The most characters of a description.
 const MAX_DESCRIPTION: usize = 4000;
 /// The most bytes of one definition.
@@ -62,7 +62,7 @@ impl Definition {
         if let Some(output) = self.raw.get("outputSchema").filter(|schema| schema.is_object()) {
             definition["outputSchema"] = schema(Some(output));
         }
-        // A repeat must be allowed by the record and harmless by the server's word.
+        // A repeat must be allowed by the record, and harmless according to the server.
         let max_attempts = if self.may_be_repeated() { config.max_attempts } else { 1 };
         let mut context = json!({
             "name": name,
@@ -84,8 +84,7 @@ impl Definition {
         }
     }
 
-    /// Without trust only what is stricter than the default is taken over, which is nothing but the
-    /// title: the defaults are the strictest.
+    /// Without trust only the title is used: the defaults of the hints are the strictest ones.
     fn annotations(&self, is_trusted: bool) -> Annotations {
         let stated = self.raw.get("annotations").and_then(|hints| hints.get("title")).and_then(Value::as_str);
         let title = stated.or_else(|| self.raw.get("title").and_then(Value::as_str));

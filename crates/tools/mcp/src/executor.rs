@@ -95,7 +95,7 @@ impl McpExecutor {
 }
 
 /// Refuses the call unless the server's present definition is the accepted one. Returns whether a
-/// second call has no further effect, by the server's word.
+/// second call has no further effect, according to the server.
 async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, ToolFailure> {
     let mut list = connection.list();
     if list.tools.get(target.tool).is_none_or(|tool| tool.hash != target.hash) {

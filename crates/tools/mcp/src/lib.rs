@@ -6,11 +6,11 @@
 //! definition later changes nothing here: the new one waits in a `mcp.change.v1` record until a
 //! curator accepts it, and until then calls of the tool are refused.
 //!
-//! The protocol itself is the crate `rmcp`. Ours are the transports: a program in the jail
-//! (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http_client.rs`).
+//! The crate `rmcp` implements the protocol itself. The transports are our own: a program in the
+//! jail (`transport/stdio.rs`), and HTTP through the egress gate (`transport/http_client.rs`).
 //!
-//! This crate knows no queue. Versions and idempotency keys in the store decide what happens once
-//! if several runners follow the same servers.
+//! This crate does not know the queue. Versions and idempotency keys in the store decide what
+//! happens once if several runners follow the same servers.
 //!
 //! Begin with `server.rs` (the record), `connection.rs`, `definition.rs` and `connector/mod.rs`.
 

@@ -271,7 +271,7 @@ pub async fn remove_server_records(store: &(impl Records + ?Sized), server: &str
     Ok(())
 }
 
-/// Another runner was faster, which is as good.
+/// Ignores the errors of a write that another runner made first.
 pub fn once(written: Result<(), StoreError>) -> Result<(), StoreError> {
     match written {
         Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. } | StoreError::IdempotencyMismatch) => {

@@ -17,7 +17,7 @@ const MAX_NAME: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The first part of its tools' names. It is unique in the tenant, whatever its case.
+    /// The first part of its tools' names. It is unique in the tenant, regardless of case.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -40,8 +40,8 @@ pub struct ServerConfig {
     /// effect.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub max_attempts: u32,
-    /// Whether the server's statements that a tool changes or destroys nothing are taken over. They
-    /// are not by default.
+    /// Whether the server is believed when it says that a tool changes or destroys nothing. By
+    /// default it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_annotations: bool,
 }
@@ -262,7 +262,7 @@ impl Transport {
                 for (name, value) in env.iter().take(MAX_PARTS) {
                     let field = format!("transport.env.{name}");
                     if !is_secret_name(name) {
-                        found.add(&field, "must be named with letters, digits and _, the first no digit");
+                        found.add(&field, "must be named with letters, digits and _, and must not begin with a digit");
                     }
                     check_text(found, &field, value);
                 }
@@ -304,7 +304,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// 1 to 64 letters, digits, `_`, `.` and `-`, beginning with a letter or digit, without `__`.
-pub fn is_server_name(name: &str) -> bool {
+fn is_server_name(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))

@@ -52,7 +52,7 @@ pub struct Server {
 enum Attempt {
     /// Finds out the era.
     Auto,
-    /// For a server that ends when it is asked something that it does not know.
+    /// For a server that exits when it gets a request that it does not know.
     Initialize,
     /// HTTP+SSE of the revision 2024-11-05.
     LegacySse,
@@ -73,7 +73,7 @@ impl Attempt {
 }
 
 impl Servers {
-    /// `store` is the store as the runner's agent sees it. `egress` is the way of HTTP servers.
+    /// `store` is the store as the runner's agent sees it. `egress` is for HTTP servers.
     pub fn new(store: Arc<dyn Breadcrumbs>, egress: Arc<Egress>, settings: Settings) -> Arc<Self> {
         let (jail, known) = (OnceCell::new(), Mutex::default());
         Arc::new(Self { store, egress, settings, jail, known })
@@ -139,7 +139,7 @@ impl Servers {
             };
             match opened {
                 Ok(connection) => return Ok(connection),
-                // What the first attempt says is most often the cause.
+                // The error of the first attempt is usually the cause.
                 Err(error @ McpError::Unreachable(_)) => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }

@@ -14,7 +14,7 @@ pub struct Settings {
     /// Folders of this machine whose files that everybody can read are shown to stdio servers, such
     /// as those of their programs. Without links in their paths.
     pub readable: Vec<PathBuf>,
-    /// How often the tools of a server are listed without a reason.
+    /// How often the tools of a server are listed if it announces no change.
     pub refresh_every: Duration,
     /// The pauses between attempts to connect.
     pub first_pause: Duration,

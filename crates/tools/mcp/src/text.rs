@@ -1,4 +1,4 @@
-//! Texts of strangers: bounded, and without control characters.
+//! Texts of third parties: bounded, and without control characters.
 
 /// Shortens a text to this many characters, and removes control characters except line breaks and
 /// tabs.

@@ -96,7 +96,7 @@ pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
 pub struct PreparedRunner {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
-    /// The way of MCP servers, whose connections are kept.
+    /// For MCP servers, whose connections stay open.
     mcp_egress: Arc<Egress>,
     egress_log_channel: EgressLogChannel,
     code: Arc<SandboxExecutor>,
@@ -175,7 +175,7 @@ impl PreparedRunner {
             ..EgressOptions::default()
         };
         let egress = Arc::new(Egress::new(gate.clone())?);
-        // A stream of announcements is silent for long.
+        // A stream of announcements can be silent for a long time.
         let (idle_timeout, total_timeout) = (Duration::from_mins(15), Duration::from_hours(24));
         let mcp_egress = Arc::new(Egress::new(EgressOptions { idle_timeout, total_timeout, ..gate })?);
         // One worker for each slot of the runner and for each call that can wait without one: a

@@ -132,7 +132,7 @@ async fn remove(config: &Config, output: Output, name: &str) -> anyhow::Result<(
     let store = connection::store(config)?;
     let ServerWithState { id, config: server, .. } = find(&*store, name).await?;
     store.delete(id, None).await?;
-    // A runner does it too; without one nothing must stay.
+    // A runner does this too. Without a runner, nothing may be left.
     rcrt_mcp::remove_server_records(&*store, &server.name).await?;
     if output.is_json() {
         return output.json(&json!({"removed": id, "name": server.name}));

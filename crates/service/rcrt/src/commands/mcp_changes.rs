@@ -15,7 +15,7 @@ use crate::output::{Output, Style, printable_lines};
 /// Show the changed definitions of a server's tools that wait
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-A server can change the definition of a tool at any time, also its description, which models read. Until a curator \
+A server can change the definition of a tool at any time, including its description, which models read. Until a curator \
 accepts the new definition, calls of the tool are refused.
 
 Examples:
@@ -30,7 +30,7 @@ pub struct Diff {
 /// Accept changed definitions, so that the tools can be called again
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Accepts what `rcrt mcp diff` shows. A definition that the server changes meanwhile waits again.
+Accepts what `rcrt mcp diff` shows. A definition that the server changes in the meantime waits again.
 
 Examples:
   rcrt mcp accept github search_issues

@@ -98,9 +98,9 @@ impl Install {
         match text {
             Some(text) if !self.print => {
                 write(&file, &text)?;
-                output.note("Written. Start the client again to use it.");
+                output.note("Written. Restart the client to use it.");
             }
-            None => output.note("The file has this entry already."),
+            None => output.note("The file already has this entry."),
             Some(_) => {}
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Install {
         };
         let servers = whole.entry(member).or_insert_with(|| json!({}));
         let servers =
-            servers.as_object_mut().ok_or_else(|| Self::unreadable(&format!("{member} is no object"), &added))?;
+            servers.as_object_mut().ok_or_else(|| Self::unreadable(&format!("{member} is not an object"), &added))?;
         match servers.get(&self.name) {
             Some(there) if *there == entry => return Ok((added, None)),
             Some(_) => return Err(self.taken()),
@@ -183,7 +183,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 /// Replaces the file at once, so that the client never reads a part of it.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     let unwritable = || format!("{} cannot be written", file.display());
-    // A link stays one.
+    // A symbolic link stays one.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(unwritable)?;

@@ -1,4 +1,4 @@
-//! What `rcrt mcp list`, `rcrt mcp show` and `rcrt doctor` say of a server.
+//! What `rcrt mcp list`, `rcrt mcp show` and `rcrt doctor` say about a server.
 
 use rcrt_breadcrumb::{BreadcrumbQuery, MAX_PAGE, Records, schema_names};
 use rcrt_mcp::{ServerConfig, ServerState, Status};

@@ -27,7 +27,7 @@ pub(super) struct Follower {
     pub resync: Arc<Notify>,
 }
 
-/// Why a connected server is looked at again.
+/// Why the tools of a connected server are checked again.
 enum Reason {
     /// Its list may have changed.
     List,
@@ -57,7 +57,7 @@ impl Follower {
             let error = match self.servers.connection(&self.server).await {
                 Ok(connection) => {
                     let why = self.keep(&connection).await;
-                    // Its calls go on.
+                    // Its running calls continue.
                     connection.give_up();
                     why
                 }
@@ -88,7 +88,7 @@ impl Follower {
             let failed = synced.is_err();
             self.write(ServerState::Connected, None, Some(connection), synced).await;
             let every = self.servers.settings.refresh_every;
-            // Zero says only that the list is not to be kept.
+            // Zero only means that the list must not be cached.
             let ttl = list.ttl.filter(|ttl| !ttl.is_zero());
             let valid = ttl.map_or(every, |ttl| ttl.max(SHORTEST_REFRESH).min(every));
             let reason = tokio::select! {

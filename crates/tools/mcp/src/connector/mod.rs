@@ -26,8 +26,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Keeps the tools of all MCP servers of a tenant registered. Any number of connectors can work on
-/// one tenant. They must act as the same agent, because its idempotency keys prevent that a tool is
-/// registered twice.
+/// one tenant. They must act as the same agent, because its idempotency keys prevent a tool from
+/// being registered twice.
 pub struct Connector {
     servers: Arc<Servers>,
 }
@@ -126,7 +126,7 @@ impl Connector {
         remove_server_records(&*self.servers.store, &config.name).await
     }
 
-    /// The same for servers that were deleted while no runner was there.
+    /// The same for servers that were deleted while no runner was running.
     async fn remove_orphans(&self) -> Result<(), StoreError> {
         let store = &*self.servers.store;
         let records = records::servers(store).await?;

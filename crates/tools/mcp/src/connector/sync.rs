@@ -12,7 +12,7 @@ use crate::records::{
     self, Change, RefusedTool, ServerRecord, change_record, definition_hash, once, tool_record, upstream_name,
 };
 
-/// What the server's status says of its tools.
+/// What the server's status says about its tools.
 #[derive(Debug, Default, PartialEq)]
 pub struct Synced {
     pub tools: Vec<String>,
@@ -83,7 +83,7 @@ pub async fn sync(
         };
         once(store.update(item.id, item.version, changes).await.map(drop))?;
     }
-    // What is left waits for nothing.
+    // The tools of the changes that are left have no new definition.
     for (item, _) in changes.into_values() {
         once(store.delete(item.id, Some(item.version)).await)?;
     }

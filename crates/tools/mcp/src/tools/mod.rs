@@ -121,7 +121,7 @@ impl Tools {
     }
 }
 
-fn odd_answer(server: &str, expected: &str) -> ToolFailure {
+fn unexpected_result(server: &str, expected: &str) -> ToolFailure {
     let message = format!("the MCP server {server:?} did not return {expected}");
     ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }

@@ -40,7 +40,7 @@ impl NativeTool for GetPrompt {
             ServerResult::GetPromptResult(prompt) => {
                 Ok(json!({"description": prompt.description, "messages": prompt.messages}))
             }
-            _ => Err(super::odd_answer(&server_name, "a prompt")),
+            _ => Err(super::unexpected_result(&server_name, "a prompt")),
         }
     }
 }

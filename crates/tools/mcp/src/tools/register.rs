@@ -59,7 +59,7 @@ impl Input {
 async fn check_rights(call: &ToolCall) -> Result<(), ToolFailure> {
     let denied = |message: String| Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
     if let Some(profile) = call.profiles.iter().next() {
-        return denied(format!("the profile {profile} does not allow to register MCP servers; it needs main"));
+        return denied(format!("the profile {profile} does not allow the registration of MCP servers; it needs main"));
     }
     if !call.breadcrumbs.is_curator().await.map_err(|error| failed(&error))? {
         return denied("only an agent with the role curator can register MCP servers".to_owned());

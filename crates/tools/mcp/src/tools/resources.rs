@@ -34,7 +34,7 @@ impl NativeTool for ListResources {
             ServerResult::ListResourcesResult(listed) => {
                 Ok(json!({"resources": listed.resources, "next_cursor": listed.next_cursor}))
             }
-            _ => Err(super::odd_answer(&server_name, "a list of resources")),
+            _ => Err(super::unexpected_result(&server_name, "a list of resources")),
         }
     }
 }
@@ -59,7 +59,7 @@ impl NativeTool for ReadResource {
         let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
         match self.0.ask(call, &server_name, ClientRequest::ReadResourceRequest(request)).await? {
             ServerResult::ReadResourceResult(read) => Ok(json!({"contents": read.contents})),
-            _ => Err(super::odd_answer(&server_name, "a resource")),
+            _ => Err(super::unexpected_result(&server_name, "a resource")),
         }
     }
 }

@@ -122,7 +122,7 @@ impl EgressClient {
         let body = whole(response.body).await?;
         match self.0.lists.read(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            Err(error) => Err(unexpected(format!("the response is no message of the protocol: {error}"))),
+            Err(error) => Err(unexpected(format!("the response is not a message of the protocol: {error}"))),
         }
     }
 }

@@ -67,7 +67,7 @@ impl Transport<RoleClient> for LegacySseTransport {
                     let data = event.data.unwrap_or_default();
                     match serde_json::from_str(&data) {
                         Ok(message) => return Some(message),
-                        Err(error) => tracing::debug!(%error, "an MCP server sent an event that is no message"),
+                        Err(error) => tracing::debug!(%error, "an MCP server sent an event that is not a message"),
                     }
                 }
                 Err(error) => {

@@ -23,7 +23,7 @@ const MAX_LINE: usize = 10 * 1024 * 1024;
 const QUEUE: usize = 64;
 /// How much of standard error is kept, for messages.
 const STDERR_BYTES: usize = 8 * 1024;
-/// Lines that are no message, after which the server is given up. Some programs print a banner.
+/// The most lines that are not messages. Then the server is given up. Some programs print a banner.
 const MAX_GARBAGE: usize = 100;
 
 /// The first and the last bytes that the program wrote to standard error.
@@ -121,9 +121,9 @@ impl Transport<RoleClient> for StdioTransport {
                 Ok(message) => return Some(message),
                 Err(error) => {
                     self.garbage += 1;
-                    tracing::debug!(%error, "an MCP server wrote a line that is no message");
+                    tracing::debug!(%error, "an MCP server wrote a line that is not a message");
                     if self.garbage > MAX_GARBAGE {
-                        tracing::warn!("an MCP server writes lines that are no messages; it is closed");
+                        tracing::warn!("an MCP server writes lines that are not messages; it is closed");
                         return None;
                     }
                 }
