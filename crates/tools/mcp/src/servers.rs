@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{Breadcrumbs, Host};
 use rcrt_egress::{Egress, NetRules, Origin, Vault};
-use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH};
+use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH, make_folder};
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -267,10 +267,4 @@ fn not_started(error: &JailError) -> McpError {
         )),
         other => McpError::Unreachable(other.to_string()),
     }
-}
-
-/// Creates a folder that only this program's user can access, if it does not exist.
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -1,13 +1,12 @@
 //! What both tools share: the jail, the working folder, and its view from inside.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
-use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
+use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH, make_folder};
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
@@ -121,11 +120,6 @@ pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
         memory: limits.memory_mb * MIB,
         ..CommandLimits::default()
     }
-}
-
-/// Creates a folder that only this program's user can access, if it does not exist.
-pub fn make_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Contains nothing from the runner's own environment.

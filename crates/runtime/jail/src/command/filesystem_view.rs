@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,11 @@ impl FilesystemView {
             .find(|path| fs::canonicalize(path).is_ok_and(|real| self.shows(&real) && real.is_file()));
         found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} was not found in {}", super::PATH)))
     }
+}
+
+/// Creates a folder that only this program's user can access, if it does not exist.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(test)]

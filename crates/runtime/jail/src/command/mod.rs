@@ -21,7 +21,7 @@ use std::io;
 
 pub use captured::Captured;
 pub use command_spec::{CommandLimits, CommandSpec};
-pub use filesystem_view::{Bind, FilesystemView};
+pub use filesystem_view::{Bind, FilesystemView, make_folder};
 pub use helper_message::ExitReason;
 pub use jail::{Helper, Jail};
 pub use running::{Finished, LiveProcess, LiveProgram};

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::ToolCall;
-use rcrt_jail::command::Jail;
+use rcrt_jail::command::{Jail, make_folder};
 use uuid::Uuid;
 
 use super::cleanup::{Cleanup, Unfinished, unfinished_name};
@@ -20,7 +20,6 @@ use super::installing::install;
 use super::interpreter::Interpreter;
 use super::packages::PackageSet;
 use crate::disk::DiskBounds;
-use crate::program_runner::make_folder;
 
 /// The path of an environment in the jail. Its programs contain this path, so it is the same during
 /// the installation.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
-use rcrt_jail::command::{CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
+use rcrt_jail::command::{CommandSpec, FilesystemView, Finished, Jail, JailError, PATH, make_folder};
 use serde_json::json;
 
 use super::disk_quota::DiskQuota;
@@ -146,7 +146,7 @@ impl InstallStep<'_> {
 
     async fn make_temporary(&self, folder: &Path) -> Result<(), ToolFailure> {
         let folder = folder.to_owned();
-        let made = tokio::task::spawn_blocking(move || program_runner::make_folder(&folder)).await;
+        let made = tokio::task::spawn_blocking(move || make_folder(&folder)).await;
         made.map_err(std::io::Error::other)
             .flatten()
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))
