@@ -65,13 +65,7 @@ pub struct NativeToolOptions {
 
     /// A folder of this machine that the programs of MCP servers can read, such as the one in which
     /// they are installed. Can be repeated, or separated by commas
-    #[arg(
-        id = "mcp_folders",
-        long = "mcp-folder",
-        env = "RCRT_MCP_FOLDERS",
-        value_name = "DIR",
-        value_delimiter = ','
-    )]
+    #[arg(long = "mcp-folder", env = "RCRT_MCP_FOLDERS", value_name = "DIR", value_delimiter = ',')]
     mcp_folders: Vec<PathBuf>,
 
     /// The search engine of web_search: brave, with the secret BRAVE_API_KEY, or searxng, with its
