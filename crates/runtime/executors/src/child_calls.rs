@@ -70,17 +70,18 @@ pub async fn call_tool(call: &ToolCall, tool: &str, input: Value) -> Result<Valu
         Provenance::of(call).mark_request(&mut request).map_err(denied)?;
         calls.call(request).await
     };
-    let mut ended: Value = ended.await.map_err(|error| {
+    let (_, response) = ended.await.map_err(|error| {
         let code = ErrorCode::ALL.into_iter().find(|code| code.as_str() == error.name);
         ToolFailure::new(code.unwrap_or(ErrorCode::ExecutionFailed), error.message)
     })?;
-    let Some(failure) = ended.get_mut("failure") else { return Ok(ended["output"].take()) };
-    let code = serde_json::from_value(failure["code"].take()).unwrap_or(ErrorCode::ExecutionFailed);
-    let message = failure["message"].as_str().unwrap_or_default();
-    let is_retryable = failure["is_retryable"] == true;
-    let mut failure_of_tool = ToolFailure::new(code, message).retryable(is_retryable);
-    failure_of_tool.details = Some(failure["details"].take()).filter(|details| !details.is_null());
-    Err(failure_of_tool)
+    if response.status == ResponseStatus::Success {
+        return Ok(response.output.unwrap_or_default());
+    }
+    let code = response.error_code.unwrap_or(ErrorCode::ExecutionFailed);
+    let mut failure =
+        ToolFailure::new(code, response.error.unwrap_or_default()).retryable(response.is_retryable.unwrap_or_default());
+    failure.details = response.error_details.filter(|details| !details.is_null());
+    Err(failure)
 }
 
 /// The third argument of `callTool`.
@@ -157,9 +158,9 @@ impl ChildCalls {
         Ok(request)
     }
 
-    /// Writes the request and waits for its response: `{"output"}`, or `{"failure"}` with `code`,
-    /// `message`, `tool`, `requestId`, `details` and `is_retryable`.
-    pub async fn call(&self, mut request: NewBreadcrumb) -> Result<Value, OpError> {
+    /// Writes the request and waits for its response. Returns the id of the request, and the
+    /// response.
+    pub async fn call(&self, mut request: NewBreadcrumb) -> Result<(Uuid, ToolResponse), OpError> {
         let mut wait = self.host.clone().prepare(&mut request)?;
         request.context.insert("awaited".into(), true.into());
         let key = self.key(&request);
@@ -171,7 +172,7 @@ impl ChildCalls {
             let created = self.store.create(request.clone(), key.as_deref()).await.map_err(|error| op_error(&error))?;
             let response = self.response(&created, &mut *wait).await.map_err(|error| op_error(&error))?;
             if !created.replayed || response.status == ResponseStatus::Success {
-                return Ok(result(created.id, &response));
+                return Ok((created.id, response));
             }
             repeat += 1;
         }
@@ -210,7 +211,9 @@ impl ChildCalls {
     }
 }
 
-fn result(request: Uuid, response: &ToolResponse) -> Value {
+/// What `callTool` returns: `{"output"}`, or `{"failure"}` with `code`, `message`, `tool`,
+/// `requestId`, `details` and `is_retryable`.
+pub(crate) fn call_result(request: Uuid, response: &ToolResponse) -> Value {
     if response.status == ResponseStatus::Success {
         return json!({"output": response.output});
     }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::call_quota::CallQuota;
-use crate::child_calls::ChildCalls;
+use crate::child_calls::{ChildCalls, call_result};
 use crate::provenance::Provenance;
 use crate::{CallDebug, EffectGate, NeverOpened, ProgressSink, ToolCall};
 
@@ -131,7 +131,8 @@ impl CallHostOps {
         let input = cleared(self.vault.outward(), input).await?;
         let mut request = self.child_calls.request(tool, input, self.read("callTool", options)?)?;
         self.provenance.mark_request(&mut request).map_err(too_deep)?;
-        self.child_calls.call(request).await
+        let (request, response) = self.child_calls.call(request).await?;
+        Ok(call_result(request, &response))
     }
 
     async fn update(&self, id: &str, version: i64, changes: Value) -> Result<Value, OpError> {
