@@ -14,7 +14,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::keeper_loop::release_streams;
 use super::usage::Usage;
 use super::wait::{Awaited, wait_for};
-use super::{Ready, tell};
+use super::{Plan, tell};
 use crate::command::ExitReason;
 use crate::command::command_spec::Input;
 use crate::command::helper_message::HelperMessage;
@@ -22,14 +22,14 @@ use crate::command::helper_message::HelperMessage;
 /// How often it checks resource use.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub fn run(ready: &Ready, socket: &mut UnixStream) -> HelperMessage {
-    let command = &ready.order;
+pub fn run(plan: &Plan, socket: &mut UnixStream) -> HelperMessage {
+    let command = &plan.order;
     let started = Command::new(&command.program)
         .args(&command.arguments)
         .env_clear()
         .envs(&command.environment)
         .current_dir(&command.folder)
-        .stdin(if ready.input == Input::Pipe { Stdio::inherit() } else { Stdio::null() })
+        .stdin(if plan.input == Input::Pipe { Stdio::inherit() } else { Stdio::null() })
         .process_group(0)
         .spawn();
     let program = match started {
@@ -44,11 +44,11 @@ pub fn run(ready: &Ready, socket: &mut UnixStream) -> HelperMessage {
     if tell(socket, &HelperMessage::Started).is_err() {
         return HelperMessage::Ended(ExitReason::OutOfTime);
     }
-    HelperMessage::Ended(watch(ready, program, &held))
+    HelperMessage::Ended(watch(plan, program, &held))
 }
 
-fn watch(ready: &Ready, program: Pid, held: &OwnedFd) -> ExitReason {
-    let bounds = &ready.order.bounds;
+fn watch(plan: &Plan, program: Pid, held: &OwnedFd) -> ExitReason {
+    let bounds = &plan.order.bounds;
     let mut usage = Usage::default();
     loop {
         if let Some(how) = collect(program) {
@@ -63,7 +63,7 @@ fn watch(ready: &Ready, program: Pid, held: &OwnedFd) -> ExitReason {
         if usage.processor_time() > bounds.processor_time {
             return ExitReason::OutOfProcessorTime;
         }
-        if !ready.counted.memory && usage.memory() > bounds.memory {
+        if !plan.counted.memory && usage.memory() > bounds.memory {
             return ExitReason::OutOfMemory;
         }
     }

@@ -33,6 +33,7 @@ use jail_root::JailRoot;
 /// The largest plan, in bytes.
 const LONGEST: u32 = 16 * 1024 * 1024;
 
+/// What the caller sends.
 #[derive(Deserialize)]
 struct Plan {
     order: CommandSpec,
@@ -50,18 +51,11 @@ pub fn run(socket: i32) -> ExitCode {
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket) });
     let message = match prepare(&mut socket) {
         // Only the first process of the jail gets here; the keeper does not return.
-        Ok(ready) => init::run(&ready, &mut socket),
+        Ok(plan) => init::run(&plan, &mut socket),
         Err(reason) => HelperMessage::Refused(reason),
     };
     let _ = tell(&mut socket, &message);
     keeper::leave(0)
-}
-
-/// What the first process of the jail has when all protections are in force.
-struct Ready {
-    order: CommandSpec,
-    input: Input,
-    counted: GroupLimits,
 }
 
 fn tell(socket: &mut UnixStream, message: &HelperMessage) -> io::Result<()> {
@@ -70,13 +64,14 @@ fn tell(socket: &mut UnixStream, message: &HelperMessage) -> io::Result<()> {
     socket.write_all(&line)
 }
 
-/// Returns in the first process of the jail. If a protection is missing, it returns the reason in
-/// the process that found it.
-fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
+/// Returns in the first process of the jail, when all protections are in force. If one is missing,
+/// it returns the reason in the process that found it.
+fn prepare(socket: &mut UnixStream) -> Result<Plan, String> {
     let named = |protection: &'static str| move |reason: String| format!("{protection}: {reason}");
     process::close_descriptors_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
     fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("socket: {error}"))?;
-    let Plan { order, input, counted } = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
+    let plan = read_plan(socket).map_err(|error| format!("plan: {error}"))?;
+    let Plan { order, counted, .. } = &plan;
     // If the machine runs out of memory, processes of a jail are killed first. This is optional.
     let _ = process::raise_oom_score();
     let _ = process::lower_priority();
@@ -99,7 +94,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     if network {
         loopback::up().map_err(named("network namespace"))?;
     }
-    let jail_root = JailRoot::build(&order, &binds)?;
+    let jail_root = JailRoot::build(order, &binds)?;
     jail_root.enter().map_err(named("files"))?;
     identity.switch_to(&processes).map_err(named("ordinary user"))?;
     drop(processes);
@@ -113,7 +108,7 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
         tracing::debug!(reason, "the jail runs without Landlock");
     }
     syscall_filter::apply(counted.memory).map_err(named("seccomp"))?;
-    Ok(Ready { order, input, counted })
+    Ok(plan)
 }
 
 fn read_plan(socket: &mut UnixStream) -> io::Result<Plan> {
