@@ -60,7 +60,7 @@ pub struct ShadowReport {
 }
 
 impl ShadowReport {
-    /// A report expires so long after its last change: 30 days.
+    /// A report expires this long after its last change: 30 days.
     pub const TTL_SECONDS: u64 = 30 * 24 * 60 * 60;
 
     pub fn from_context(context: &Map<String, Value>) -> Option<Self> {

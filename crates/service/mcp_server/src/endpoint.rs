@@ -1,5 +1,5 @@
 //! Streamable HTTP, for both eras of the protocol at one address. A request of the revision
-//! 2026-07-28 stands for itself. Earlier ones belong to a session, which is in the memory of this
+//! 2026-07-28 stands on its own. Earlier ones belong to a session, which is in the memory of this
 //! process and belongs to one agent.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::handler::Handler;
 use crate::principal::Served;
 use crate::tools;
 
-/// The sessions of one agent.
+/// The most sessions of one agent.
 const MAX_SESSIONS: usize = 64;
 /// How long a session without requests is kept.
 const IDLE_TIME: Duration = Duration::from_mins(30);
@@ -40,7 +40,7 @@ const NAME: &str = "mcp-name";
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     #[error(
-        "the agent has {MAX_SESSIONS} open sessions; close one with DELETE, or wait until one was idle for 30 minutes"
+        "the agent has {MAX_SESSIONS} open sessions; close one with DELETE, or wait until one has been idle for 30 minutes"
     )]
     TooManySessions,
 }

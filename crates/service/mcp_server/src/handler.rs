@@ -1,4 +1,4 @@
-//! The methods of the protocol. Each request has its own principal, also in a session.
+//! The methods of the protocol. Each request has its own principal, even in a session.
 
 use std::sync::Arc;
 

@@ -202,7 +202,7 @@ async fn ask(requests: InputRequests, context: &RequestContext<RoleServer>) -> R
             answer = context.peer.send_request(request) => answer,
         };
         let answer = answer.map_err(|error| {
-            ErrorData::internal_error(format!("the client did not answer what the tool asks: {error}"), None)
+            ErrorData::internal_error(format!("the client did not answer the request of the tool: {error}"), None)
         })?;
         responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
     }

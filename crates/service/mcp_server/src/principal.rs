@@ -19,7 +19,7 @@ pub trait Principal: Send + Sync + 'static {
     async fn catalog(&self) -> Result<Catalog, StoreError>;
 
     /// An error if the agent has no role that can write and cancel requests. A store that is
-    /// reached over HTTP sees to that itself.
+    /// reached over HTTP checks that itself.
     fn check_requester(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -16,7 +16,7 @@ pub(crate) const PROMPT: &str = "mcp.prompt.v1";
 pub(crate) const RESOURCE: &str = "mcp.resource.v1";
 const PAGE: u32 = 200;
 
-/// A prompt. The input of the tool are the arguments; its output is a text, or an object with
+/// A prompt. The input of the tool is the arguments; its output is a text, or an object with
 /// `messages` of the protocol.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct PublishedPrompt {

@@ -2,9 +2,8 @@
 //!
 //! - `breadcrumb://{id}` is a record as models see it.
 //! - `breadcrumb://schema/{schema_name}` is the newest records of one schema.
-//! - `memory:///{key}` is an entry of the working memory, such as a part of a large result. It is
-//!   read by the tool that reads it, so that an agent that can only call tools can follow its
-//!   links.
+//! - `memory:///{key}` is an entry of the working memory, such as a part of a large result. A
+//!   call of a tool reads it, so that an agent that can only call tools can follow its links.
 
 use std::sync::Arc;
 

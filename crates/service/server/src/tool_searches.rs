@@ -28,8 +28,8 @@ struct TenantSearch {
 }
 
 impl ToolSearches {
-    /// Ranks the tools of the catalog. The first search of a tenant makes its index, further ones
-    /// take over what changed. This computes, so it runs in the tenant's fair share of processors.
+    /// Ranks the tools of the catalog. The first search of a tenant makes its index, later ones
+    /// apply what changed. This computes, so it runs in the tenant's fair share of processors.
     pub async fn ranked<T: Send + 'static>(
         &self,
         owner_id: Uuid,

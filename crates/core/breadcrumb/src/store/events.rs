@@ -15,8 +15,9 @@ pub trait Events: Send + Sync + 'static {
     async fn latest_event(&self) -> Result<EventNumber, StoreError>;
 
     /// Returns the number of the newest committed event, or 0 if there is none. Subscribers may not
-    /// have it yet: an event is held back while a transaction that began earlier still runs. Who
-    /// has received it has received every event that was committed before this call.
+    /// have it yet: an event is held back while a transaction that began earlier still runs. A
+    /// subscriber that has received it has received every event that was committed before this
+    /// call.
     async fn newest_committed_event(&self) -> Result<EventNumber, StoreError> {
         self.latest_event().await
     }

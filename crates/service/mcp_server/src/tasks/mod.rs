@@ -25,7 +25,7 @@ use parked::ParkedCall;
 pub(crate) const TASK_INPUT: &str = "mcp.task.input.v1";
 /// How often a client should look at a task, in milliseconds.
 const POLL_MS: u64 = 1_000;
-/// How long a task can be read at least, in milliseconds. Requests are kept for longer.
+/// How long a task can be read, at least, in milliseconds. Requests are kept for longer.
 const TTL_MS: u64 = 3_600_000;
 
 /// The result of a call that continues as a task.

@@ -70,8 +70,8 @@ fn written(tool: &str, message: impl Fn(&ModelCall) -> Value) -> CallToolResult 
     result
 }
 
-/// The output of a tool that writes results of MCP itself: `content` with valid blocks, and nothing
-/// that such a result does not have.
+/// The output of a tool that writes results of MCP itself: `content` with valid blocks, and no
+/// field that such a result does not have.
 fn own_result(output: &Value) -> Option<CallToolResult> {
     const FIELDS: [&str; 3] = ["content", "structuredContent", "_meta"];
     let members = output.as_object()?;

@@ -180,10 +180,10 @@ fn read(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Replaces the file at once, so that the client never reads a part of it.
+/// Replaces the file in one step, so that the client never reads a part of it.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     let unwritable = || format!("{} cannot be written", file.display());
-    // A symbolic link stays one.
+    // A symbolic link stays a link.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(unwritable)?;

@@ -218,7 +218,7 @@ pub async fn is_operator_token(state: &ServerState, token: &str) -> Result<bool,
     }
 }
 
-/// The token's identity as it counts now: with the roles that the agent still has, and with the
+/// The token's identity as it applies now: with the roles that the agent still has, and with the
 /// agent's profile if that is restricted. Also the tenant's own quota of concurrent requests. In
 /// open mode the agent need not exist.
 pub async fn current_identity(

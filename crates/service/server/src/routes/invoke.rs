@@ -89,8 +89,8 @@ pub struct Accepted {
 /// failure (a `tool` message; a `function_call_output` item; a `tool_result` block; the result of
 /// `tools/call`). `openai` also takes a `function_call` item. Arguments that are not valid JSON, or
 /// have an integer beyond 64 bits, are such a failure: no request is written. The other fields of
-/// the usual body are then parameters of the query. The body of a 202 is no message in any format:
-/// the same call with the same `Idempotency-Key` gets the message later.
+/// the usual body are then parameters of the query. The body of a 202 is not a message in any
+/// format: the same call with the same `Idempotency-Key` gets the message later.
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(

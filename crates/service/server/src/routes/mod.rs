@@ -105,7 +105,7 @@ pub fn table() -> Vec<RouteEntry> {
         entry(WRITERS, routes!(tool_authoring::validate)),
         entry(WRITERS, routes!(tool_authoring::test)),
         entry(CURATORS, routes!(tool_authoring::publish)),
-        // The Model Context Protocol: the store and the catalog see to each agent's rights.
+        // The Model Context Protocol: the store and the catalog enforce each agent's rights.
         entry(CALL_READERS, routes!(mcp::post)),
         entry(CALL_READERS, routes!(mcp::stream)),
         entry(CALL_READERS, routes!(mcp::end)),

@@ -47,7 +47,8 @@ pub(super) async fn ranked(
     limit: u32,
     format: ToolFormat,
 ) -> Result<Json<Value>, Problem> {
-    // Who sees only its own calls cannot search records. It finds only tools that it can call.
+    // A caller that sees only its own calls cannot search records. It finds only tools that it can
+    // call.
     let reads_only_calls = Role::read_only_own_calls(&caller.identity.roles);
     let store = if reads_only_calls { state.tenant_store(caller) } else { caller.store.clone() };
     let question = question.with_meaning(&*store).await;
@@ -72,7 +73,7 @@ pub(super) async fn ranked(
     Ok(Json(Catalog { tools, waiting: Vec::new() }.in_format(format)))
 }
 
-/// What of the catalog a caller with these profiles can call now.
+/// The part of the catalog that a caller with these profiles can call now.
 pub(super) fn offered(catalog: Catalog, profiles: [Profile; 2]) -> Catalog {
     let [own, narrower] = profiles;
     catalog.for_profile(own).for_profile(narrower).without_removed(Utc::now())
