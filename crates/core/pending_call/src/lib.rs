@@ -2,7 +2,7 @@
 //! reconnects if needed. Meanwhile an observer is notified of its progress.
 //!
 //! This crate uses any store by its traits. It deliberately does not know how a caller shows the
-//! progress or the response. [`send`] writes the request, [`response`] waits.
+//! progress or the response. [`send`] writes the request, and [`response`] waits.
 
 use std::time::Duration;
 
@@ -45,6 +45,15 @@ pub async fn send(
     let request = store.create(record, Some(key)).await?.id;
     let tag = ToolResponse::tag(&request_id.unwrap_or_else(|| request.to_string()));
     Ok(PendingCall { request, tag, after })
+}
+
+/// Writes a request that is not sent again if this fails.
+pub async fn send_once(
+    store: &(impl Records + Events + ?Sized),
+    record: NewBreadcrumb,
+) -> Result<PendingCall, StoreError> {
+    let after = store.latest_event().await?;
+    send(store, record, &Uuid::new_v4().to_string(), after).await
 }
 
 /// Is notified while a call waits for its response.

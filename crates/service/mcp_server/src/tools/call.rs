@@ -4,10 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{
-    Breadcrumbs, ErrorCode, NewBreadcrumb, Registration, StoreError, ToolFailure, ToolRequest, ToolResponse,
-    Traceparent,
-};
+use rcrt_breadcrumb::{ErrorCode, Registration, ToolFailure, ToolRequest, ToolResponse, Traceparent};
 use rcrt_pending_call::{CallObserver, PendingCall};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
@@ -76,11 +73,6 @@ pub(crate) async fn call(
     })
 }
 
-async fn send(store: &dyn Breadcrumbs, record: NewBreadcrumb) -> Result<PendingCall, StoreError> {
-    let after = store.latest_event().await?;
-    rcrt_pending_call::send(store, record, &Uuid::new_v4().to_string(), after).await
-}
-
 /// Writes the request and waits for its response.
 pub(crate) async fn run(
     principal: &Arc<dyn Principal>,
@@ -95,7 +87,7 @@ pub(crate) async fn run(
         record.context.insert("traceparent".into(), trace.to_string().into());
     }
     let sent = match principal.check_requester() {
-        Ok(()) => send(&**principal.store(), record).await,
+        Ok(()) => rcrt_pending_call::send_once(&**principal.store(), record).await,
         Err(error) => Err(error),
     };
     let pending = match sent {

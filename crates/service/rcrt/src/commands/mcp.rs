@@ -112,8 +112,7 @@ async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let server = find(&*store, name).await?.config;
     let input = json!({"server_name": server.name, "refresh": true});
     let record = ToolRequest::record("mcp_get_service_details", input, None, None);
-    let after = store.latest_event().await?;
-    let asked = pending_call::send(&*store, record, &Uuid::now_v7().to_string(), after).await?;
+    let asked = pending_call::send_once(&*store, record).await?;
     let response = pending_call::response(&*store, &asked, &NoObserver).await?;
     let response = ToolResponse::from_context(&response.context).context("the response cannot be read")?;
     if let Some(failure) = response.error {

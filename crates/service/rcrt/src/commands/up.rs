@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumb, Events, Records, ToolRequest};
+use rcrt_breadcrumb::{Breadcrumb, Records, ToolRequest};
 use rcrt_client::{Client, Credentials};
 use rcrt_validate::Author;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use url::Url;
-use uuid::Uuid;
 
 use super::catalog_wait;
 use crate::assembly::{
@@ -194,8 +193,7 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
     let begun = Instant::now();
     let call = async {
-        let after = client.latest_event().await?;
-        let asked = rcrt_pending_call::send(&client, request, &Uuid::new_v4().to_string(), after).await?;
+        let asked = rcrt_pending_call::send_once(&client, request).await?;
         let answer = rcrt_pending_call::response(&client, &asked, &rcrt_pending_call::NoObserver).await?;
         client.get(answer.record).await
     };
