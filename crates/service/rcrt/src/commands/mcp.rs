@@ -5,7 +5,6 @@ use clap::Subcommand;
 use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
 use rcrt_pending_call::{self as pending_call, NoObserver};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::mcp_add::Add;
 use super::mcp_changes::{Accept, Diff};
