@@ -66,8 +66,7 @@ pub async fn call_tool(call: &ToolCall, tool: &str, input: Value) -> Result<Valu
     let calls = ChildCalls::of(call);
     let ended = async {
         let mut request = calls.request(tool, input, CallOptions::default())?;
-        let denied = |message| OpError::new("PermissionDenied", message);
-        Provenance::of(call).mark_request(&mut request).map_err(denied)?;
+        Provenance::of(call).mark_request(&mut request)?;
         calls.call(request).await
     };
     let (_, response) = ended.await.map_err(|error| {

@@ -111,7 +111,7 @@ impl CallHostOps {
             if !self.rcrt_compat {
                 self.child_calls.check(ToolRequest::tool_of(kind, &record.context))?;
             }
-            self.provenance.mark_request(&mut record).map_err(too_deep)?;
+            self.provenance.mark_request(&mut record)?;
         } else {
             self.provenance.mark(&mut record.tags, &[], 1);
         }
@@ -130,7 +130,7 @@ impl CallHostOps {
         self.quota.take(Some(&input))?;
         let input = cleared(self.vault.outward(), input).await?;
         let mut request = self.child_calls.request(tool, input, self.read("callTool", options)?)?;
-        self.provenance.mark_request(&mut request).map_err(too_deep)?;
+        self.provenance.mark_request(&mut request)?;
         let (request, response) = self.child_calls.call(request).await?;
         Ok(call_result(request, &response))
     }
@@ -284,10 +284,6 @@ impl CallHostOps {
         let inward = self.vault.inward();
         cleared(inward, answer.map_err(|error| inward.refusal(error))?).await
     }
-}
-
-fn too_deep(message: String) -> OpError {
-    OpError::new("ResourceExhausted", message)
 }
 
 /// The name of the span for this method.

@@ -2,7 +2,7 @@
 //! to the call also apply to the calls that it requests or triggers.
 
 use opentelemetry::Context;
-use rcrt_breadcrumb::{NewBreadcrumb, Profiles};
+use rcrt_breadcrumb::{NewBreadcrumb, OpError, Profiles};
 use rcrt_egress::trace;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -63,8 +63,8 @@ impl Provenance {
     /// Marks a request. The error says why the call cannot write one. The tool can restrict its
     /// request further: more profiles, an earlier deadline, another session. It cannot widen its
     /// rights, or set the trace or the parent, or say that the call waits for it.
-    pub fn mark_request(&self, request: &mut NewBreadcrumb) -> Result<(), String> {
-        self.chain.mark_request(&mut request.tags)?;
+    pub fn mark_request(&self, request: &mut NewBreadcrumb) -> Result<(), OpError> {
+        self.chain.mark_request(&mut request.tags).map_err(|too_deep| OpError::new("ResourceExhausted", too_deep))?;
         self.close(&mut request.tags, &[]);
         let context = &mut request.context;
         // A run outside of a runner has no request.

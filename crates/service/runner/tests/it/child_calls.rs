@@ -185,11 +185,16 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
         "again",
         |call, cancelled| async move { call_tool(&call, &cancelled, "again", json!({}), json!({})).await },
     );
-    fixture.create(code("again", json!({"permissions": {"tools": ["again"]}}))).await;
+    fake.does("native", |call, _| async move { rcrt_executors::call_tool(&call, "native", json!({})).await });
+    for tool in ["again", "native"] {
+        fixture.create(code(tool, json!({"permissions": {"tools": [tool]}}))).await;
+    }
     let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
     let ended = output(fixture.call("again", json!({})).await);
     assert!(ended.to_string().contains("nested 8 deep"), "{ended}");
     assert_eq!(fake.progress.borrow().begun, 9);
+    let native = fixture.call("native", json!({})).await;
+    assert_eq!(native.error_code, Some(ErrorCode::ResourceExhausted), "{:?}", native.error);
     runner.stop().await;
 }
 
