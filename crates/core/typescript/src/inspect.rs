@@ -4,7 +4,7 @@ use oxc::span::Span;
 
 use crate::position::Lines;
 use crate::syntax::with_tree;
-use crate::{Dialect, SyntaxError, compile, entry, forbidden, unsupported};
+use crate::{Dialect, SyntaxError, ToolCall, compile, entry, forbidden, tool_calls, unsupported};
 
 /// A rule for tool code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,12 +57,23 @@ pub struct Finding {
 /// help an author.
 const MAX_FINDINGS: usize = 200;
 
-/// The violations of each [`Rule`] (at most 200 in all), in the order of the source, or the errors
-/// if there is no tree.
+/// What the syntax tree of a source shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The violations of each [`Rule`] (at most 200 in all), in the order of the source.
+    pub findings: Vec<Finding>,
+    /// The calls of other tools (at most 200) whose name is in the source: as a literal, a template
+    /// without substitutions, a sum of these, or a constant of such a value. `context` can have
+    /// another name. Calls by another way, such as `const { callTool } = context.api`, are not
+    /// found.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// What the tree shows, or the errors if there is none.
 ///
 /// The rules check only what is in the tree: they do not find a name that is computed at run time.
 /// They are for authors; the sandbox enforces security.
-pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<SyntaxError>> {
+pub fn inspect(source: &str, dialect: Dialect) -> Result<Inspection, Vec<SyntaxError>> {
     with_tree(source, dialect, |tree| {
         let unsupported = unsupported::find(&tree);
         if !unsupported.is_empty() {
@@ -71,13 +82,14 @@ pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<Synta
         let mut findings = Findings { lines: tree.lines, found: Vec::new() };
         entry::check(&tree.program, &mut findings);
         forbidden::find(&tree, &mut findings);
-        let mut found = findings.found;
-        found.sort_by_key(|finding| (finding.line, finding.column, finding.rule));
-        found.dedup_by_key(|finding| (finding.line, finding.column, finding.rule));
+        let mut findings = findings.found;
+        findings.sort_by_key(|finding| (finding.line, finding.column, finding.rule));
+        findings.dedup_by_key(|finding| (finding.line, finding.column, finding.rule));
+        let tool_calls = tool_calls::find(&tree);
         if dialect == Dialect::TypeScript {
             compile::emit(tree, "tool.ts")?;
         }
-        Ok(found)
+        Ok(Inspection { findings, tool_calls })
     })
 }
 

@@ -14,7 +14,7 @@
 //! let compiled = compile(source, "tool.ts", Dialect::TypeScript).unwrap();
 //! assert!(compiled.javascript.contains("execute(input)")); // Without its type.
 //!
-//! let findings = inspect(source, Dialect::TypeScript).unwrap();
+//! let findings = inspect(source, Dialect::TypeScript).unwrap().findings;
 //! assert_eq!(findings[0].rule, Rule::NoEval);
 //! ```
 
@@ -37,6 +37,6 @@ mod unsupported;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
 pub use declare::{comment, declare, pascal_case, unique};
-pub use inspect::{Finding, Rule, inspect};
+pub use inspect::{Finding, Inspection, Rule, inspect};
 pub use source_map::SourceMap;
-pub use tool_calls::{ToolCall, tool_calls};
+pub use tool_calls::ToolCall;

@@ -6,8 +6,7 @@ use oxc::span::GetSpan;
 
 use crate::names::Names;
 use crate::position::Lines;
-use crate::syntax::with_tree;
-use crate::{Dialect, SyntaxError};
+use crate::syntax::Tree;
 
 /// A call `context.api.callTool("name", …)`. Line and column are those of the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +19,11 @@ pub struct ToolCall {
 /// Limit on the calls for one source; more do not help an author.
 const MAX_CALLS: usize = 200;
 
-/// The calls of other tools (at most 200) whose name is in the source: as a literal, a template
-/// without substitutions, a sum of these, or a constant of such a value. `context` can have another
-/// name. Calls by another way, such as `const { callTool } = context.api`, are not found.
-pub fn tool_calls(source: &str, dialect: Dialect) -> Result<Vec<ToolCall>, Vec<SyntaxError>> {
-    with_tree(source, dialect, |tree| {
-        let mut finder = Finder { names: Names::of(&tree), lines: tree.lines, found: Vec::new() };
-        finder.visit_program(&tree.program);
-        Ok(finder.found)
-    })
+/// The calls in the order in which a walk meets them.
+pub(crate) fn find(tree: &Tree<'_, '_>) -> Vec<ToolCall> {
+    let mut finder = Finder { names: Names::of(tree), lines: tree.lines, found: Vec::new() };
+    finder.visit_program(&tree.program);
+    finder.found
 }
 
 struct Finder<'t, 'l, 's> {

@@ -1,7 +1,7 @@
 //! Checks a tool's code by its syntax tree.
 
 use rcrt_breadcrumb::{AccessList, Language, ToolCode};
-use rcrt_typescript::Dialect;
+use rcrt_typescript::{Dialect, ToolCall};
 
 use crate::{Finding, Report};
 
@@ -18,10 +18,11 @@ pub(crate) fn check(code: &ToolCode, callable: &AccessList, report: &mut Report)
         Ok(found) => {
             report.errors.extend(
                 found
+                    .findings
                     .into_iter()
                     .map(|found| Finding::new(found.rule.as_str(), FIELD, found.message).at(found.line, found.column)),
             );
-            check_calls(code, callable, report);
+            check_calls(&found.tool_calls, callable, report);
         }
         Err(errors) => report.errors.extend(
             errors.into_iter().map(|error| Finding::new("syntax", FIELD, error.message).at(error.line, error.column)),
@@ -30,11 +31,7 @@ pub(crate) fn check(code: &ToolCode, callable: &AccessList, report: &mut Report)
 }
 
 /// Calls of tools that `permissions.tools` does not name fail with `PermissionDenied`.
-fn check_calls(code: &ToolCode, callable: &AccessList, report: &mut Report) {
-    if matches!(callable, AccessList::All) || !code.source.contains("callTool") {
-        return;
-    }
-    let calls = rcrt_typescript::tool_calls(&code.source, dialect(code.language)).unwrap_or_default();
+fn check_calls(calls: &[ToolCall], callable: &AccessList, report: &mut Report) {
     for call in calls.iter().filter(|call| !call.name.is_empty() && !callable.grants(&call.name)) {
         let shown: String = call.name.chars().take(80).collect();
         let message = format!("calls the tool {shown:?}, which permissions.tools does not name: add {shown:?} there");

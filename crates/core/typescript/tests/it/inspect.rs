@@ -5,7 +5,7 @@ use rcrt_typescript::{Dialect, Rule, inspect};
 const ENTRY: &str = "export async function execute(input, context) { return input; }\n";
 
 fn rules(source: &str) -> Vec<(Rule, u32, u32)> {
-    let found = inspect(source, Dialect::TypeScript).unwrap_or_else(|errors| panic!("{source}: {errors:?}"));
+    let found = inspect(source, Dialect::TypeScript).unwrap_or_else(|errors| panic!("{source}: {errors:?}")).findings;
     found.iter().map(|finding| (finding.rule, finding.line, finding.column)).collect()
 }
 
@@ -152,7 +152,7 @@ fn imports_are_found() {
 fn findings_have_positions() {
     let source = "export async function execute() {\n  const a = '😀'; eval('1');\n  return new Function('x');\n}\n";
     assert_eq!(rules(source), [(Rule::NoEval, 2, 19), (Rule::NoFunctionConstructor, 3, 14)]);
-    let found = inspect(source, Dialect::JavaScript).unwrap();
+    let found = inspect(source, Dialect::JavaScript).unwrap().findings;
     assert!(found[0].message.contains("JSON.parse"), "{}", found[0].message);
 }
 
@@ -254,6 +254,6 @@ fn overloads_and_merged_declarations_are_not_errors() {
 
 #[test]
 fn findings_are_bounded() {
-    let found = inspect(&format!("{}{ENTRY}", "eval;".repeat(150_000)), Dialect::TypeScript).unwrap();
+    let found = inspect(&format!("{}{ENTRY}", "eval;".repeat(150_000)), Dialect::TypeScript).unwrap().findings;
     assert_eq!(found.len(), 200);
 }
