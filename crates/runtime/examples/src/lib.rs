@@ -22,6 +22,6 @@ mod update;
 mod world;
 
 pub use live::{LiveReport, LiveRun};
-pub use report::{ExampleReport, ExampleStatus, has_failed};
+pub use report::{ExampleReport, ExampleStatus, MissingField, has_failed};
 pub use runner::ExampleRunner;
 pub use update::updated;

@@ -15,6 +15,23 @@ pub enum ExampleStatus {
     NotRun,
 }
 
+/// The field that an example lacks and that is needed to run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingField {
+    Http,
+    Calls,
+}
+
+impl MissingField {
+    /// How to fix it.
+    pub fn fix(self) -> &'static str {
+        match self {
+            Self::Http => "Add `http` to the example: the requests that the tool makes, and their responses",
+            Self::Calls => "Add `calls` to the example: the calls of other tools, and their results",
+        }
+    }
+}
+
 /// One example with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExampleReport {
@@ -25,6 +42,9 @@ pub struct ExampleReport {
     /// Why it was not run, or a failure that is not a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Of an example that was not run for this reason.
+    #[serde(skip)]
+    pub missing: Option<MissingField>,
     /// The output or `{"error": {code, message}}` that the example states, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Value>,
@@ -59,6 +79,7 @@ impl ExampleReport {
             status,
             passed: status == ExampleStatus::Passed,
             reason,
+            missing: None,
             expected: None,
             actual: None,
             differences: Vec::new(),

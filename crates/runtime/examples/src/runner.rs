@@ -350,7 +350,9 @@ impl<'t> Tested<'t> {
             reason = Some(format!("the tool did not make the stated request {}", unused.join(", ")));
         }
         let mut report = match (&seen.not_described, reason) {
-            (Some(why), _) => ExampleReport::not_run(description, why),
+            (Some((missing, why)), _) => {
+                ExampleReport { missing: Some(*missing), ..ExampleReport::not_run(description, why.as_str()) }
+            }
             (None, Some(reason)) => ExampleReport::failed(description, reason),
             (None, None) if !found.is_empty() => ExampleReport::of(description, ExampleStatus::Failed, None),
             (None, None) => ExampleReport::of(description, ExampleStatus::Passed, None),

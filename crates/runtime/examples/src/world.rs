@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::calls::ExampleCalls;
 use crate::network::{ExampleNetwork, SentRequest};
+use crate::report::MissingField;
 
 pub(crate) struct ExampleWorld {
     definition: Arc<ToolDefinition>,
@@ -29,7 +30,7 @@ pub(crate) struct Seen {
     pub writes: Vec<Value>,
     /// The first use of something that the example does not describe at all, so that it cannot be
     /// tried: it was written before examples could.
-    pub not_described: Option<String>,
+    pub not_described: Option<(MissingField, String)>,
 }
 
 impl ExampleWorld {
@@ -49,15 +50,15 @@ impl ExampleWorld {
         unused
     }
 
-    fn is_not_described(&self, what: String) {
-        self.seen.lock().not_described.get_or_insert(what);
+    fn is_not_described(&self, missing: MissingField, why: String) {
+        self.seen.lock().not_described.get_or_insert((missing, why));
     }
 
     fn call_tool(&self, tool: &str, input: &Value) -> Result<Value, OpError> {
         self.ops.check_call(tool)?;
         if self.example.calls.is_none() {
             let why = format!("it calls the tool {tool}, and the example has no `calls`: add the call to run it");
-            self.is_not_described(why);
+            self.is_not_described(MissingField::Calls, why);
             return Err(OpError::new("Unavailable", "the example has no other tools"));
         }
         self.calls.lock().answer(tool, input)
@@ -105,10 +106,9 @@ impl HostOps for ExampleWorld {
             if let Ok(url) = Url::parse(&request.url) {
                 self.network.lock().check(&url)?;
             }
-            self.is_not_described(format!(
-                "it sends {} {}, and the example has no `http`: add the exchange to run it",
-                request.method, request.url
-            ));
+            let (method, url) = (&request.method, &request.url);
+            let why = format!("it sends {method} {url}, and the example has no `http`: add the exchange to run it");
+            self.is_not_described(MissingField::Http, why);
             return Err(OpError::new("TypeError", "the example has no network"));
         }
         let sent = SentRequest::read(request, body).await?;

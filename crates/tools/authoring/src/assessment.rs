@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{ToolDefinition, ToolFailure, schema_names};
-use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus};
+use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus, MissingField};
 use rcrt_executors::Executor;
 use rcrt_validate::{Finding, Report};
 use serde::Serialize;
@@ -117,12 +117,8 @@ impl Assessment {
                 ExampleStatus::Passed => {}
                 ExampleStatus::NotRun => {
                     let why = reason.unwrap_or("it cannot be run");
-                    let fix = if why.contains("`calls`") {
-                        "Add `calls` to the example: the calls of other tools, and their results"
-                    } else {
-                        "Add `http` to the example: the requests that the tool makes, and their responses"
-                    };
-                    self.warnings.push(ToolFinding::new(&field, "example-not-run", why, Some(fix)));
+                    let fix = report.missing.map(MissingField::fix);
+                    self.warnings.push(ToolFinding::new(&field, "example-not-run", why, fix));
                 }
                 ExampleStatus::Failed => {
                     let first = report.differences.first();

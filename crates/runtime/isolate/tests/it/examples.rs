@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use rcrt_breadcrumb::ToolDefinition;
 use rcrt_egress::{Egress, EgressOptions};
-use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus, has_failed};
+use rcrt_examples::{ExampleReport, ExampleRunner, ExampleStatus, MissingField, has_failed};
 use rcrt_sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -169,6 +169,7 @@ fn an_example_without_its_network_is_not_run_and_not_passed() {
     let example = json!({"input": {"url": "https://api.example.com/"}, "output": {"status": 200, "data": 1}});
     let report = fetching(example);
     assert_eq!((report.status, report.passed), (ExampleStatus::NotRun, false));
+    assert_eq!(report.missing, Some(MissingField::Http));
     assert!(report.reason.unwrap().contains("no `http`"));
     // Also if the tool does not report that its request failed.
     let caught = run_one(
@@ -211,7 +212,7 @@ fn other_tools_return_what_the_example_states() {
     assert!(denied.contains("permissions.tools"), "{denied}");
     // Written before examples could state calls.
     let none = calling(json!({"input": {"calls": [["add", {}]]}, "output": [1]}));
-    assert_eq!(none.status, ExampleStatus::NotRun);
+    assert_eq!((none.status, none.missing), (ExampleStatus::NotRun, Some(MissingField::Calls)));
     assert!(none.reason.unwrap().contains("no `calls`"));
 }
 
