@@ -9,6 +9,7 @@ use rcrt_breadcrumb::StoreError;
 use reqwest::header::HeaderValue;
 use uuid::Uuid;
 
+use crate::request::RESPONSE_TIMEOUT;
 use crate::{Client, TokenRequest};
 
 #[derive(Clone)]
@@ -37,9 +38,10 @@ pub(crate) struct Tokens {
     credentials: Credentials,
     ttl_sec: Option<u64>,
     fetched: Mutex<Option<Fetched>>,
+    /// Held while a token is fetched: other requests wait for it. The latest failure.
+    fetching: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
 }
 
-#[derive(Clone)]
 struct Fetched {
     header: HeaderValue,
     renew_at: Instant,
@@ -47,11 +49,12 @@ struct Fetched {
 
 impl Tokens {
     pub(crate) fn new(credentials: Credentials) -> Self {
-        Self { credentials, ttl_sec: None, fetched: Mutex::new(None) }
+        Self { credentials, ttl_sec: None, fetched: Mutex::default(), fetching: tokio::sync::Mutex::default() }
     }
 
-    fn fetched(&self) -> Option<Fetched> {
-        self.fetched.lock().clone()
+    /// The header of the latest token, if it has enough validity left.
+    fn fetched(&self) -> Option<HeaderValue> {
+        self.fetched.lock().as_ref().filter(|fetched| Instant::now() < fetched.renew_at).map(|one| one.header.clone())
     }
 
     /// Discards a token that the server refused. Returns true if another one can be fetched.
@@ -89,21 +92,34 @@ impl Client {
             Credentials::Token(token) => return bearer(token),
             Credentials::AgentKey { owner_id, agent_id, key } => (*owner_id, *agent_id, key.clone()),
         };
-        if let Some(fetched) = self.tokens.fetched()
-            && Instant::now() < fetched.renew_at
-        {
-            return Ok(fetched.header);
+        if let Some(header) = self.tokens.fetched() {
+            return Ok(header);
         }
-        // Several calls can fetch at once: each token is valid, and no call waits for another.
-        let asked = Instant::now();
+        let began = Instant::now();
+        let fetching = tokio::time::timeout(self.bounded(RESPONSE_TIMEOUT), self.tokens.fetching.lock());
+        let mut failed = fetching.await.map_err(|_| StoreError::Unavailable("no token in time".into()))?;
+        if let Some(header) = self.tokens.fetched() {
+            return Ok(header);
+        }
+        if let Some((at, error)) = &*failed
+            && *at > began
+        {
+            return Err(error.clone());
+        }
         let ttl_sec = self.tokens.ttl_sec;
         let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec };
-        let token = self.request_token(&request).await?;
+        let fetched = self.fetch_token(&request).await;
+        *failed = fetched.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        fetched
+    }
+
+    async fn fetch_token(&self, request: &TokenRequest) -> Result<HeaderValue, StoreError> {
+        let asked = Instant::now();
+        let token = self.request_token(request).await?;
         let header = bearer(&token.token)?;
         // Renewed when a fifth of its time is left, because clocks differ and requests take time.
         let renew_at = asked + Duration::from_secs(token.expires_in).mul_f64(0.8);
-        let fetched = Fetched { header: header.clone(), renew_at };
-        *self.tokens.fetched.lock() = Some(fetched);
+        *self.tokens.fetched.lock() = Some(Fetched { header: header.clone(), renew_at });
         Ok(header)
     }
 }

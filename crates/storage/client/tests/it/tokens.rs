@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use futures::future::join_all;
 use rcrt_breadcrumb::{Events, NewAgent, Role, Secrets, StoreError};
 use rcrt_client::{Client, Credentials, TokenRequest};
 use rcrt_conformance::Harness;
@@ -12,6 +13,7 @@ use rcrt_server::TokenKey;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    task::JoinHandle,
 };
 use uuid::Uuid;
 
@@ -87,10 +89,9 @@ async fn agents_are_created_listed_and_deleted_over_http() {
     harness.close().await;
 }
 
-/// Uses a route that issues tokens which expire at once. Not a real server, because that would give
-/// them an hour.
-#[tokio::test]
-async fn a_token_is_renewed_before_it_expires() {
+/// A server that gives tokens of this validity in seconds, how many it gave, and its task. Not a
+/// real server, because that would give them at least a minute.
+async fn issuer(validity: u64) -> (Client, Arc<AtomicUsize>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let given = Arc::new(AtomicUsize::new(0));
@@ -107,7 +108,7 @@ async fn a_token_is_renewed_before_it_expires() {
                 let number = counting.fetch_add(1, Ordering::SeqCst);
                 let id = Uuid::nil();
                 format!(
-                    "{{\"token\":\"t{number}\",\"id\":\"{id}\",\"owner_id\":\"{id}\",\"agent_id\":\"{id}\",\"roles\":[],\"exp\":0,\"expires_in\":0}}"
+                    "{{\"token\":\"t{number}\",\"id\":\"{id}\",\"owner_id\":\"{id}\",\"agent_id\":\"{id}\",\"roles\":[],\"exp\":0,\"expires_in\":{validity}}}"
                 )
             } else {
                 "[]".into()
@@ -118,10 +119,25 @@ async fn a_token_is_renewed_before_it_expires() {
         }
     });
     let credentials = Credentials::AgentKey { owner_id: Uuid::nil(), agent_id: Uuid::nil(), key: "k".into() };
-    let client = Client::new(url.parse().unwrap(), credentials);
+    (Client::new(url.parse().unwrap(), credentials), given, serving)
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_expires() {
+    let (client, given, serving) = issuer(0).await;
     for fetched in 1..=3 {
         client.secrets().await.unwrap();
         assert_eq!(given.load(Ordering::SeqCst), fetched);
     }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn requests_at_once_share_one_token() {
+    let (client, given, serving) = issuer(3600).await;
+    for read in join_all((0..20).map(|_| client.secrets())).await {
+        read.unwrap();
+    }
+    assert_eq!(given.load(Ordering::SeqCst), 1);
     serving.abort();
 }
