@@ -81,17 +81,28 @@ pub struct Which {
     /// Only with this schema name, such as tool.request.v1
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
-    /// Only with this condition on the context: `$.a.b:OP:VALUE`; OP is eq, ne, gt, lt, contains,
-    /// contains_any or exists, VALUE is JSON or plain text
+    /// Only with this condition on the context: `$.a.b:OP:VALUE`; OP is eq, ne, gt, gte, lt, lte,
+    /// contains, contains_any or exists, VALUE is JSON or plain text
     #[arg(long = "match", value_name = "PATH:OP:VALUE", value_parser = condition)]
     matches: Vec<ContextMatch>,
+    /// Without the runtime's own records, such as requests, responses, tools and guides
+    #[arg(long)]
+    exclude_runtime: bool,
 }
 
 impl Which {
     fn selector(self) -> Selector {
-        Selector { all_tags: self.tags, schema_name: self.schema, context_match: self.matches, ..Selector::default() }
+        Selector {
+            all_tags: self.tags,
+            schema_name: self.schema,
+            context_match: self.matches,
+            exclude_runtime: self.exclude_runtime,
+            ..Selector::default()
+        }
     }
 }
+
+const OPERATORS: &str = "eq, ne, gt, gte, lt, lte, contains, contains_any, exists";
 
 /// Parses `$.a.b:op:value`. A key cannot contain a colon; a value can.
 fn condition(text: &str) -> Result<ContextMatch, String> {
@@ -100,7 +111,7 @@ fn condition(text: &str) -> Result<ContextMatch, String> {
         return Err("must be PATH:OP:VALUE, such as $.status:eq:error".into());
     };
     let op = MatchOp::deserialize(Value::from(op))
-        .map_err(|_| format!("{op:?} is not an operator; expected eq, ne, gt, lt, contains, contains_any or exists"))?;
+        .map_err(|_| format!("{op:?} is not an operator; expected one of {OPERATORS}"))?;
     let value = match (parts.next(), op) {
         (None, MatchOp::Exists) => Value::Bool(true),
         (None, _) => return Err("the value is missing; expected PATH:OP:VALUE".into()),
