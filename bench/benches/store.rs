@@ -38,7 +38,7 @@ async fn open() -> (Arc<Store>, Arc<dyn Breadcrumbs>) {
 }
 
 async fn claim(store: &dyn Breadcrumbs, limit: u32) -> Vec<Claim> {
-    let claim = ClaimRequest { runner_id: Uuid::nil(), limit, lease_ms: 60_000, except_tools: Vec::new() };
+    let claim = ClaimRequest::new(Uuid::nil(), limit, 60_000);
     store.claim(&claim).await.expect("claims")
 }
 

@@ -55,6 +55,9 @@ pub struct ClaimRequest {
     /// Tools for which this runner has no free slot now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except_tools: Vec<String>,
+    /// Tools of which this runner takes only awaited calls now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaited_only: Vec<String>,
 }
 
 /// The right to run one call until the lease ends. A store refuses writes with an old fence.
@@ -175,6 +178,16 @@ impl Lease {
 }
 
 impl ClaimRequest {
+    /// A claim of calls of all tools.
+    pub fn new(runner_id: Uuid, limit: u32, lease_ms: u64) -> Self {
+        Self { runner_id, limit, lease_ms, except_tools: Vec::new(), awaited_only: Vec::new() }
+    }
+
+    /// Whether queued calls of some tools are left out.
+    pub fn is_partial(&self) -> bool {
+        !self.except_tools.is_empty() || !self.awaited_only.is_empty()
+    }
+
     pub fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms)
     }
@@ -187,8 +200,10 @@ impl ClaimRequest {
         if !(1_000..=600_000).contains(&self.lease_ms) {
             found.add("lease_ms", "must be from 1000 to 600000");
         }
-        if self.except_tools.len() > 1000 {
-            found.add("except_tools", "must have at most 1000 entries");
+        for (field, tools) in [("except_tools", &self.except_tools), ("awaited_only", &self.awaited_only)] {
+            if tools.len() > 1000 {
+                found.add(field, "must have at most 1000 entries");
+            }
         }
         found.into_result()
     }

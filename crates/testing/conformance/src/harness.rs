@@ -96,7 +96,7 @@ pub fn answer_to(claim: &Claim, output: Value) -> NewBreadcrumb {
 }
 
 pub fn claim_of(limit: u32) -> ClaimRequest {
-    ClaimRequest { runner_id: Uuid::new_v4(), limit, lease_ms: 60_000, except_tools: Vec::new() }
+    ClaimRequest::new(Uuid::new_v4(), limit, 60_000)
 }
 
 /// The next event. Panics if none comes.

@@ -168,12 +168,7 @@ async fn tool_can_request_tools_and_cannot_write_responses() {
         schema_name: Some("tool.response.v1".into()),
         ..rcrt_breadcrumb::NewBreadcrumb::default()
     };
-    let claim = rcrt_breadcrumb::ClaimRequest {
-        runner_id: uuid::Uuid::new_v4(),
-        limit: 1,
-        lease_ms: 60_000,
-        except_tools: Vec::new(),
-    };
+    let claim = rcrt_breadcrumb::ClaimRequest::new(uuid::Uuid::new_v4(), 1, 60_000);
     let lease = tenant.breadcrumbs.claim(&claim).await.unwrap()[0].lease;
     let id = tenant.breadcrumbs.complete(lease, answer).await.unwrap().to_string();
     let error = refused(&world, ApiCall::DeleteBreadcrumb { id: id.clone() }).await;

@@ -54,7 +54,7 @@ impl SlotPool {
 
     /// Takes a slot for a call of this tool. False if there is none.
     pub fn take(&mut self, tool: &str) -> bool {
-        let running = self.by_tool.get(tool).copied().unwrap_or_default();
+        let running = self.taken_by(tool);
         let free = self.free();
         // The reserve also applies to calls that were not claimed.
         if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
@@ -95,6 +95,10 @@ impl SlotPool {
 
     pub fn is_full(&self) -> bool {
         self.total >= self.max_calls
+    }
+
+    pub fn taken_by(&self, tool: &str) -> usize {
+        self.by_tool.get(tool).copied().unwrap_or_default()
     }
 
     /// The tools with a running call.

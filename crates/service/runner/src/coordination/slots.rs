@@ -8,8 +8,10 @@
 //!
 //! A call that waits for a call that it made gives its slot to others, and takes it back when the
 //! response is there, even if no slot is free then. So calls never wait for a slot of their own
-//! caller. The number of such calls is limited, because each has a worker process. Beyond the
-//! limit, callers keep their slots while they wait, as long as one slot remains for others.
+//! caller. The number of such calls is limited, because each has a worker process. Half of the
+//! places are for calls that others wait for: beyond it, new calls of tools that can call others
+//! stay in the queue. Beyond the limit, callers keep their slots while they wait, as long as one
+//! slot remains for others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -109,10 +111,33 @@ impl Slots {
         inner.next_claim(some_wait, tools_of_peers)
     }
 
+    /// The tools of which only calls that others wait for are taken now: those that can call others,
+    /// while their calls have half of the places to wait.
+    pub fn awaited_only(&self) -> Vec<String> {
+        {
+            let inner = self.inner.lock();
+            // Without the registry: at most as many of the running calls are of such tools.
+            if !inner.is_short_of_places(inner.taken()) {
+                return Vec::new();
+            }
+        }
+        let mut callers = self.registry.callers();
+        if !self.inner.lock().is_short_of_places_for(&callers) {
+            return Vec::new();
+        }
+        callers.sort_unstable();
+        callers.truncate(MAX_EXCEPT);
+        callers
+    }
+
+    /// Whether calls of this tool can call others.
+    pub fn is_caller(&self, tool: &str) -> bool {
+        self.registry.is_caller(tool)
+    }
+
     /// How many calls have a slot.
     pub fn taken(&self) -> usize {
-        let inner = self.inner.lock();
-        inner.cpu_bound.taken() + inner.io_bound.taken()
+        self.inner.lock().taken()
     }
 
     /// How many calls wait for others without a slot, at most.
@@ -198,6 +223,21 @@ impl Inner {
             blocked: 0,
             average_hold: Duration::ZERO,
         }
+    }
+
+    fn taken(&self) -> usize {
+        self.cpu_bound.taken() + self.io_bound.taken()
+    }
+
+    /// Whether half of the places to wait are used up, if so many of the running calls take one.
+    fn is_short_of_places(&self, running: usize) -> bool {
+        self.parked + running >= self.max_parked / 2
+    }
+
+    fn is_short_of_places_for(&self, callers: &[String]) -> bool {
+        self.is_short_of_places(
+            callers.iter().map(|tool| self.cpu_bound.taken_by(tool) + self.io_bound.taken_by(tool)).sum(),
+        )
     }
 
     fn pool(&mut self, kind: Kind) -> &mut SlotPool {

@@ -72,9 +72,9 @@ impl ClaimLoop {
                             // Fewer calls than requested means that the queue is empty. A new call
                             // then gives a hint.
                             may_wait = is_full;
-                            is_behind = is_full || !claim.except_tools.is_empty();
+                            is_behind = is_full || claim.is_partial();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
-                            let left_out = claim.except_tools.into_iter().collect();
+                            let left_out = claim.except_tools.into_iter().chain(claim.awaited_only).collect();
                             learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
                             for claim in claims {
                                 calls.claimed(claim, asked);
@@ -117,11 +117,11 @@ impl ClaimLoop {
             return None;
         }
         let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.tools_of_peers())?;
+        let options = &calls.call_runner.options;
         Some(ClaimRequest {
-            runner_id: calls.call_runner.options.runner_id,
-            limit: spec.limit,
-            lease_ms: calls.call_runner.options.lease_ms(),
             except_tools: spec.except_tools,
+            awaited_only: calls.slots.awaited_only(),
+            ..ClaimRequest::new(options.runner_id, spec.limit, options.lease_ms())
         })
     }
 }

@@ -13,19 +13,21 @@ pub(crate) struct ClaimPacer {
     /// The number of free slots at which a claim is sent at once while calls are known to wait.
     worthwhile: u32,
     not_before: Instant,
-    /// The tools that the last claim excluded, if it returned fewer calls than requested.
-    left_out: Option<Vec<String>>,
+    /// The last claim, if it returned fewer calls than requested.
+    unfilled: Option<ClaimRequest>,
 }
 
 impl ClaimPacer {
     pub fn new(max_calls: usize) -> Self {
         let worthwhile = (max_calls / 4).clamp(1, 25) as u32;
-        Self { worthwhile, not_before: Instant::now(), left_out: None }
+        Self { worthwhile, not_before: Instant::now(), unfilled: None }
     }
 
     /// The time before which this claim should not be sent; `None` to send it now.
     pub fn pause(&self, claim: &ClaimRequest) -> Option<Instant> {
-        let is_new = claim.limit >= self.worthwhile && self.left_out.as_ref() != Some(&claim.except_tools);
+        let is_same =
+            |last: &ClaimRequest| last.except_tools == claim.except_tools && last.awaited_only == claim.awaited_only;
+        let is_new = claim.limit >= self.worthwhile && !self.unfilled.as_ref().is_some_and(is_same);
         (!is_new && Instant::now() < self.not_before).then_some(self.not_before)
     }
 
@@ -36,12 +38,12 @@ impl ClaimPacer {
         let is_full = count >= claim.limit as usize;
         let pause = if is_full {
             took * 2
-        } else if claim.except_tools.is_empty() {
-            Duration::ZERO
-        } else {
+        } else if claim.is_partial() {
             took * 4
+        } else {
+            Duration::ZERO
         };
-        self.left_out = (!is_full).then(|| claim.except_tools.clone());
+        self.unfilled = (!is_full).then(|| claim.clone());
         self.not_before = Instant::now() + pause.min(LONGEST);
     }
 }

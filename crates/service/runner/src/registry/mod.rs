@@ -187,6 +187,15 @@ impl Registry {
         self.read(|records| records.io_bound.contains(name))
     }
 
+    /// The offered tools that can call others.
+    pub fn callers(&self) -> Vec<String> {
+        self.read(|records| records.callers.iter().cloned().collect())
+    }
+
+    pub fn is_caller(&self, name: &str) -> bool {
+        self.read(|records| records.callers.contains(name))
+    }
+
     /// The offered tools with a bootstrap, by name.
     pub fn bootstrapped(&self) -> Vec<Arc<Candidate>> {
         self.read(|records| records.bootstrapped.values().cloned().collect())

@@ -180,6 +180,8 @@ pub(crate) struct ToolRecords {
     pub bootstrapped: BTreeMap<String, Arc<Candidate>>,
     /// The offered tools whose calls are I/O-bound.
     pub io_bound: HashSet<String>,
+    /// The offered tools that can call others.
+    pub callers: HashSet<String>,
     /// Names whose catalog entry may have changed.
     pub changed: HashSet<String>,
     /// The same since the last search of the tools. `None` if there are too many to remember.
@@ -349,6 +351,9 @@ impl ToolRecords {
                 if tool.executor.is_io_bound(&tool.definition) {
                     self.io_bound.insert(name.to_owned());
                 }
+                if tool.definition.permissions.tools.is_granted() {
+                    self.callers.insert(name.to_owned());
+                }
                 self.offered.insert(name.to_owned(), tool);
             }
             (Some(one), _) => {
@@ -369,6 +374,7 @@ impl ToolRecords {
         self.subscribed.remove(name);
         self.bootstrapped.remove(name);
         self.io_bound.remove(name);
+        self.callers.remove(name);
     }
 }
 

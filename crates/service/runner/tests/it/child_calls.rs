@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, Running, code, options};
+use crate::fixture::{Fixture, Running, code, native, options};
 use crate::rights::emitter;
 
 /// What `callTool` gets, until the call is cancelled.
@@ -173,6 +173,34 @@ async fn calls_that_wait_for_calls_need_no_slot() {
         }
         for request in asked {
             assert_eq!(output(fixture.answer(request).await), json!(depth));
+        }
+        runner.stop().await;
+    }
+}
+
+/// Calls that make calls wait in the queue before the places to wait are used up, and others run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_callers_leave_places_to_wait_for_the_calls_below_others() {
+    for is_local in [true, false] {
+        let (fixture, fake) = (Fixture::new().await, Fake::new());
+        with_outer(&fixture, &fake, json!({"limits": {"timeout_ms": 600_000}})).await;
+        let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
+        fixture.create(native("slow", http)).await;
+        fixture.create(code("quick", json!({}))).await;
+        let gate = fake.waits("slow");
+        let one = RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() };
+        let half = RunnerOptions::max_parked(1) / 2;
+        let runner = start(&fixture, &fake, one, is_local);
+        fixture.catalog(|catalog| catalog.tools.len() == 3).await;
+        let mut asked = Vec::new();
+        for _ in 0..3 * half {
+            asked.push(fixture.ask("outer", json!({"tool": "slow", "input": {}})).await);
+        }
+        fake.until(|progress| progress.running.get("slow").is_some_and(|running| *running >= half)).await;
+        assert_eq!(fixture.call("quick", json!({})).await.status, ResponseStatus::Success);
+        gate.add_permits(3 * half);
+        for request in asked {
+            assert_eq!(output(fixture.answer(request).await)["output"], "done");
         }
         runner.stop().await;
     }

@@ -28,7 +28,7 @@ impl Hand {
 
     /// The next call, as soon as one is queued.
     pub async fn claim(&mut self) -> Claim {
-        let one = ClaimRequest { runner_id: Uuid::new_v4(), limit: 1, lease_ms: 60_000, except_tools: Vec::new() };
+        let one = ClaimRequest::new(Uuid::new_v4(), 1, 60_000);
         loop {
             if let Some(claim) = self.store.claim(&one).await.unwrap().pop() {
                 self.store.start(claim.lease, 1).await.unwrap();

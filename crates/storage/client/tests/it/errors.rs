@@ -27,7 +27,7 @@ async fn each_error_arrives_unchanged() {
     let secret = |name: &str, value: &str| NewSecret { readable: true, ..NewSecret::new(name, value) };
     store.create_secret(secret("TAKEN", "v")).await.unwrap();
     let changes = BreadcrumbChanges::default;
-    let claim = ClaimRequest { runner_id: none, limit: 0, lease_ms: 5, except_tools: Vec::new() };
+    let claim = ClaimRequest::new(none, 0, 5);
 
     macro_rules! same {
         ($($call:ident($($argument:expr),*)),* $(,)?) => {$({

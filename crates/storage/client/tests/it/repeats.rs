@@ -14,7 +14,7 @@ use crate::harness::{ClientHarness, note, response};
 
 async fn claimed(client: &Client) -> Lease {
     client.create(ToolRequest::record("echo", json!({}), None, None), None).await.unwrap();
-    let claim = ClaimRequest { runner_id: Uuid::new_v4(), limit: 1, lease_ms: 60_000, except_tools: Vec::new() };
+    let claim = ClaimRequest::new(Uuid::new_v4(), 1, 60_000);
     client.claim(&claim).await.unwrap()[0].lease
 }
 

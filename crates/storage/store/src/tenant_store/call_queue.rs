@@ -40,8 +40,10 @@ impl CallQueue for TenantStore {
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         claim.check()?;
-        if claim.except_tools.iter().any(|tool| tool.contains('\0')) {
-            return Err(Violations::one("except_tools", "contains a NUL character (U+0000)").into());
+        for (field, tools) in [("except_tools", &claim.except_tools), ("awaited_only", &claim.awaited_only)] {
+            if tools.iter().any(|tool| tool.contains('\0')) {
+                return Err(Violations::one(field, "contains a NUL character (U+0000)").into());
+            }
         }
         retrying!(calls::claim(&self.store.database, &self.store.streams.feeds, self.owner_id, claim))
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{NewBreadcrumb, ToolRequest, VersionPin};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
@@ -77,10 +78,20 @@ impl LocalAdmission {
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, rights)?;
+        // Half of the places to wait are for calls that others wait for.
+        let is_awaited = request.context.get("awaited") == Some(&Value::Bool(true));
+        let needs_place = !is_awaited && self.calls.slots.is_caller(name);
+        if needs_place && !self.calls.slots.awaited_only().is_empty() {
+            return None;
+        }
         let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
         let slot = self.calls.slots.take(name);
         let (mut is_held_back, mut waiting) = (is_quick, None);
         if slot.is_none() {
+            // Without a slot it would not count among the callers.
+            if needs_place {
+                return None;
+            }
             if is_quick {
                 waiting = self.wait_within(name, QUICK_TOOL);
             }
