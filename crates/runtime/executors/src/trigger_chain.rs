@@ -5,10 +5,17 @@
 //! The marks are tags, `triggered:<tool>:<version>`: every runner sees them, and they apply to the
 //! one version that the call wrote. A later change by another writer makes a version without them.
 //!
+//! They also carry `triggered-by:<request>:<version>`, the call that wrote them, so that the calls
+//! that they trigger count as calls below it.
+//!
 //! Tools can call tools by writing requests, including requests for themselves. Such a request
 //! carries `nested:<depth>`, so that a cycle of requests stops.
 
+use rcrt_breadcrumb::Breadcrumb;
+use uuid::Uuid;
+
 const PREFIX: &str = "triggered:";
+const CALL: &str = "triggered-by:";
 const NESTED: &str = "nested:";
 
 /// The longest sequence of requests in which each was written by the call before it. While a call
@@ -21,23 +28,35 @@ const MAX_DEPTH: u32 = 8;
 pub struct TriggerChain {
     tools: Vec<String>,
     depth: u32,
+    /// The request of the call that writes, or wrote, the record.
+    call: Option<Uuid>,
 }
 
 impl TriggerChain {
     /// What led to this version of a record.
     pub fn of(tags: &[String], version: i64) -> Self {
-        let tools = tags
-            .iter()
-            .filter_map(|tag| tag.strip_prefix(PREFIX)?.rsplit_once(':'))
-            .filter(|(_, marked)| marked.parse() == Ok(version))
-            .map(|(tool, _)| tool.to_owned());
-        Self { tools: tools.collect(), depth: 0 }
+        let marked = |prefix: &'static str| {
+            let marks = tags.iter().filter_map(move |tag| tag.strip_prefix(prefix)?.rsplit_once(':'));
+            marks.filter(move |(_, marked)| marked.parse() == Ok(version)).map(|(what, _)| what)
+        };
+        let call = marked(CALL).find_map(|call| call.parse().ok());
+        Self { tools: marked(PREFIX).map(str::to_owned).collect(), depth: 0, call }
     }
 
     /// What led to a request. Only its first version counts; later changes are ignored.
     pub fn of_request(tags: &[String]) -> Self {
         let depth = tags.iter().filter_map(|tag| tag.strip_prefix(NESTED)?.parse().ok()).max().unwrap_or(0);
         Self { depth, ..Self::of(tags, 1) }
+    }
+
+    /// What led to the call of this request, for the records that the call writes.
+    pub fn of_call(request: &Breadcrumb) -> Self {
+        Self { call: Some(request.id), ..Self::of_request(&request.tags) }
+    }
+
+    /// The request of the call that wrote the record, if the call belongs to a chain.
+    pub fn call(&self) -> Option<Uuid> {
+        self.call.filter(|_| !self.is_empty())
     }
 
     #[must_use]
@@ -65,8 +84,9 @@ impl TriggerChain {
     /// The tags for this version of a record that a call of the chain writes. Marks of other
     /// versions are removed.
     pub fn mark(&self, tags: &mut Vec<String>, version: i64) {
-        tags.retain(|tag| !tag.starts_with(PREFIX));
+        tags.retain(|tag| !tag.starts_with(PREFIX) && !tag.starts_with(CALL));
         tags.extend(self.tools.iter().map(|tool| format!("{PREFIX}{tool}:{version}")));
+        tags.extend(self.call().map(|call| format!("{CALL}{call}:{version}")));
     }
 
     /// The tags for a request that a call of the chain writes. The error says that requests are

@@ -184,7 +184,12 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
     if event.private {
         record.visibility = Visibility::Private;
     }
-    TriggerChain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
+    let chain = TriggerChain::of(&event.tags, event.version);
+    // The calls that one event leads to are limited in total.
+    if let Some(call) = chain.call() {
+        record.context.insert("parent".into(), call.to_string().into());
+    }
+    chain.with(tool.name()).mark(&mut record.tags, 1);
     // The profiles of a request and its response also restrict the tools that they trigger.
     let mut profiles = tool.profiles.clone();
     profiles.add_tags(&event.tags);

@@ -1,4 +1,6 @@
+use rcrt_breadcrumb::NewBreadcrumb;
 use rcrt_executors::TriggerChain;
+use uuid::Uuid;
 
 #[test]
 fn marks_apply_to_the_written_version_only() {
@@ -10,6 +12,23 @@ fn marks_apply_to_the_written_version_only() {
     assert!(TriggerChain::of(&tags, 5).is_empty(), "another writer wrote the next version");
     assert!(TriggerChain::of(&tags, 4).contains("first"));
     assert!(!TriggerChain::of(&tags, 4).contains("second"));
+}
+
+#[test]
+fn records_of_a_triggered_call_name_it() {
+    let id = Uuid::now_v7();
+    let request = |tags: &[&str]| {
+        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        let record = NewBreadcrumb { title: "x".into(), tags, ..NewBreadcrumb::default() };
+        record.into_first_version(id, Uuid::nil(), None, (String::new(), 0), Default::default())
+    };
+    let mut tags = vec![format!("triggered-by:{}:2", Uuid::nil())];
+    TriggerChain::of_call(&request(&["triggered:first:1"])).mark(&mut tags, 3);
+    assert_eq!(tags, ["triggered:first:3".to_owned(), format!("triggered-by:{id}:3")]);
+    assert_eq!(TriggerChain::of(&tags, 3).call(), Some(id));
+    assert_eq!(TriggerChain::of(&tags, 4).call(), None);
+    // No event led to it.
+    assert_eq!(TriggerChain::of_call(&request(&[])).call(), None);
 }
 
 #[test]

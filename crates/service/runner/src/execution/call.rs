@@ -255,7 +255,7 @@ impl CallRunner {
             // bounded.
             Ok(output) if pending.attempt.request.kind == RequestKind::Creation => Ok(output),
             Ok(output) => {
-                let chain = TriggerChain::of_request(&pending.claim.request.tags);
+                let chain = TriggerChain::of_call(&pending.claim.request);
                 let settings = &self.options.large_results;
                 // The parts belong to the agent that asked, as what its tools write.
                 let agent = pending.claim.request.created_by;

@@ -269,7 +269,7 @@ fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
     if request.sensitivity == Sensitivity::Secret {
         record.sensitivity = Sensitivity::Secret;
     }
-    let chain = TriggerChain::of_request(&request.tags);
+    let chain = TriggerChain::of_call(request);
     if !chain.is_empty() {
         chain.mark(&mut record.tags, 1);
     }

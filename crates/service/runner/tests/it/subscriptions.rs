@@ -135,6 +135,34 @@ async fn tools_do_not_trigger_themselves_directly_or_through_others() {
     assert!(triggered(&fixture, "marker").await.len() > before);
 }
 
+/// So they count among the calls below one call, whose number is limited.
+#[tokio::test]
+async fn a_call_that_a_triggered_call_triggers_is_below_it() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    fixture.create(code("writer", on(json!({"all_tags": ["note"]})))).await;
+    fixture.create(code("reader", on(json!({"all_tags": ["copy"]})))).await;
+    fake.does("writer", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = json!({"title": "copy", "tags": ["copy"], "context": {}});
+            api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
+        }
+    });
+    let runner = fixture.start(&fake);
+    fixture.call("none", json!({})).await;
+    fixture.create(note("hello")).await;
+    fixture.event(answered("reader")).await;
+    runner.stop().await;
+    let is_writers = |event: &rcrt_breadcrumb::Event| {
+        event.schema_name.as_deref() == Some("tool.request.v1") && event.context["tool"] == "writer"
+    };
+    let writer = fixture.event(is_writers).await;
+    assert_eq!(writer.context.get("parent"), None);
+    let reader = &triggered(&fixture, "reader").await[0];
+    assert_eq!(reader["parent"], json!(writer.breadcrumb_id));
+}
+
 #[tokio::test]
 async fn a_tool_that_calls_itself_is_stopped() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
