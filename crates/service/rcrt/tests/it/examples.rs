@@ -212,3 +212,21 @@ fn a_failed_example_names_the_line() {
     let reason = tested(&source, &[], 1)[0]["reason"].as_str().unwrap().to_owned();
     assert!(reason.starts_with("the tool failed at breaks.ts:3:"), "{reason}");
 }
+
+#[test]
+fn a_report_for_ci_has_a_case_for_each_example() {
+    let folder = TempDir::new().unwrap();
+    let examples = json!({"examples": [
+        {"description": "Two & \"two\"", "input": {"n": 2}, "output": {"n": 4}},
+        {"description": "Three", "input": {"n": 3}, "output": {"n": 4}},
+    ]});
+    let source = tool(folder.path(), "double", &json!({}), &examples, "return { n: 2 * (input.n ?? 0) };");
+    let report = run(&["tool", "test", text(&source), "--report", "junit"]).ends_with(1).stdout;
+    for part in [
+        r#"<testsuite name="double" tests="2" failures="1" errors="0" skipped="0">"#,
+        r#"<testcase name="Two &amp; &quot;two&quot;" time=""#,
+        r#"<failure message=""#,
+    ] {
+        assert!(report.contains(part), "{part} is not in {report}");
+    }
+}
