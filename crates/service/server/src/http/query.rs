@@ -25,6 +25,8 @@ pub struct AppliedLimit {
 /// The parameters that were not read yet.
 pub struct Query {
     pairs: Vec<(String, String)>,
+    /// The names of the parameters that were read.
+    known: Vec<&'static str>,
     found: Violations,
     /// Ignore unknown parameters.
     is_rcrt: bool,
@@ -34,13 +36,20 @@ impl Query {
     pub fn parse(query: Option<&str>) -> Self {
         Self {
             pairs: form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect(),
+            known: Vec::new(),
             found: Violations::default(),
             is_rcrt: false,
         }
     }
 
     /// All values of a parameter that can be repeated.
-    pub fn take_all(&mut self, name: &str) -> Vec<String> {
+    pub fn take_all(&mut self, name: &'static str) -> Vec<String> {
+        self.known.push(name);
+        self.take_other(name)
+    }
+
+    /// The same for a parameter that errors do not offer.
+    pub fn take_other(&mut self, name: &str) -> Vec<String> {
         let (taken, rest) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);
         self.pairs = rest;
         let taken: Vec<(String, String)> = taken;
@@ -48,7 +57,7 @@ impl Query {
     }
 
     /// The value of a parameter that can occur only once.
-    pub fn take(&mut self, name: &str) -> Result<Option<String>, Violations> {
+    pub fn take(&mut self, name: &'static str) -> Result<Option<String>, Violations> {
         let mut values = self.take_all(name);
         if values.len() > 1 {
             return Err(Violations::one(name, "must be given only once"));
@@ -57,7 +66,7 @@ impl Query {
     }
 
     /// A parsed parameter. An error is collected for [`Query::finish`], and `default` is returned.
-    pub fn take_as<T: FromStr>(&mut self, name: &str, what: &str, default: T) -> T {
+    pub fn take_as<T: FromStr>(&mut self, name: &'static str, what: &str, default: T) -> T {
         match self.take(name) {
             Ok(None) => default,
             Ok(Some(text)) => text.parse().unwrap_or_else(|_| {
@@ -72,7 +81,7 @@ impl Query {
     }
 
     /// The same for a parameter without a default.
-    pub fn take_optional<T: FromStr>(&mut self, name: &str, what: &str) -> Option<T> {
+    pub fn take_optional<T: FromStr>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_text(name)?;
         match text.parse() {
             Ok(value) => Some(value),
@@ -84,7 +93,7 @@ impl Query {
     }
 
     /// A parameter as text; errors as in [`Query::take_as`].
-    pub fn take_text(&mut self, name: &str) -> Option<String> {
+    pub fn take_text(&mut self, name: &'static str) -> Option<String> {
         self.take(name).unwrap_or_else(|found| {
             self.found.0.extend(found.0);
             None
@@ -92,7 +101,7 @@ impl Query {
     }
 
     /// All values of a parameter that contains JSON objects; errors as in [`Query::take_as`].
-    pub fn take_objects<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
+    pub fn take_objects<T: DeserializeOwned>(&mut self, name: &'static str) -> Vec<T> {
         let mut taken = Vec::new();
         for text in self.take_all(name) {
             match json_body::read_object(text.as_bytes()) {
@@ -108,9 +117,10 @@ impl Query {
 
     /// The limit from 1 to `most`, by one of these names. RCRT's clients can also ask for more,
     /// which is reduced, and by several names, of which the smallest counts.
-    pub fn take_limit(&mut self, names: &[&str], most: u32) -> Option<AppliedLimit> {
+    pub fn take_limit(&mut self, names: &[&'static str], most: u32) -> Option<AppliedLimit> {
         let largest = if self.is_rcrt { MOST_ASKED } else { most };
-        let given: Vec<(&str, String)> = names.iter().filter_map(|name| Some((*name, self.take_text(name)?))).collect();
+        let given: Vec<(&str, String)> =
+            names.iter().filter_map(|name| Some((*name, self.take_text(*name)?))).collect();
         if let [(first, _), (second, _), ..] = given.as_slice()
             && !self.is_rcrt
         {
@@ -134,13 +144,13 @@ impl Query {
     }
 
     /// `Ok` if every parameter was read and is valid.
-    pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
+    pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in self.pairs.iter().filter(|_| !self.is_rcrt) {
-            let meant = intended_field(name, known.iter().copied());
+            let meant = intended_field(name, self.known.iter().copied());
             let hint = match meant {
                 Some(meant) => format!("did you mean {meant}?"),
-                None if known.is_empty() => "the path has no parameters".to_owned(),
-                None => format!("expected one of {}", known.join(", ")),
+                None if self.known.is_empty() => "the path has no parameters".to_owned(),
+                None => format!("expected one of {}", self.known.join(", ")),
             };
             self.found.add(shortened(name), format!("is not a parameter of this path; {hint}"));
         }

@@ -37,7 +37,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>
             Uuid::nil()
         })
     });
-    query.finish(&["breadcrumb_id"])?;
+    query.finish()?;
     Ok(Json(caller.store.grants(record).await?))
 }
 

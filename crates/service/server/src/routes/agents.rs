@@ -100,7 +100,7 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<Vec<AgentInfo>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(Json(state.tenancy.agents(caller.identity.owner_id).await?))
 }
 

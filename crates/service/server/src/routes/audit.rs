@@ -65,7 +65,7 @@ pub async fn log(caller: Caller, mut query: Query) -> Result<Json<AuditPage>, Pr
         before: query.take_optional("before", "the `next` of a page"),
         limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
     };
-    query.finish(&["action", "agent_id", "subject", "tool_id", "since", "until", "before", "limit"])?;
+    query.finish()?;
     let entries = caller.store.audit_log(&asked).await?;
     let is_full = entries.len() == asked.limit as usize;
     let next = entries.last().filter(|_| is_full).map(|entry| entry.id);
@@ -111,7 +111,7 @@ pub async fn egress(caller: Caller, mut query: Query) -> Result<Json<EgressPage>
         before: query.take_optional("before", "the `next` of a page"),
         limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
     };
-    query.finish(&["tool", "host", "agent_id", "call", "outcome", "since", "until", "before", "limit"])?;
+    query.finish()?;
     let entries = caller.store.egress_log(&asked).await?;
     let is_full = entries.len() == asked.limit as usize;
     let next = entries.last().filter(|_| is_full).map(|entry| entry.id);

@@ -100,7 +100,7 @@ pub async fn create(
     responses((status = 200, body = BreadcrumbView, headers(("ETag" = String, description = "The record's version"))))
 )]
 pub async fn get(caller: Caller, method: Method, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     if method == Method::HEAD {
         return Ok(head(caller.store.version(id, false).await?));
     }
@@ -115,7 +115,7 @@ pub async fn get(caller: Caller, method: Method, PathId(id): PathId, query: Quer
     responses((status = 200, body = Breadcrumb, headers(("ETag" = String, description = "The record's version"))))
 )]
 pub async fn full(caller: Caller, method: Method, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     if method == Method::HEAD {
         return Ok(head(caller.store.version(id, true).await?));
     }
@@ -143,7 +143,7 @@ pub async fn history(
     PathId(id): PathId,
     query: Query,
 ) -> Result<Json<Vec<BreadcrumbVersion>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(Json(caller.store.history(id).await?))
 }
 
@@ -271,17 +271,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem>
         include_context: query.take_as("include_context", "true or false", false),
         selector,
     };
-    query.finish(&[
-        "tag",
-        "any_tag",
-        "schema_name",
-        "context_match",
-        "exclude_runtime",
-        "limit",
-        "nn",
-        "offset",
-        "include_context",
-    ])?;
+    query.finish()?;
     wanted.check().map_err(as_parameters)?;
     Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
 }
@@ -342,19 +332,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Proble
         nn: most.map_or(Search::default().nn, |most| most.applied),
         include_context: query.take_as("include_context", "true or false", false),
     };
-    query.finish(&[
-        "q",
-        "qvec",
-        "mode",
-        "nn",
-        "limit",
-        "tag",
-        "any_tag",
-        "schema_name",
-        "context_match",
-        "exclude_runtime",
-        "include_context",
-    ])?;
+    query.finish()?;
     wanted.check().map_err(as_parameters)?;
     let found = caller.store.search(&wanted).await?;
     let mut answer = ([(SEARCH_MODE, found.mode.as_str())], Json(found.items)).into_response();
@@ -385,6 +363,7 @@ fn mode(query: &mut Query) -> Option<SearchMode> {
 }
 
 fn selector(query: &mut Query) -> Selector {
+    let (all_tags, any_tags) = (either(query, "tag", "all_tags"), either(query, "any_tag", "any_tags"));
     let context_match = query.take_text("context_match").map_or_else(Vec::new, |text| {
         let conditions = serde_json::from_str::<Vec<ContextMatch>>(&text).unwrap_or_else(|error| {
             query.wrong("context_match", format!("must be a JSON array of {{path, op, value}}: {error}"));
@@ -398,8 +377,8 @@ fn selector(query: &mut Query) -> Selector {
         conditions
     });
     Selector {
-        all_tags: either(query, "tag", "all_tags"),
-        any_tags: either(query, "any_tag", "any_tags"),
+        all_tags,
+        any_tags,
         schema_name: query.take_text("schema_name"),
         context_match,
         exclude_runtime: query.take_as("exclude_runtime", "true or false", false),
@@ -407,9 +386,9 @@ fn selector(query: &mut Query) -> Selector {
 }
 
 /// RCRT's clients also send a selector's own field names.
-fn either(query: &mut Query, name: &str, selectors: &str) -> Vec<String> {
+fn either(query: &mut Query, name: &'static str, selectors: &str) -> Vec<String> {
     let mut tags = query.take_all(name);
-    tags.extend(query.take_all(selectors));
+    tags.extend(query.take_other(selectors));
     tags
 }
 

@@ -56,21 +56,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<CallPage>, Pr
         before: query.take_optional("before", "the `next` of a page"),
         limit: query.take_as("limit", "a number from 1 to 500", PAGE),
     };
-    query.finish(&[
-        "state",
-        "tool",
-        "agent_id",
-        "session",
-        "status",
-        "error_code",
-        "parent",
-        "request_id",
-        "text",
-        "since",
-        "until",
-        "before",
-        "limit",
-    ])?;
+    query.finish()?;
     Ok(Json(caller.store.list_calls(&asked).await?))
 }
 
@@ -82,7 +68,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<CallPage>, Pr
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = CallDetails)))]
 pub async fn get(caller: Caller, PathId(request): PathId, query: Query) -> Result<Json<CallDetails>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(Json(caller.store.call_details(request).await?))
 }
 
@@ -104,7 +90,7 @@ pub async fn stats(caller: Caller, mut query: Query) -> Result<Json<CallStats>, 
     if seconds.is_none() {
         query.wrong("window", "must be a number and a unit: 15m, 24h, 7d");
     }
-    query.finish(&["tool", "window"])?;
+    query.finish()?;
     let asked = CallStatsQuery { tool, window_seconds: seconds.unwrap_or(WINDOW) };
     Ok(Json(caller.store.call_stats(&asked).await?))
 }

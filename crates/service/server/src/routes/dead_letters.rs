@@ -48,7 +48,7 @@ pub async fn list(
     if !(1..=MAX_PAGE).contains(&limit) {
         query.wrong("limit", format!("must be from 1 to {MAX_PAGE}"));
     }
-    query.finish(&["limit", "offset"])?;
+    query.finish()?;
     Ok(Json(state.tenancy.webhooks().dead_letters(caller.identity.owner_id, limit, offset).await?))
 }
 

@@ -60,7 +60,7 @@ pub struct Latest {
 #[utoipa::path(get, path = "/events/latest", tag = "events", operation_id = "latest_event",
     responses((status = 200, body = Latest)))]
 pub async fn latest(caller: Caller, query: Query) -> Result<axum::Json<Latest>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(axum::Json(Latest { number: caller.store.latest_event().await? }))
 }
 
@@ -122,17 +122,13 @@ pub async fn ticket(
     caller: Caller,
     query: Query,
 ) -> Result<NoStore<StreamTicket>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let ticket = state.token_key.issue_ticket(&caller.identity, caller.token, caller.expires_at).map_err(|error| {
         tracing::error!(%error, "a ticket cannot be signed");
         Problem::internal()
     })?;
     Ok(NoStore(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
 }
-
-/// The query parameters of a stream.
-const PARAMETERS: [&str; 9] =
-    ["last_event_id", "filters", "schema_name", "tag", "all_tags", "any_tags", "agent_id", "all", "ticket"];
 
 /// Follow events
 ///
@@ -168,14 +164,15 @@ pub async fn stream(
     mut query: Query,
 ) -> Result<Response, Problem> {
     // Checked before this: without `rcrt_compat` a token in the query is refused.
-    for credential in ["ticket", "token", "access_token"] {
-        query.take_all(credential);
+    query.take_all("ticket");
+    for credential in ["token", "access_token"] {
+        query.take_other(credential);
     }
     let asked = query.take_text("last_event_id");
     let filters = filters(&mut query, caller.identity.owner_id);
     let all = query.take_as("all", "true or false", false);
     let agent = query.take_as("agent_id", "the id of an agent, a UUID", caller.identity.agent_id);
-    query.finish(&PARAMETERS)?;
+    query.finish()?;
     // A browser that reconnects repeats the old query, but its header is current.
     let header = one_header(&headers, "last-event-id")?.filter(|text| !text.is_empty()).map(str::to_owned);
     let asked = asked.as_deref().map(number).transpose()?;

@@ -55,7 +55,7 @@ pub async fn stats(
     caller: Caller,
     query: Query,
 ) -> Result<Json<HygieneReport>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let stats = state.tenancy.hygiene(caller.identity.owner_id).await?;
     Ok(Json(HygieneReport { total_agents_cleaned: 0, hygiene_enabled: true, last_updated: Utc::now(), stats }))
 }
@@ -71,7 +71,7 @@ pub async fn run(
     caller: Caller,
     query: Query,
 ) -> Result<Json<HygieneRunReport>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let run = state.tenancy.run_hygiene(caller.identity.owner_id).await?;
     let message = if run.is_complete { "no expired records are left" } else { "more are left; run it again" };
     Ok(Json(HygieneRunReport { triggered: true, total_cleaned: run.total(), message: message.to_owned(), run }))
@@ -85,7 +85,7 @@ pub async fn purge(
     caller: Caller,
     query: Query,
 ) -> Result<Json<PurgeReport>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let run = state.tenancy.run_hygiene(caller.identity.owner_id).await?;
     Ok(Json(PurgeReport {
         purged: run.total(),

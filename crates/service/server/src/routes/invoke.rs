@@ -132,7 +132,7 @@ pub async fn invoke(
 ) -> Result<Response, Problem> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     let (mut invocation, model_call) = if format == ToolFormat::Rcrt {
-        query.finish(&["format"])?;
+        query.finish()?;
         (body.parse_strictly::<Invocation>()?, None)
     } else {
         let invocation = Invocation::from_query(query)?;
@@ -256,19 +256,7 @@ impl Invocation {
             debug: query.take_optional("debug", "true or false"),
             request_id: query.take_text("requestId"),
         };
-        let known = [
-            "format",
-            "workspace",
-            "session",
-            "model",
-            "max_result_chars",
-            "deadline_ms",
-            "version",
-            "definition_hash",
-            "debug",
-            "requestId",
-        ];
-        query.finish(&known)?;
+        query.finish()?;
         Ok(invocation)
     }
 

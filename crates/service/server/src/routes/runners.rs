@@ -34,7 +34,7 @@ pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) ->
 #[utoipa::path(get, path = "/runners", tag = "calls", operation_id = "list_runners",
     responses((status = 200, body = Vec<RunnerInfo>)))]
 pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<RunnerInfo>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(Json(caller.store.runners().await?))
 }
 

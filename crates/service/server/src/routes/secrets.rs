@@ -65,7 +65,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInf
         }
         id.ok()
     });
-    query.finish(&["scope_type", "scope_id"])?;
+    query.finish()?;
     let mut secrets = caller.store.secrets().await?;
     secrets.retain(|secret| kind.is_none() || secret.scope_type == kind);
     secrets.retain(|secret| id.is_none() || secret.scope_id == id);

@@ -27,7 +27,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/subscriptions/selectors", tag = "events", operation_id = "list_selectors",
     responses((status = 200, body = Vec<SelectorSubscription>)))]
 pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<SelectorSubscription>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     Ok(Json(caller.store.selectors().await?))
 }
 

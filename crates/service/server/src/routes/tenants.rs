@@ -60,7 +60,7 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<Vec<TenantInfo>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let tenants = state.tenancy.tenants().await?;
     let own = caller.identity.owner_id;
     Ok(Json(tenants.into_iter().filter(|tenant| caller.is_operator || tenant.id == own).collect()))

@@ -161,7 +161,7 @@ pub async fn list(
         before: query.take_optional("before", "the `next` of a page"),
         limit: query.take_as("limit", "a number from 1 to 1000", PAGE),
     };
-    query.finish(&["agent_id", "before", "limit"])?;
+    query.finish()?;
     let own = caller.identity.agent_id;
     if !caller.identity.has(Role::Curator) && *asked.agent_id.get_or_insert(own) != own {
         return Err(Problem::forbidden("only a curator can list the tokens of another agent"));

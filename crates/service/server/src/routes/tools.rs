@@ -55,7 +55,7 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Q
     if text.is_none() && limit.is_some() {
         query.wrong("limit", "is only used together with for");
     }
-    query.finish(&["format", "profile", "tool", "tag", "for", "limit"])?;
+    query.finish()?;
     let wanted = (wanted != AllowedTools::default()).then_some(wanted);
     let Some(text) = text else {
         let catalog = limited(state.allowed_catalog(&caller).await?, wanted.as_ref());
@@ -87,7 +87,7 @@ pub async fn get(
     mut query: Query,
 ) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
-    query.finish(&["format"])?;
+    query.finish()?;
     let (whole, allowed) = (state.whole_catalog(&caller).await?, caller.store.allowed_tools().await?);
     // As for a call: a list of names alone does not say whether other tools exist.
     let is_not_listed = allowed.as_ref().is_some_and(|list| list.denies_name(&name) || whole.entry(&name).is_some());

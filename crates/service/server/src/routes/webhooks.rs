@@ -53,7 +53,7 @@ pub async fn list(
     PathId(agent): PathId,
     query: Query,
 ) -> Result<Json<Vec<WebhookInfo>>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.webhooks(caller.identity.owner_id, agent).await?))
 }
