@@ -6,6 +6,21 @@
 //! without a response counts with the time that it has waited.
 //!
 //! Begin with `drive.rs`, then `open.rs` and `closed.rs` (the two kinds of load) and `report`.
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use rcrt_load::{Measured, Pace, Plan, Target, drive};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! async fn measured(target: Arc<dyn Target>) -> Measured {
+//!     let pace = Pace::Open { per_second: 200.0, in_flight: 1_000 };
+//!     let (warm_up, duration) = (Duration::from_secs(2), Duration::from_secs(10));
+//!     drive(target, &Plan { pace, warm_up, duration }, &CancellationToken::new()).await
+//! }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

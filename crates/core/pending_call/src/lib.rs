@@ -3,6 +3,20 @@
 //!
 //! This crate uses any store by its traits. It deliberately does not know how a caller shows the
 //! progress or the response. [`send`] writes the request, and [`response`] waits.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_breadcrumb::{Breadcrumbs, StoreError, ToolRequest};
+//! use rcrt_pending_call::{NoObserver, response, send_once};
+//! use serde_json::{Value, json};
+//!
+//! async fn calculate(store: &dyn Breadcrumbs) -> Result<Option<Value>, StoreError> {
+//!     let record = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, None);
+//!     let call = send_once(store, record).await?;
+//!     let mut response = response(store, &call, &NoObserver).await?;
+//!     Ok(response.context.remove("output"))
+//! }
+//! ```
 
 use std::time::Duration;
 

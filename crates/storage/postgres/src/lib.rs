@@ -11,6 +11,23 @@
 //! and `postgres.log.1`, and `run/` (the socket).
 //!
 //! Begin with `server.rs`, `supervisor.rs` and `lock.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_postgres::{
+//!     DATABASE, PostgresError, PostgresOptions, SUPERUSER, default_cache_dir, start,
+//! };
+//!
+//! async fn version() -> Result<String, PostgresError> {
+//!     let (data_dir, cache_dir) = ("data".into(), default_cache_dir());
+//!     let options = PostgresOptions { data_dir, cache_dir, durable: true };
+//!     let postgres = start(options, &|step: &str| println!("{step}")).await?;
+//!     println!("{}", postgres.url(SUPERUSER, DATABASE));
+//!     let version = postgres.version().to_owned();
+//!     postgres.stop().await;
+//!     Ok(version)
+//! }
+//! ```
 
 mod account;
 mod cluster;
