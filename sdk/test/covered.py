@@ -26,6 +26,16 @@ LEFT_OUT = {
     "DELETE /mcp",
     "GET /mcp",
     "POST /mcp",
+    # For clients of A2A, which have SDKs of their own.
+    "GET /.well-known/agent-card.json",
+    "GET /.well-known/agent-card.json/",
+    "POST /a2a",
+    "GET /a2a/extendedAgentCard",
+    "POST /a2a/message:send",
+    "POST /a2a/message:stream",
+    "GET /a2a/tasks",
+    "GET /a2a/tasks/{id}",
+    "POST /a2a/tasks/{id}",
     # For runners.
     "POST /audit/egress",
     "POST /tenants/{id}",

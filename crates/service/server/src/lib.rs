@@ -178,6 +178,7 @@ struct Shared {
     metrics_token: Option<MetricsToken>,
     allowed_private: Vec<PrivateHost>,
     tool_searches: ToolSearches,
+    public_url: Option<PublicUrl>,
     /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
     /// The callers that wait for a response. They can finish before the shutdown.
@@ -228,6 +229,7 @@ impl Server {
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
             allowed_private: options.allowed_private,
             tool_searches: ToolSearches::default(),
+            public_url: options.public_url.clone(),
             draining: CancellationToken::new(),
             invocations: TaskTracker::new(),
             shutdown,

@@ -40,6 +40,7 @@ const TAGS: &[(&str, &str)] = &[
     ("events", "One event for each change, resumable."),
     ("tools", "The offered tools, and calls in one round trip."),
     ("mcp", "The same tools, for clients of the Model Context Protocol."),
+    ("a2a", "Calls as tasks of the protocol A2A 1.0, for other agents."),
     ("calls", "The state of a request, and the operations of runners."),
     ("secrets", "Encrypted values for tools."),
     ("agents", "The accounts of a tenant and their roles."),

@@ -24,6 +24,17 @@ const NATIVE: &[(&str, &[&str])] = &[
     ("tool-authoring", &["create_tool", "update_tool", "test_tool", "describe_tool", "list_my_tools", "retire_tool"]),
     ("discovery", &["find_tools", "search_known_services"]),
     ("files", &["append_file", "read_file", "write_file"]),
+    (
+        "agents",
+        &[
+            "get_agent_details",
+            "invoke_agent",
+            "list_known_agents",
+            "refresh_agent_card",
+            "register_agent",
+            "unregister_agent",
+        ],
+    ),
     ("processes", &["bash", "execute_python_script"]),
     ("web", &["web_browse", "web_fetch", "web_search"]),
     ("schedule", &["cancel_scheduled_task", "list_scheduled_tasks", "schedule_task"]),
@@ -119,6 +130,9 @@ fn all_required_seeds_exist() {
     assert_eq!(
         names,
         [
+            "a2a.agent.v1",
+            "a2a.card.v1",
+            "a2a.task.v1",
             "mcp.change.v1",
             "mcp.server.v1",
             "mcp.status.v1",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use rcrt_a2a::{A2a, WellKnown};
 use rcrt_authoring::Assessor;
 use rcrt_egress::Egress;
 use rcrt_executors::{BuiltinExecutor, NativeTool};
@@ -78,6 +79,15 @@ pub struct NativeToolOptions {
     #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
     searxng_url: Option<Url>,
 
+    /// A file of agents that invoke_agent can reach: a JSON array of agentName, url,
+    /// authHeaderName and authHeaderValueBase64
+    #[arg(long, env = "RCRT_WELL_KNOWN_AGENTS", value_name = "FILE")]
+    well_known_agents: Option<PathBuf>,
+
+    /// The URLs of this installation, which invoke_agent does not invoke. Set by the command.
+    #[arg(skip)]
+    pub own_urls: Vec<String>,
+
     /// Maximum size of one set of Python packages, in MB
     #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
     packages_set_mb: u64,
@@ -128,6 +138,7 @@ pub struct NativeTools {
     pub schedule: rcrt_schedule::Settings,
     pub clock: Arc<dyn rcrt_schedule::Clock>,
     pub large_results: rcrt_large_results::Settings,
+    pub a2a: Arc<A2a>,
     /// The folder of the file tools.
     pub workdir: PathBuf,
     pub mcp: rcrt_mcp::Settings,
@@ -142,6 +153,7 @@ impl NativeToolOptions {
     /// Refuses contradicting options, unknown names of tools, and an invalid configuration file.
     pub fn check(&self, data: &Path) -> anyhow::Result<()> {
         self.search_choice()?;
+        self.well_known_agents()?;
         self.settings(data)?;
         working_folder(self.workdir.as_deref(), &std::path::absolute(data)?)?;
         let known = crate::embedded::native_tools();
@@ -167,6 +179,13 @@ impl NativeToolOptions {
             return Err(Failure::Usage(message).into());
         }
         Ok(())
+    }
+
+    fn well_known_agents(&self) -> anyhow::Result<Vec<WellKnown>> {
+        let Some(file) = &self.well_known_agents else { return Ok(Vec::new()) };
+        let wrong = |error: String| Failure::Usage(format!("--well-known-agents {}: {error}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+        Ok(WellKnown::read_all(&text).map_err(|error| wrong(error.to_string()))?)
     }
 
     fn search_choice(&self) -> anyhow::Result<Option<SearchChoice>> {
@@ -207,6 +226,10 @@ impl NativeToolOptions {
             min_free: self.disk_bounds().min_free,
             most_bytes: self.disk_bounds().workdir,
         });
+        let own_origins = self.own_urls.clone();
+        let agents = rcrt_a2a::Settings { well_known: self.well_known_agents()?, own_origins, ..Default::default() };
+        let a2a = A2a::new(egress.clone(), agents);
+        tools.extend(a2a.tools());
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
         tools.extend(rcrt_discovery::tools());
@@ -214,7 +237,7 @@ impl NativeToolOptions {
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
-        Ok(NativeTools { executor, schedule, clock, large_results, workdir, mcp })
+        Ok(NativeTools { executor, schedule, clock, large_results, a2a, workdir, mcp })
     }
 
     /// The absolute paths of `--mcp-folder`. The data folder has keys and tokens.

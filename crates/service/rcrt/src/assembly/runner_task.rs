@@ -115,6 +115,8 @@ pub struct RunnerTask {
     /// Keeps the tools of MCP servers registered. Stopped after the last call.
     connector: JoinHandle<()>,
     connector_stop: CancellationToken,
+    /// Follows the tasks of other agents.
+    agent_follower: JoinHandle<()>,
     egress_log_writer: EgressLogWriter,
 }
 
@@ -220,7 +222,7 @@ impl RunnerTask {
         let PreparedRunner { sandbox, egress, mcp_egress, egress_log_channel, code, native, mut settings, dispatch } =
             prepared;
         protection::log(sandbox.report());
-        let NativeTools { executor, schedule, clock, large_results, workdir, mcp } = native;
+        let NativeTools { executor, schedule, clock, large_results, a2a, workdir, mcp } = native;
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();
@@ -241,12 +243,13 @@ impl RunnerTask {
         let logged_in = store.clone();
         // A runner serves one tenant.
         let egress_log_writer = EgressLogWriter::start(egress_log_channel, move |_| logged_in.clone());
+        let agent_follower = tokio::spawn(a2a.follower(store.clone()).run(stop.clone()));
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let connector_stop = CancellationToken::new();
         let connector = tokio::spawn(rcrt_mcp::Connector::new(servers).run(connector_stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
-        Self { sandbox, stop, task, scheduler, connector, connector_stop, egress_log_writer }
+        Self { sandbox, stop, task, scheduler, agent_follower, connector, connector_stop, egress_log_writer }
     }
 
     /// Returns when the runner or another task stops by itself, with the reason.
@@ -261,17 +264,24 @@ impl RunnerTask {
                 ended.context("the connector of MCP servers failed")?;
                 anyhow::bail!("the connector of MCP servers stopped by itself")
             }
+            ended = &mut self.agent_follower => {
+                ended.context("the follower of agents failed")?;
+                anyhow::bail!("the follower of agents stopped by itself")
+            }
         }
     }
 
     /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
     /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler, connector, connector_stop, egress_log_writer } = self;
+        let Self { sandbox, stop, task, scheduler, agent_follower, connector, connector_stop, egress_log_writer } =
+            self;
         stop.cancel();
         // If one has stopped by itself, `lost` already returned its error.
-        if !scheduler.is_finished() {
-            finish("scheduler", scheduler, hurry).await;
+        for (name, part) in [("scheduler", scheduler), ("follower of agents", agent_follower)] {
+            if !part.is_finished() {
+                finish(name, part, hurry).await;
+            }
         }
         if !task.is_finished()
             && let Some(Err(error)) = finish("runner", task, hurry).await

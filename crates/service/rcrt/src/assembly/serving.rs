@@ -167,6 +167,12 @@ impl ServingOptions {
         Ok(origins)
     }
 
+    /// The URLs at which this server is reached, as far as they are known before it starts.
+    pub fn own_urls(&self) -> Vec<String> {
+        let listen = [format!("http://{}", self.listen), format!("http://localhost:{}", self.listen.port())];
+        listen.into_iter().chain(self.public_url().map(str::to_owned)).collect()
+    }
+
     pub fn public_url(&self) -> Option<&str> {
         self.public_url.as_ref().map(PublicUrl::as_str)
     }

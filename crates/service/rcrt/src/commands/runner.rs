@@ -57,6 +57,7 @@ impl Runner {
     pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
         (self.runner_task.rcrt_compat, self.runner_task.drain) = (self.compat.is_rcrt(), Some(self.drain.time()));
         assembly::check_url(self.database.database_url.as_ref())?;
+        self.runner_task.native.own_urls = config.server.iter().map(ToString::to_string).collect();
         self.runner_task.native.check(&config.data)?;
         let metrics = self.listen().await?;
         let signals = Signals::listen()?;

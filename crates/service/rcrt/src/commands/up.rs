@@ -63,6 +63,7 @@ impl Up {
         self.runner_task.drain = Some(self.serving.drain_time());
         self.serving.allowed_private = self.runner_task.private_hosts.allowed.clone();
         self.serving.check()?;
+        self.runner_task.native.own_urls = self.serving.own_urls();
         self.runner_task.native.check(&config.data)?;
         let signals = Signals::listen()?;
         let progress = ConsoleProgress::new();

@@ -10,9 +10,11 @@ use tempfile::TempDir;
 
 use crate::program::Running;
 
-/// Tools that need the internet or an MCP server. Their examples are only checked against their
-/// schemas, by the tests of the crate `validate`.
-const NETWORK: [&str; 10] = [
+/// Tools that need the internet, another agent or an MCP server. Their examples are only checked
+/// against their schemas, by the tests of the crate `validate`.
+const NETWORK: [&str; 15] = [
+    "get_agent_details",
+    "invoke_agent",
     "mcp_get_prompt",
     "mcp_get_service_details",
     "mcp_invoke_tool",
@@ -20,12 +22,16 @@ const NETWORK: [&str; 10] = [
     "mcp_read_resource",
     "mcp_register_server",
     "mcp_unregister_server",
+    "refresh_agent_card",
+    "register_agent",
+    "unregister_agent",
     "web_browse",
     "web_fetch",
     "web_search",
 ];
 /// All others, in an order in which each example finds what an earlier one wrote.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
+    "list_known_agents",
     "write_file",
     "append_file",
     "read_file",

@@ -307,6 +307,14 @@ impl Problem {
         &self.document.detail
     }
 
+    pub fn code(&self) -> &'static str {
+        self.document.code
+    }
+
+    pub fn violations(&self) -> &[Violation] {
+        &self.document.violations
+    }
+
     pub fn is_unauthorized(&self) -> bool {
         self.document.code == "unauthorized"
     }

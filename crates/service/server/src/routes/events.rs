@@ -45,7 +45,7 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// wait for another transaction to end. Shorter than the default time to drain.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// Without it, a proxy that buffers responses would hold back every event.
-const UNBUFFERED: (HeaderName, HeaderValue) =
+pub(crate) const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
 /// The number of the newest event.

@@ -2,6 +2,7 @@
 //! its OpenAPI document only through this table, and an entry without an [`Access`] does not
 //! compile.
 
+pub(crate) mod a2a;
 pub(crate) mod acl;
 pub(crate) mod agents;
 pub(crate) mod audit;
@@ -121,6 +122,16 @@ pub fn table() -> Vec<RouteEntry> {
         entry(RUNNERS, routes!(calls::release)),
         entry(RUNNERS, routes!(runners::report)),
         entry(CURATORS, routes!(runners::list)),
+        // A2A
+        entry(Access::Unauthenticated, routes!(a2a::card)),
+        entry(Access::Unauthenticated, routes!(a2a::card_folder)),
+        entry(REQUESTERS, routes!(a2a::rpc)),
+        entry(REQUESTERS, routes!(a2a::send)),
+        entry(REQUESTERS, routes!(a2a::stream)),
+        entry(REQUESTERS, routes!(a2a::list)),
+        entry(REQUESTERS, routes!(a2a::get)),
+        entry(REQUESTERS, routes!(a2a::change)),
+        entry(REQUESTERS, routes!(a2a::extended_card)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),

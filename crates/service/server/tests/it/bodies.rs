@@ -20,6 +20,23 @@ fn routes_with_a_body() -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().filter(|fixture| !fixture.body.is_empty() && !fixture.route.ends_with(" /mcp"))
 }
 
+/// Its refusals have the form of A2A.
+fn is_a2a(fixture: &Fixture) -> bool {
+    fixture.path.starts_with("/a2a")
+}
+
+/// A refusal of A2A: JSON-RPC has the status 200.
+#[track_caller]
+fn refused_by_a2a(fixture: &Fixture, answer: &Answer, case: &str) {
+    let status = if fixture.path.starts_with("/a2a?") { 200 } else { 400 };
+    assert_eq!(answer.status.as_u16(), status, "{case}: {}", answer.text);
+    let error = answer.json()["error"].clone();
+    let details = error.get("data").unwrap_or(&error["details"]);
+    let reason = details[0]["reason"].as_str().unwrap_or_default();
+    assert!(["PARSE_ERROR", "INVALID_REQUEST", "INVALID_PARAMS"].contains(&reason), "{case}: {error}");
+    assert!(answer.text.len() < 4000, "{case}: a response of {} bytes", answer.text.len());
+}
+
 async fn send(world: &World, fixture: &Fixture, token: &str, media: &[&str], body: Vec<u8>) -> Answer {
     let (method, _) = fixture.method_and_template();
     let mut request = world.request(method, &fixture.path_of_nothing(), token).header("If-Match", "1").body(body);
@@ -77,6 +94,10 @@ async fn invalid_json_is_refused_with_its_position() {
         for (what, body) in &bodies {
             let answer = send(&world, fixture, &token, &["application/json"], body.clone()).await;
             let case = format!("{what} at {}", fixture.route);
+            if is_a2a(fixture) {
+                refused_by_a2a(fixture, &answer, &case);
+                continue;
+            }
             assert_eq!(answer.status.as_u16(), 400, "{case}: {}", answer.text);
             let problem = answer.json();
             // Invalid JSON in an unknown field is refused because the field is unknown.
@@ -91,7 +112,15 @@ async fn invalid_json_is_refused_with_its_position() {
 async fn invalid_input_is_refused_with_its_field() {
     let world = World::start().await;
     let token = world.token(&Role::ALL).await;
-    for fixture in routes_with_a_body() {
+    for fixture in routes_with_a_body().filter(|fixture| is_a2a(fixture)) {
+        let twice = r#"{"message": {}, "message": {}, "id": 1, "id": 1}"#;
+        let long = format!("{{\"{0}\": 1, \"message\": \"{0}\", \"params\": \"{0}\"}}", "l".repeat(100_000));
+        for body in ["null", "true", "1", "\"text\"", "[]", "[{}]", "{}", "{\"n\": 1e308}", twice, &long] {
+            let answer = send(&world, fixture, &token, &["application/json"], body.into()).await;
+            refused_by_a2a(fixture, &answer, &format!("{body:.100} at {}", fixture.route));
+        }
+    }
+    for fixture in routes_with_a_body().filter(|fixture| !is_a2a(fixture)) {
         for body in ["null", "true", "1", "\"text\"", "[]", "[{}]"] {
             let answer = send(&world, fixture, &token, &["application/json"], body.into()).await;
             assert!(answer.violation("").contains("object"), "{body} at {}", fixture.route);

@@ -1,6 +1,7 @@
 //! The server over a real socket, on the real store, on a real Postgres.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod a2a;
 mod acl;
 mod agents;
 

@@ -63,6 +63,7 @@ const fn fixture(route: &'static str, path: &'static str, body: &'static str, ow
 const CALLER_FORBIDDEN: &[(Role, u16)] = &[(Role::Caller, 403)];
 const CALLER_NOT_FOUND: &[(Role, u16)] = &[(Role::Caller, 404)];
 
+const A2A_MESSAGE: &str = r#"{"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}"#;
 const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {"text": "of nobody"}}"#;
 
 #[rustfmt::skip] // A table.
@@ -125,6 +126,16 @@ pub const FIXTURES: &[Fixture] = &[
             "started_at": "2026-01-31T12:00:00Z",
             "slots": {"worker": {"used": 0, "free": 1}, "waiting": {"used": 0, "free": 1}}}"#, 200, 200),
     fixture("GET /runners", "/runners", "", 200, 200),
+    // A2A: only the agent that sent a task's message sees the task. No skill is offered here.
+    fixture("GET /.well-known/agent-card.json", "/.well-known/agent-card.json", "", 200, 200),
+    fixture("GET /.well-known/agent-card.json/", "/.well-known/agent-card.json/", "", 200, 200),
+    fixture("POST /a2a", "/a2a?A2A-Version=1.0", r#"{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "{request}"}}"#, 200, 200),
+    fixture("POST /a2a/message:send", "/a2a/message:send?A2A-Version=1.0", A2A_MESSAGE, 400, 400),
+    fixture("POST /a2a/message:stream", "/a2a/message:stream?A2A-Version=1.0", A2A_MESSAGE, 400, 400),
+    fixture("GET /a2a/tasks", "/a2a/tasks?A2A-Version=1.0", "", 200, 200),
+    fixture("GET /a2a/tasks/{id}", "/a2a/tasks/{request}?A2A-Version=1.0", "", 404, 404),
+    fixture("POST /a2a/tasks/{id}", "/a2a/tasks/{request}:cancel?A2A-Version=1.0", "", 404, 404),
+    fixture("GET /a2a/extendedAgentCard", "/a2a/extendedAgentCard?A2A-Version=1.0", "", 200, 200),
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
     fixture("GET /secrets", "/secrets", "", 200, 200),

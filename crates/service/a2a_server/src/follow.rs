@@ -1,0 +1,136 @@
+//! The updates of a task, made of the events of its call.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use futures::StreamExt;
+use futures::stream::unfold;
+use rcrt_a2a_types::{A2aError, ArtifactUpdate, StatusUpdate, StreamResponse, Task, TaskState, TaskStatus};
+use rcrt_breadcrumb::{
+    Breadcrumbs, Event, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream, ToolResponse, schema_names,
+};
+use serde_json::{Map, Value};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::agent::{A2aAgent, Updates};
+use crate::error::from_store;
+use crate::task;
+
+/// How often a queued call is looked at: the start of a call is no event.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The task as it is now, then each update until it has ended.
+pub(crate) async fn follow(agent: &A2aAgent, request: Uuid) -> Result<Updates, A2aError> {
+    let request_id = agent.own(&request.to_string()).await?.summary.request_id;
+    let filter = Selector { all_tags: vec![ToolResponse::tag(&request_id)], ..Selector::default() };
+    let options = SubscribeOptions { after: None, filters: vec![filter], by_selectors: false };
+    let events = agent.store.subscribe(options).await.map_err(from_store)?;
+    // Read after the subscription began, so that no change is missed.
+    let task = task::of_details(&agent.own(&request.to_string()).await?, task::ALL);
+    let mut looks = interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let follower = Follower {
+        store: agent.store.clone(),
+        stop: agent.stop.clone(),
+        request,
+        events,
+        looks,
+        shown: task.status.state,
+        updates: VecDeque::from([StreamResponse::Task(task.clone())]),
+        task,
+    };
+    let updates = unfold(Some(follower), |follower| async {
+        let mut follower = follower?;
+        match follower.next().await? {
+            Ok(update) => Some((Ok(update), Some(follower))),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    Ok(updates.boxed())
+}
+
+struct Follower {
+    store: Arc<dyn Breadcrumbs>,
+    stop: CancellationToken,
+    request: Uuid,
+    events: SubscriptionStream,
+    looks: Interval,
+    /// As it was at first: for its ids.
+    task: Task,
+    /// The state that the caller knows.
+    shown: TaskState,
+    /// What the caller gets next.
+    updates: VecDeque<StreamResponse>,
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Result<StreamResponse, A2aError>> {
+        loop {
+            if let Some(update) = self.updates.pop_front() {
+                return Some(Ok(update));
+            }
+            if self.shown.is_terminal() {
+                return None;
+            }
+            let looked = tokio::select! {
+                () = self.stop.cancelled() => return None,
+                item = self.events.next() => match item? {
+                    Ok(SubscriptionItem::Event(event)) => self.take(&event).await,
+                    Ok(SubscriptionItem::Skipped(_)) => Ok(()),
+                    Ok(SubscriptionItem::Missed { .. }) => self.look().await,
+                    Err(error) => Err(from_store(error)),
+                },
+                _ = self.looks.tick(), if self.shown == TaskState::Submitted => self.look().await,
+            };
+            if let Err(error) = looked {
+                return Some(Err(error));
+            }
+        }
+    }
+
+    async fn take(&mut self, event: &Event) -> Result<(), A2aError> {
+        match event.schema_name.as_deref() {
+            Some(schema_names::TOOL_PROGRESS) => self.progress(&event.context),
+            Some(schema_names::TOOL_RESPONSE) => self.look().await?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, context: &Map<String, Value>) {
+        let is_own = context.get("request").and_then(Value::as_str) == Some(&self.request.to_string());
+        let Some(text) = context.get("message").and_then(Value::as_str).filter(|_| is_own) else { return };
+        let mut message = task::from_agent(&self.task, Uuid::new_v4().to_string(), text.to_owned());
+        if let Some(fraction) = context.get("fraction").filter(|fraction| !fraction.is_null()) {
+            message.metadata = Some(Map::from_iter([("fraction".to_owned(), fraction.clone())]));
+        }
+        let status =
+            TaskStatus { state: TaskState::Working, message: Some(message), timestamp: Some(task::time(Utc::now())) };
+        self.status(status);
+    }
+
+    /// Shows the state of the call, if the caller does not know it.
+    async fn look(&mut self) -> Result<(), A2aError> {
+        let details = self.store.call_details(self.request).await.map_err(from_store)?;
+        if task::state(&details.summary) == self.shown {
+            return Ok(());
+        }
+        if let Some(artifact) = task::artifact(&details) {
+            let Task { id: task_id, context_id, .. } = self.task.clone();
+            let update = ArtifactUpdate { task_id, context_id, artifact, append: false, last_chunk: true };
+            self.updates.push_back(StreamResponse::ArtifactUpdate(update));
+        }
+        self.status(task::of_details(&details, task::ALL).status);
+        Ok(())
+    }
+
+    fn status(&mut self, status: TaskStatus) {
+        self.shown = status.state;
+        let Task { id: task_id, context_id, .. } = self.task.clone();
+        self.updates.push_back(StreamResponse::StatusUpdate(StatusUpdate { task_id, context_id, status }));
+    }
+}

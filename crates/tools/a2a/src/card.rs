@@ -1,0 +1,103 @@
+//! Reads an agent card: what counts of it, bounded and cleaned.
+
+use rcrt_a2a_types::{HTTP_JSON, JSON_RPC, is_supported_version};
+use rcrt_breadcrumb::hex;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::agent::{Interface, PinnedCard, Skill};
+use crate::text::line;
+
+/// The most skills of an agent.
+const MAX_SKILLS: usize = 100;
+/// The most tags and the most examples of a skill.
+const MAX_ENTRIES: usize = 10;
+
+/// A card that was read.
+#[derive(Debug)]
+pub(crate) struct ReadCard {
+    /// As the agent calls itself.
+    pub name: String,
+    pub card: PinnedCard,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Card {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    supported_interfaces: Vec<CardInterface>,
+    #[serde(default)]
+    skills: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CardInterface {
+    url: String,
+    #[serde(default)]
+    protocol_binding: String,
+    #[serde(default)]
+    protocol_version: String,
+    #[serde(default)]
+    tenant: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CardSkill {
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    examples: Vec<String>,
+}
+
+/// The error is a sentence about the card.
+pub(crate) fn read(text: &[u8]) -> Result<ReadCard, String> {
+    let card: Card = serde_json::from_slice(text)
+        .map_err(|error| format!("the agent's card cannot be read: {}", line(&error.to_string(), 200)))?;
+    let usable = |binding: &str| {
+        card.supported_interfaces
+            .iter()
+            .find(|one| one.protocol_binding == binding && is_supported_version(&one.protocol_version))
+    };
+    let interface = usable(JSON_RPC).or_else(|| usable(HTTP_JSON)).ok_or(
+        "the agent's card has no interface JSONRPC or HTTP+JSON of A2A 1.0; agents of other versions are not supported",
+    )?;
+    if interface.url.len() > 2000 {
+        return Err("the agent's interface has a URL of more than 2000 bytes".into());
+    }
+    // A skill that is not well-formed is left out, so that it does not hide the others.
+    let skills = card.skills.iter().filter_map(|skill| CardSkill::deserialize(skill).ok()).take(MAX_SKILLS);
+    let short = |texts: Vec<String>, most| texts.iter().take(MAX_ENTRIES).map(|text| line(text, most)).collect();
+    let skills = skills.map(|skill| Skill {
+        id: line(&skill.id, 200),
+        name: line(&skill.name, 200),
+        description: line(&skill.description, 1000),
+        tags: short(skill.tags, 50),
+        examples: short(skill.examples, 300),
+    });
+    Ok(ReadCard {
+        name: line(&card.name, 100),
+        card: PinnedCard {
+            card_hash: hex(&Sha256::digest(text)),
+            description: line(&card.description, 2000),
+            version: line(&card.version, 50),
+            interface: Interface {
+                url: interface.url.clone(),
+                binding: interface.protocol_binding.clone(),
+                tenant: interface.tenant.clone().filter(|tenant| !tenant.is_empty()),
+            },
+            skills: skills.collect(),
+        },
+    })
+}

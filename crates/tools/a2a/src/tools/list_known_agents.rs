@@ -1,0 +1,60 @@
+//! `list_known_agents`: the known agents with their skills.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::A2a;
+use crate::directory;
+use crate::failures::{from_store, read_input};
+
+pub(crate) struct ListKnownAgents(pub Arc<A2a>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    #[serde(default)]
+    skill: Option<String>,
+}
+
+#[async_trait]
+impl NativeTool for ListKnownAgents {
+    fn name(&self) -> &'static str {
+        "list_known_agents"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input { skill } = read_input(call)?;
+        let known = directory::all(&*call.breadcrumbs).await.map_err(from_store)?;
+        let listed = known.iter().map(|known| &known.agent);
+        let mut list: Vec<Value> = listed
+            .clone()
+            .filter(|agent| skill.as_ref().is_none_or(|skill| agent.skill(skill).is_some()))
+            .map(|agent| {
+                let skills: Vec<Value> = agent
+                    .card
+                    .skills
+                    .iter()
+                    .map(|skill| json!({"id": skill.id, "description": skill.description}))
+                    .collect();
+                json!({
+                    "agentName": agent.name,
+                    "description": agent.card.description,
+                    "lastSeen": agent.last_seen,
+                    "skills": skills,
+                })
+            })
+            .collect();
+        // Their cards are read when they are first used.
+        for well_known in self.0.settings.well_known.iter().filter(|_| skill.is_none()) {
+            if !listed.clone().any(|agent| agent.name.eq_ignore_ascii_case(&well_known.name)) {
+                list.push(json!({"agentName": well_known.name, "description": "", "lastSeen": null, "skills": []}));
+            }
+        }
+        Ok(Value::Array(list))
+    }
+}

@@ -1,0 +1,70 @@
+//! `register_agent`: adds an agent by its URL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::get_agent_details::details;
+use crate::A2a;
+use crate::agent::Auth;
+use crate::directory;
+use crate::failures::{from_store, invalid, read_input};
+
+pub(crate) struct RegisterAgent(pub Arc<A2a>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    url: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    auth_secret: Option<String>,
+    #[serde(default)]
+    auth_header: Option<String>,
+}
+
+#[async_trait]
+impl NativeTool for RegisterAgent {
+    fn name(&self) -> &'static str {
+        "register_agent"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input { url, name, auth_secret, auth_header } = read_input(call)?;
+        let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| invalid("url", "must be an absolute http or https URL of an agent or its card"))?;
+        let is_header = |name: &str| {
+            !name.is_empty()
+                && name.len() <= 100
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let auth = match (auth_secret, auth_header) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(invalid("auth_header", "needs auth_secret, the name of the secret to send")),
+            (Some(secret), header) => {
+                let header = header.unwrap_or_else(|| "authorization".into());
+                if !is_header(&header) {
+                    return Err(invalid("auth_header", "must be the name of a header, such as X-API-Key"));
+                }
+                Some(Auth { secret, header })
+            }
+        };
+        let (card_url, read) = self.0.read_card(call, &url).await?;
+        let name = name.unwrap_or_else(|| read.name.clone());
+        let known = directory::all(&*call.breadcrumbs).await.map_err(from_store)?;
+        if known.iter().any(|known| known.agent.name.eq_ignore_ascii_case(&name)) || self.0.well_known(&name).is_some()
+        {
+            let why =
+                format!("there is already an agent {name:?}; choose another name, or unregister that agent first");
+            return Err(invalid("name", why));
+        }
+        let known = self.0.register(call, (card_url, read), name, auth, false).await?;
+        Ok(details(&known.agent, false))
+    }
+}

@@ -1,0 +1,11 @@
+//! The tools and the follower, on a real store, against an agent that a test makes behave or
+//! misbehave.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Tests pass literals.
+#![allow(clippy::needless_pass_by_value)]
+
+mod agents;
+mod hostile;
+mod tasks;
+mod well_known;
+mod world;
