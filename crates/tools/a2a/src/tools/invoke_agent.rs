@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
+use rcrt_a2a_types::Reply;
 use rcrt_breadcrumb::{Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, ToolFailure};
 use rcrt_egress::Origin;
 use rcrt_executors::{NativeTool, ToolCall};
@@ -190,14 +191,15 @@ impl InvokeAgent {
     ) -> Result<StoredTask, ToolFailure> {
         call.progress.report(None, &format!("asking {}", known.agent.name));
         let settings = &self.0.settings;
-        let sent = match self.way(call, known).await {
-            Ok(remote) => remote.send(&stored.task.interface, &message).await,
+        let remote = match self.way(call, known).await {
+            Ok(remote) => remote,
             Err(failure) => {
                 let message = failure.message.clone();
                 self.give_up(call, stored, message).await?;
                 return Err(failure);
             }
         };
+        let sent = remote.send(&stored.task.interface, &message).await;
         let now = Utc::now();
         match sent {
             Ok(reply) => {
@@ -205,7 +207,17 @@ impl InvokeAgent {
                     task.take_reply(&reply, now, settings);
                     true
                 };
-                task_records::change(&*call.breadcrumbs, stored, settings, take).await.map_err(from_store)
+                let changed = task_records::change(&*call.breadcrumbs, stored, settings, take).await;
+                let stored = changed.map_err(from_store)?;
+                let is_asking = matches!(&reply, Reply::Task(task) if task.status.state.is_interrupted());
+                // It asked too often, so nobody answers.
+                if let Some(id) =
+                    stored.task.remote_task_id.as_ref().filter(|_| is_asking && stored.task.status.is_final())
+                    && let Err(error) = remote.cancel(&stored.task.interface, id).await
+                {
+                    tracing::info!(agent = known.agent.name, %error, "an agent does not cancel a task");
+                }
+                Ok(stored)
             }
             Err(error) => {
                 let doubt = if error.is_refusal() { "" } else { "; the agent may have received the message or not" };

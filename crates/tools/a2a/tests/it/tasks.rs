@@ -128,6 +128,7 @@ async fn an_agent_that_repeats_its_question_fails_the_task() {
     let failure = world.failure("invoke_agent", answer).await;
     assert!(failure.message.contains("the same question 3 times"), "{failure}");
     assert_eq!(world.tasks().await[0].rounds, 3);
+    assert_eq!(agent.calls("CancelTask").len(), 1);
 }
 
 #[tokio::test]
