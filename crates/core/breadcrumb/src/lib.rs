@@ -217,6 +217,12 @@ pub mod schema_names {
     pub const MCP_STATUS: &str = "mcp.status.v1";
     /// A changed definition of an MCP server's tool, which waits until a curator accepts it.
     pub const MCP_CHANGE: &str = "mcp.change.v1";
+    /// Another agent that tools can ask.
+    pub const A2A_AGENT: &str = "a2a.agent.v1";
+    /// A task that another agent does.
+    pub const A2A_TASK: &str = "a2a.task.v1";
+    /// Which tools a tenant offers to other agents.
+    pub const A2A_CARD: &str = "a2a.card.v1";
     /// One firing of a scheduled task.
     pub const SCHEDULE_FIRED: &str = "schedule.fired.v1";
 }

@@ -15,6 +15,8 @@ pub const SUBAGENT_TOOLS: &[&str] = &["spawn_subagent", "list_subagents", "get_s
 pub const MCP_REGISTRATION_TOOLS: &[&str] = &["mcp_register_server", "mcp_unregister_server"];
 /// Tools that talk to other agents.
 pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent_details"];
+/// Tools that decide which other agents are known.
+pub const A2A_REGISTRATION_TOOLS: &[&str] = &["register_agent", "unregister_agent", "refresh_agent_card"];
 
 /// Sources that every restricted profile allows. All of them deny a source that is not listed here
 /// or below, so whoever adds a source decides for each profile. `mcp` is not listed: each MCP
@@ -57,7 +59,8 @@ impl Profile {
     fn rules(self) -> ToolFilter {
         let restricted = ToolFilter::nothing().allow_sources(EVERYDAY_SOURCES);
         let starts_no_agents = |filter: ToolFilter| {
-            filter.deny_sources(SUBAGENT_SOURCE).deny_names(SUBAGENT_TOOLS).deny_names(MCP_REGISTRATION_TOOLS)
+            let filter = filter.deny_sources(SUBAGENT_SOURCE).deny_names(SUBAGENT_TOOLS);
+            filter.deny_names(MCP_REGISTRATION_TOOLS).deny_names(A2A_REGISTRATION_TOOLS)
         };
         match self {
             Self::Main => ToolFilter::everything(),
@@ -66,7 +69,8 @@ impl Profile {
             }
             Self::Scheduled => starts_no_agents(restricted).allow_sources(A2A_SOURCE),
             Self::A2aSynthesis => {
-                restricted.allow_sources(SUBAGENT_SOURCE).deny_sources(A2A_SOURCE).deny_names(A2A_TOOLS)
+                let restricted = restricted.allow_sources(SUBAGENT_SOURCE).deny_sources(A2A_SOURCE);
+                restricted.deny_names(A2A_TOOLS).deny_names(A2A_REGISTRATION_TOOLS)
             }
         }
     }

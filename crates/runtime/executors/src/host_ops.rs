@@ -385,6 +385,12 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
         Some(schema_names::SCHEDULE) => {
             "a tool cannot write, change or delete a schedule.v1; call schedule_task, or cancel_scheduled_task"
         }
+        Some(schema_names::A2A_AGENT) => {
+            "a tool cannot write, change or delete an a2a.agent.v1; call register_agent, or unregister_agent"
+        }
+        Some(schema_names::A2A_TASK) => {
+            "a tool cannot write, change or delete an a2a.task.v1; call invoke_agent, which writes it"
+        }
         _ => return Ok(()),
     };
     Err(OpError::new("PermissionDenied", message))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 /// The schema name of the record. The newest one that a curator wrote counts.
-pub const CARD_SETTINGS: &str = "a2a.card.v1";
+pub use rcrt_breadcrumb::schema_names::A2A_CARD as CARD_SETTINGS;
 
 /// The most skills of one tenant.
 const MAX_SKILLS: usize = 200;

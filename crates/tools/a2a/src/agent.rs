@@ -5,8 +5,7 @@ use rcrt_breadcrumb::NewBreadcrumb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The schema name of the record.
-pub const AGENT_SCHEMA: &str = "a2a.agent.v1";
+pub use rcrt_breadcrumb::schema_names::A2A_AGENT as AGENT_SCHEMA;
 
 /// What [`is_name`] accepts.
 pub(crate) const NAME_RULE: &str =

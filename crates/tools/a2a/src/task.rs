@@ -10,8 +10,7 @@ use crate::Settings;
 use crate::agent::Interface;
 use crate::text::{line, lines};
 
-/// The schema name of the record.
-pub const TASK_SCHEMA: &str = "a2a.task.v1";
+pub use rcrt_breadcrumb::schema_names::A2A_TASK as TASK_SCHEMA;
 
 /// The most questions of one task.
 const MAX_ROUNDS: u32 = 20;

@@ -1,4 +1,4 @@
-use rcrt_breadcrumb::profile::{A2A_TOOLS, MCP_REGISTRATION_TOOLS, SUBAGENT_TOOLS};
+use rcrt_breadcrumb::profile::{A2A_REGISTRATION_TOOLS, A2A_TOOLS, MCP_REGISTRATION_TOOLS, SUBAGENT_TOOLS};
 use rcrt_breadcrumb::{Profile, Profiles, ToolFilter, ToolSource};
 
 fn source(text: &str) -> ToolSource {
@@ -8,7 +8,8 @@ fn source(text: &str) -> ToolSource {
 #[test]
 fn each_profile_denies_its_listed_tools_only() {
     let closed = |profile: Profile| {
-        let lists = [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_TOOLS, &["cancel_scheduled_task", "read_file"]];
+        let others: &[&str] = &["cancel_scheduled_task", "read_file"];
+        let lists = [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_TOOLS, A2A_REGISTRATION_TOOLS, others];
         lists
             .concat()
             .into_iter()
@@ -19,10 +20,10 @@ fn each_profile_denies_its_listed_tools_only() {
     assert_eq!(closed(Profile::Main), [""; 0]);
     assert_eq!(
         closed(Profile::Subagent),
-        [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, &["cancel_scheduled_task"]].concat()
+        [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_REGISTRATION_TOOLS, &["cancel_scheduled_task"]].concat()
     );
-    assert_eq!(closed(Profile::Scheduled), [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS].concat());
-    assert_eq!(closed(Profile::A2aSynthesis), A2A_TOOLS);
+    assert_eq!(closed(Profile::Scheduled), [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_REGISTRATION_TOOLS].concat());
+    assert_eq!(closed(Profile::A2aSynthesis), [A2A_TOOLS, A2A_REGISTRATION_TOOLS].concat());
 }
 
 /// A source without a decision is allowed for `main` alone.

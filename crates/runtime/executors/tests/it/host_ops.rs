@@ -327,6 +327,8 @@ async fn tools_cannot_write_records_of_the_runner() {
     let world = world(&tenant, &[]);
     for (schema, says) in [
         ("schedule.v1", "schedule_task"),
+        ("a2a.agent.v1", "register_agent"),
+        ("a2a.task.v1", "invoke_agent"),
         ("tool.progress.v1", "context.progress"),
         ("tool.log.v1", "console.log"),
         ("tool.shadow.v1", "runners count"),

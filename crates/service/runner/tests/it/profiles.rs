@@ -119,7 +119,7 @@ async fn triggered_tools_run_under_their_authors_profile() {
 }
 
 /// Which tools each profile is offered: all shipped tools, and tools that are created at run time
-/// (code, an http tool, and both under a name that a profile denies). A new tool, a new source or a
+/// (code, an http tool, and code under a name that a profile denies). A new tool, a new source or a
 /// changed rule changes this list. Then check `rcrt_breadcrumb::profile`, and update the list with
 /// `GOLDEN=renew`.
 #[tokio::test]
@@ -132,12 +132,7 @@ async fn each_profile_is_offered_the_tools_of_the_golden_list() {
     }
     let runner = fixture.start(&fake);
     let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
-    for tool in [
-        code("made-code", json!({})),
-        native("made-http", http.clone()),
-        code("spawn_subagent", json!({})),
-        native("invoke_agent", http),
-    ] {
+    for tool in [code("made-code", json!({})), native("made-http", http), code("spawn_subagent", json!({}))] {
         fixture.create(tool).await;
         tools += 1;
     }

@@ -9,12 +9,14 @@ use uuid::Uuid;
 
 use super::role_cache::AgentRights;
 
-const MAINTAINED_BY_RUNNERS: [&str; 5] = [
+const MAINTAINED_BY_RUNNERS: [&str; 7] = [
     schema_names::TOOL_CATALOG,
     schema_names::TOOL_RUNNER,
     schema_names::TOOL_LOG,
     schema_names::TOOL_SHADOW,
     schema_names::SCHEDULE,
+    schema_names::A2A_AGENT,
+    schema_names::A2A_TASK,
 ];
 /// What a runner writes for a caller: a tool cannot write them.
 const WRITTEN_FOR_CALLERS: [&str; 2] = [schema_names::TOOL_LOG, schema_names::TOOL_SHADOW];
