@@ -4,11 +4,9 @@ use std::collections::HashMap;
 
 use rcrt_breadcrumb::{
     MAX_FOUND, Records, Search, SearchMode, SearchResults, Selector, StoreError,
-    schema_names::{MCP_SERVER, TOOL_CODE, TOOL_V1},
+    schema_names::{A2A_AGENT, MCP_SERVER, TOOL_CODE, TOOL_V1},
 };
 use uuid::Uuid;
-
-use crate::service_records::A2A_AGENT;
 
 /// The cosines of a question and the nearest records.
 #[derive(Debug, Clone, Default, PartialEq)]

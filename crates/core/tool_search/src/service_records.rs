@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rcrt_breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Records, StoreError, schema_names::MCP_SERVER};
+use rcrt_breadcrumb::{
+    BreadcrumbListItem, BreadcrumbQuery, Records, StoreError,
+    schema_names::{A2A_AGENT, MCP_SERVER},
+};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The schema name of an A2A agent: `{name, description, skills: [{id, name, description, tags,
-/// examples}]}`.
-pub(crate) const A2A_AGENT: &str = "a2a.agent.v1";
 /// The most records of each kind that are read.
 const MAX_RECORDS: u32 = 500;
 const MAX_SKILLS: usize = 50;
 
-/// An A2A agent.
+/// An A2A agent: `{name, description, skills: [{id, name, description, tags, examples}]}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     pub record: Uuid,

@@ -26,6 +26,11 @@ pub struct AgentRecord {
     pub auth: Option<Auth>,
     /// When the card was last read.
     pub last_seen: DateTime<Utc>,
+    /// When it is read again.
+    pub refresh_at: DateTime<Utc>,
+    /// Why the last attempt to read it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Another card that the agent has shown since. It does not count until a curator has set
     /// `accepted_hash` to its hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +47,9 @@ pub struct PinnedCard {
     pub description: String,
     pub version: String,
     pub interface: Interface,
+    /// Whether it sends updates of a task as they come.
+    #[serde(default)]
+    pub streaming: bool,
     pub skills: Vec<Skill>,
 }
 
@@ -79,12 +87,19 @@ impl AgentRecord {
     /// The record's context with an accepted card in place of the old one.
     pub fn read(context: &Map<String, Value>) -> Result<Self, serde_json::Error> {
         let mut agent = Self::deserialize(Value::Object(context.clone()))?;
-        if agent.pending.as_ref().is_some_and(|pending| Some(&pending.card_hash) == agent.accepted_hash.as_ref())
-            && let Some(accepted) = agent.pending.take()
-        {
+        let is_accepted = |pending: &mut PinnedCard| Some(&pending.card_hash) == agent.accepted_hash.as_ref();
+        if let Some(accepted) = agent.pending.take_if(is_accepted) {
             agent.card = accepted;
         }
         Ok(agent)
+    }
+
+    /// Makes the card that waits count. Returns whether there was one.
+    pub(crate) fn accept(&mut self) -> bool {
+        let Some(accepted) = self.pending.take() else { return false };
+        self.accepted_hash = Some(accepted.card_hash.clone());
+        self.card = accepted;
+        true
     }
 
     pub(crate) fn context(&self) -> Map<String, Value> {

@@ -5,6 +5,7 @@ use rcrt_breadcrumb::hex;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use crate::agent::{Interface, PinnedCard, Skill};
 use crate::text::line;
@@ -32,6 +33,8 @@ struct Card {
     version: String,
     #[serde(default)]
     supported_interfaces: Vec<CardInterface>,
+    #[serde(default)]
+    capabilities: Value,
     #[serde(default)]
     skills: Vec<Value>,
 }
@@ -73,8 +76,12 @@ pub(crate) fn read(text: &[u8]) -> Result<ReadCard, String> {
     let interface = usable(JSON_RPC).or_else(|| usable(HTTP_JSON)).ok_or(
         "the agent's card has no interface JSONRPC or HTTP+JSON of A2A 1.0; agents of other versions are not supported",
     )?;
-    if interface.url.len() > 2000 {
-        return Err("the agent's interface has a URL of more than 2000 bytes".into());
+    let url = Url::parse(&interface.url).ok().filter(is_usable);
+    let url =
+        url.ok_or("the agent's interface has no http or https URL of at most 2000 bytes and without a password")?;
+    let tenant = interface.tenant.clone().filter(|tenant| !tenant.is_empty());
+    if tenant.as_ref().is_some_and(|tenant| tenant.len() > 200 || tenant.contains(char::is_control)) {
+        return Err("the tenant of the agent's interface has more than 200 bytes or a control character".into());
     }
     // A skill that is not well-formed is left out, so that it does not hide the others.
     let skills = card.skills.iter().filter_map(|skill| CardSkill::deserialize(skill).ok()).take(MAX_SKILLS);
@@ -92,12 +99,41 @@ pub(crate) fn read(text: &[u8]) -> Result<ReadCard, String> {
             card_hash: hex(&Sha256::digest(text)),
             description: line(&card.description, 2000),
             version: line(&card.version, 50),
-            interface: Interface {
-                url: interface.url.clone(),
-                binding: interface.protocol_binding.clone(),
-                tenant: interface.tenant.clone().filter(|tenant| !tenant.is_empty()),
-            },
+            interface: Interface { url: url.into(), binding: interface.protocol_binding.clone(), tenant },
+            streaming: card.capabilities.get("streaming") == Some(&Value::Bool(true)),
             skills: skills.collect(),
         },
     })
+}
+
+fn is_usable(url: &Url) -> bool {
+    let is_open = url.username().is_empty() && url.password().is_none();
+    matches!(url.scheme(), "http" | "https") && url.has_host() && is_open && url.as_str().len() <= 2000
+}
+
+/// What changed, in words.
+pub(crate) fn differences(old: &PinnedCard, new: &PinnedCard) -> Vec<String> {
+    let mut found = Vec::new();
+    if old.interface != new.interface {
+        found.push(format!("interface: {} was {}", new.interface.url, old.interface.url));
+    }
+    if old.description != new.description {
+        found.push("description".into());
+    }
+    if old.version != new.version {
+        found.push(format!("version: {} was {}", new.version, old.version));
+    }
+    for skill in &new.skills {
+        match old.skills.iter().find(|known| known.id == skill.id) {
+            None => found.push(format!("skill {} is new", skill.id)),
+            Some(known) if known != skill => found.push(format!("skill {} changed", skill.id)),
+            Some(_) => {}
+        }
+    }
+    let is_gone = |skill: &&Skill| new.skills.iter().all(|known| known.id != skill.id);
+    found.extend(old.skills.iter().filter(is_gone).map(|skill| format!("skill {} is gone", skill.id)));
+    if found.is_empty() {
+        found.push("parts of the card that are not used here".into());
+    }
+    found
 }

@@ -1,17 +1,19 @@
 //! The known agents of a tenant: its records, and the operator's well-known ones.
 
-use rcrt_a2a_types::CARD_PATH;
-use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, HostEntry, MAX_PAGE, StoreError, ToolFailure};
+use chrono::Utc;
+use rcrt_breadcrumb::{
+    BreadcrumbChanges, Breadcrumbs, HostEntry, MAX_PAGE, Records, Selector, StoreError, ToolFailure, named_records,
+};
 use rcrt_egress::{Connections, HeldSecret, NetRules, Origin, Vault};
 use rcrt_executors::ToolCall;
 use url::Url;
 use uuid::Uuid;
 
 use crate::A2a;
-use crate::agent::{AGENT_SCHEMA, AgentRecord};
-use crate::card::{self, ReadCard};
+use crate::agent::{self, AGENT_SCHEMA, AgentRecord, Auth, Interface};
 use crate::failures::{denied, failed, from_store, invalid};
-use crate::remote::{Remote, RemoteError};
+use crate::refresh::{CardWay, FoundCard};
+use crate::remote::{GATE_NAME, Remote};
 use crate::settings::WellKnown;
 
 /// The name of a well-known agent's header in the vault.
@@ -19,25 +21,64 @@ const OPERATORS: &str = "A2A_HEADER";
 
 /// A known agent, with its record.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub struct KnownAgent {
+    /// The record.
     pub id: Uuid,
     pub version: i64,
     pub agent: AgentRecord,
 }
 
+impl KnownAgent {
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.agent.name.eq_ignore_ascii_case(name)
+    }
+}
+
 /// All agents with a record, by name. Of two with one name the older one counts.
-pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Known>, StoreError> {
-    let query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(AGENT_SCHEMA) };
-    let mut known: Vec<Known> = Vec::new();
-    for row in store.list(&query).await?.into_iter().filter(|row| row.owner_id.is_none()) {
+pub async fn agents(store: &(impl Records + ?Sized)) -> Result<Vec<KnownAgent>, StoreError> {
+    let selector = Selector { schema_name: Some(AGENT_SCHEMA.into()), ..Selector::default() };
+    let rows = named_records(store, selector, MAX_PAGE).await?;
+    let mut known: Vec<KnownAgent> = Vec::new();
+    for row in rows.into_iter().filter(|row| row.owner_id.is_none()) {
         match AgentRecord::read(&row.context.unwrap_or_default()) {
-            Ok(agent) => known.push(Known { id: row.id, version: row.version, agent }),
+            Ok(agent) => known.push(KnownAgent { id: row.id, version: row.version, agent }),
             Err(error) => tracing::warn!(record = %row.id, %error, "a record of an agent cannot be read"),
         }
     }
-    known.sort_by(|a, b| (a.agent.name.to_lowercase(), a.id).cmp(&(b.agent.name.to_lowercase(), b.id)));
-    known.dedup_by(|later, first| later.agent.name.eq_ignore_ascii_case(&first.agent.name));
+    known.sort_by_cached_key(|known| (known.agent.name.to_lowercase(), known.id));
+    known.dedup_by(|later, first| later.has_name(&first.agent.name));
     Ok(known)
+}
+
+/// Makes the changed card of an agent count. Returns whether one waited. Only curators do this.
+pub async fn accept_card(store: &(impl Records + ?Sized), known: &KnownAgent) -> Result<bool, StoreError> {
+    let mut agent = known.agent.clone();
+    if !agent.accept() {
+        return Ok(false);
+    }
+    store.update(known.id, known.version, changes(&agent)).await?;
+    Ok(true)
+}
+
+/// Deletes all records with this name: several runners can have registered it at the same time.
+/// Returns the name as it was written, if there was one.
+pub async fn remove_agent(store: &(impl Records + ?Sized), name: &str) -> Result<Option<String>, StoreError> {
+    let mut removed = None;
+    while let Some(known) = agents(store).await?.into_iter().find(|known| known.has_name(name)) {
+        match store.delete(known.id, None).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => removed = Some(known.agent.name),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(removed)
+}
+
+fn changes(agent: &AgentRecord) -> BreadcrumbChanges {
+    BreadcrumbChanges {
+        context: Some(agent.context()),
+        description: Some(agent.card.description.clone()),
+        ..BreadcrumbChanges::default()
+    }
 }
 
 impl A2a {
@@ -46,15 +87,14 @@ impl A2a {
     }
 
     /// The agent of this name. A well-known one without a record gets one, with its present card.
-    pub(crate) async fn find(&self, call: &ToolCall, name: &str) -> Result<Known, ToolFailure> {
-        let store = &*call.breadcrumbs;
-        let known = all(store).await.map_err(from_store)?;
-        if let Some(found) = known.iter().find(|known| known.agent.name.eq_ignore_ascii_case(name)) {
+    pub(crate) async fn find(&self, call: &ToolCall, name: &str) -> Result<KnownAgent, ToolFailure> {
+        let known = agents(&*self.store).await.map_err(from_store)?;
+        if let Some(found) = known.iter().find(|known| known.has_name(name)) {
             return Ok(found.clone());
         }
         if let Some(well_known) = self.well_known(name) {
-            let read = self.read_card(call, &well_known.url).await?;
-            return self.register(call, read, well_known.name.clone(), None, true).await;
+            let found = self.read_card(&CardWay::of(call)?, &well_known.url).await?;
+            return self.register(found, well_known.name.clone(), None, true).await;
         }
         let mut names: Vec<&str> = known.iter().map(|known| known.agent.name.as_str()).collect();
         names.extend(self.settings.well_known.iter().map(|known| known.name.as_str()));
@@ -67,77 +107,52 @@ impl A2a {
     /// Writes the record of an agent whose card was read.
     pub(crate) async fn register(
         &self,
-        call: &ToolCall,
-        (card_url, read): (String, ReadCard),
+        found: FoundCard,
         name: String,
-        auth: Option<crate::Auth>,
+        auth: Option<Auth>,
         well_known: bool,
-    ) -> Result<Known, ToolFailure> {
-        if !crate::agent::is_name(&name) {
-            return Err(invalid("name", format!("{}; the card says {:?}", crate::agent::NAME_RULE, read.name)));
+    ) -> Result<KnownAgent, ToolFailure> {
+        if !agent::is_name(&name) {
+            let card_name = found.read.name;
+            return Err(invalid("name", format!("{}; the card says {card_name:?}", agent::NAME_RULE)));
         }
+        let now = Utc::now();
         let agent = AgentRecord {
             name,
-            card_url,
-            card: read.card,
+            card_url: found.url,
+            card: found.read.card,
             well_known,
             auth,
-            last_seen: chrono::Utc::now(),
+            last_seen: now,
+            refresh_at: now + self.settings.valid_for(found.max_age),
+            problem: None,
             pending: None,
             accepted_hash: None,
         };
-        let created = call.breadcrumbs.create(agent.record(), None).await.map_err(from_store)?;
-        Ok(Known { id: created.id, version: created.version, agent })
+        let created = self.store.create(agent.record(), None).await.map_err(from_store)?;
+        Ok(KnownAgent { id: created.id, version: created.version, agent })
     }
 
-    /// Writes an agent's record again.
-    pub(crate) async fn rewrite(&self, call: &ToolCall, known: &Known) -> Result<(), ToolFailure> {
-        let changes = BreadcrumbChanges { context: Some(known.agent.context()), ..BreadcrumbChanges::default() };
-        call.breadcrumbs.update(known.id, known.version, changes).await.map_err(from_store)?;
-        Ok(())
-    }
-
-    /// The card at a URL: that of the card itself, or of the agent. Some servers want a slash.
-    pub(crate) async fn read_card(&self, call: &ToolCall, url: &Url) -> Result<(String, ReadCard), ToolFailure> {
-        let name = &call.definition.name;
-        let rules = rules_of(call)?;
-        let remote = Remote {
-            gate: &self.egress,
-            tool: name,
-            rules,
-            vault: Vault::default(),
-            connections: Connections::default(),
-            origin: Some(Origin::from(call)),
-            header: None,
-            time: self.settings.request_time,
-        };
-        let is_card = url.path().trim_end_matches('/').ends_with(".json");
-        let first =
-            if is_card { url.to_string() } else { format!("{}{CARD_PATH}", url.as_str().trim_end_matches('/')) };
-        let (at, text) = match remote.card(&first).await {
-            Err(RemoteError::Status(404)) if !first.ends_with('/') => {
-                let second = format!("{first}/");
-                let text = remote.card(&second).await;
-                (second, text)
-            }
-            text => (first, text),
-        };
-        let text = text.map_err(|error| unreachable_card(&at, &error))?;
-        Ok((at, card::read(&text).map_err(failed)?))
+    /// Writes an agent's record again. A conflict means that another runner or a curator has just
+    /// written it, so nothing is lost.
+    pub(crate) async fn rewrite(&self, known: &KnownAgent) -> Result<(), StoreError> {
+        match self.store.update(known.id, known.version, changes(&known.agent)).await {
+            Ok(_) | Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The way to an agent. `tool_id`: the record of `invoke_agent`, which must hold the grant of
     /// the agent's secret. The error is a sentence.
     pub(crate) async fn remote<'a>(
         &'a self,
-        store: &dyn Breadcrumbs,
         agent: &AgentRecord,
         rules: NetRules,
         tool_id: Uuid,
         origin: Origin,
     ) -> Result<Remote<'a>, ToolFailure> {
         let (secret, header) = match (&agent.auth, self.well_known(&agent.name).filter(|_| agent.well_known)) {
-            (Some(auth), _) => (Some(held(store, &auth.secret, tool_id).await?), Some(auth.header.clone())),
+            (Some(auth), _) => (Some(held(&*self.store, &auth.secret, tool_id).await?), Some(auth.header.clone())),
             (None, Some(WellKnown { header: Some((header, value)), url, .. })) => {
                 (Some(operators(value, url)?), Some(header.clone()))
             }
@@ -151,34 +166,29 @@ impl A2a {
             let value = if is_bearer(&header) { format!("Bearer {handle}") } else { handle };
             (header, value)
         });
-        let (gate, time) = (&*self.egress, self.settings.request_time);
-        let origin = Some(origin);
         Ok(Remote {
-            gate,
-            tool: "invoke_agent",
+            gate: &self.egress,
+            tool: GATE_NAME,
             rules,
             vault,
             connections: Connections::default(),
-            origin,
+            origin: Some(origin),
             header,
-            time,
+            time: self.settings.request_time,
         })
+    }
+
+    /// Whether an agent's interface is this installation itself.
+    pub(crate) fn is_own(&self, interface: &Interface) -> bool {
+        let origin = |url: &str| Url::parse(url).map(|url| url.origin().ascii_serialization());
+        let Ok(of_agent) = origin(&interface.url) else { return false };
+        self.settings.own_origins.iter().any(|own| origin(own).as_ref() == Ok(&of_agent))
     }
 }
 
 /// The hosts that the tool can reach, by its own definition.
 pub(crate) fn rules_of(call: &ToolCall) -> Result<NetRules, ToolFailure> {
     NetRules::read(&call.definition.permissions.net).map_err(|error| failed(format!("permissions.net: {error}")))
-}
-
-fn unreachable_card(url: &str, error: &RemoteError) -> ToolFailure {
-    let message = format!("the card {url} cannot be read: {error}");
-    match error {
-        RemoteError::Refused(_) => denied(message),
-        RemoteError::Network(_) => failed(message).retryable(true),
-        RemoteError::Status(status) => failed(message).retryable(*status >= 500),
-        RemoteError::Garbage(_) | RemoteError::Agent(_) => failed(message),
-    }
 }
 
 /// A secret that is granted to the tool. Its use is audited.

@@ -1,5 +1,5 @@
-//! Other agents as tools, by the protocol A2A 1.0: the tools that know, register and ask them, and
-//! the follower that brings the results of tasks that take long.
+//! Other agents as tools, by the protocol A2A 1.0: the tools that know, register and ask them, the
+//! follower that brings the results of tasks that take long, and the keeper of their cards.
 //!
 //! An agent is a record `a2a.agent.v1` with its card, pinned by a hash. A task is a record
 //! `a2a.task.v1`, written before the message is sent, so that no runner's end loses it: whatever
@@ -15,27 +15,36 @@ mod card;
 mod directory;
 mod failures;
 mod follower;
+mod keeper;
+mod refresh;
 mod remote;
 mod settings;
 mod task;
 mod task_records;
 mod text;
 mod tools;
+mod updates;
 
 use std::sync::Arc;
 
 use rcrt_breadcrumb::Breadcrumbs;
 use rcrt_egress::Egress;
 use rcrt_executors::NativeTool;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use agent::{AGENT_SCHEMA, AgentRecord, Auth, Interface, Skill};
-pub use follower::Follower;
+use follower::Follower;
+
+pub use agent::{AGENT_SCHEMA, AgentRecord, Auth, Interface, PinnedCard, Skill};
+pub use directory::{KnownAgent, accept_card, agents, remove_agent};
 pub use settings::{Settings, WellKnown, WellKnownError};
 pub use task::{Status, TASK_SCHEMA, TaskRecord};
 
-/// What the tools and the follower of one runner share.
+/// What the tools of one runner and its work on agents share.
 pub struct A2a {
+    /// As the runner's own agent sees it. A caller reads only its own calls, so its tools read and
+    /// write agents and tasks with this.
+    pub(crate) store: Arc<dyn Breadcrumbs>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) settings: Settings,
     /// Names this runner in the tasks that it began.
@@ -43,8 +52,9 @@ pub struct A2a {
 }
 
 impl A2a {
-    pub fn new(egress: Arc<Egress>, settings: Settings) -> Arc<Self> {
-        Arc::new(Self { egress, settings, runner: Uuid::new_v4() })
+    /// `store` is the store of the runner's tenant, as the runner's own agent sees it.
+    pub fn new(store: Arc<dyn Breadcrumbs>, egress: Arc<Egress>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self { store, egress, settings, runner: Uuid::new_v4() })
     }
 
     /// `invoke_agent`, `list_known_agents`, `get_agent_details`, `register_agent`,
@@ -53,8 +63,13 @@ impl A2a {
         tools::all(self)
     }
 
-    /// Follows the tasks of a tenant. `store` is the store as the runner's agent sees it.
-    pub fn follower(self: &Arc<Self>, store: Arc<dyn Breadcrumbs>) -> Follower {
-        Follower::new(self.clone(), store)
+    /// Follows the tasks of the tenant and reads the cards of its agents again when it is time,
+    /// until it is stopped. If the store is unavailable, it waits.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = Follower::new(self.clone()).run() => {}
+            () = keeper::run(&self) => {}
+        }
     }
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use rcrt_a2a_types::{A2aError, JSON_RPC, MEDIA_TYPE, Message, Reply, Task, VERSION, VERSION_HEADER, methods};
-use rcrt_breadcrumb::{FetchRequest, OpError, Redirect};
+use rcrt_a2a_types::{
+    A2aError, ErrorKind, JSON_RPC, MEDIA_TYPE, Message, Reply, Task, VERSION, VERSION_HEADER, methods,
+};
+use rcrt_breadcrumb::{FetchRequest, FetchResponse, OpError, Redirect};
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,10 +16,14 @@ use tokio::time::timeout;
 
 use crate::agent::Interface;
 use crate::text::line;
+use crate::updates::{self, Updates};
 
 /// The most bytes of a card, and of any other answer.
 pub(crate) const MAX_CARD: usize = 256 * 1024;
 const MAX_ANSWER: usize = 1024 * 1024;
+/// The name of every request to an agent, in the operator's lists of hosts and in logs.
+pub(crate) const GATE_NAME: &str = "invoke_agent";
+const EVENTS: &str = "text/event-stream";
 /// Redirects of a request for a card. Messages are not redirected.
 const CARD_REDIRECTS: usize = 3;
 
@@ -43,6 +49,15 @@ impl RemoteError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Agent(_)) || matches!(self, Self::Status(status) if *status < 500)
     }
+
+    /// Whether the agent does not have the operation.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Agent(error) => matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::UnsupportedOperation),
+            Self::Status(status) => matches!(status, 404 | 405 | 501),
+            _ => false,
+        }
+    }
 }
 
 /// The way to one agent for one call, or for one look at a task.
@@ -60,11 +75,18 @@ pub(crate) struct Remote<'r> {
 }
 
 impl Remote<'_> {
-    /// The text of a card.
-    pub async fn card(&self, url: &str) -> Result<Vec<u8>, RemoteError> {
+    /// The text of a card, and how long it is valid, if the agent says so.
+    pub async fn card(&self, url: &str) -> Result<(Vec<u8>, Option<Duration>), RemoteError> {
         let request = self.request("GET", url, Redirect::Follow, "application/json");
-        let (status, body) = self.exchange(request, None, MAX_CARD).await?;
-        if status == 200 { Ok(body) } else { Err(RemoteError::Status(status)) }
+        let answer = async {
+            let response = self.open(request, None).await?;
+            if response.status != 200 {
+                return Err(RemoteError::Status(response.status));
+            }
+            let max_age = header(&response, "cache-control").and_then(max_age);
+            Ok((whole(response, MAX_CARD).await?, max_age))
+        };
+        self.in_time(answer).await
     }
 
     /// Sends a message. The agent is asked to answer at once, and not at the end of the task.
@@ -83,77 +105,75 @@ impl Remote<'_> {
         self.ask(interface, methods::CANCEL, ("POST", &path), json!({"id": id})).await
     }
 
+    /// Sends a message, and returns the updates of its task as they come.
+    pub async fn stream(&self, interface: &Interface, message: &Message) -> Result<Updates, RemoteError> {
+        let params = json!({"message": message});
+        let (request, body) =
+            self.operation(interface, methods::SEND_STREAMING, ("POST", "/message:stream"), params, EVENTS);
+        let is_rpc = interface.binding == JSON_RPC;
+        let opened = async {
+            let response = self.open(request, body.as_ref()).await?;
+            let media = header(&response, "content-type").unwrap_or_default().to_ascii_lowercase();
+            if (200..300).contains(&response.status) && media.starts_with(EVENTS) {
+                return Ok(updates::read(response.body, is_rpc));
+            }
+            let _: Value = result(json_of(response).await?, is_rpc)?;
+            Err(garbage("is not a stream of events"))
+        };
+        self.in_time(opened).await
+    }
+
     /// One operation, in the binding of the interface. `rest`: its method and path.
     async fn ask<T: DeserializeOwned>(
         &self,
         interface: &Interface,
         method: &str,
         rest: (&str, &str),
-        mut params: Value,
+        params: Value,
     ) -> Result<T, RemoteError> {
+        let is_rpc = interface.binding == JSON_RPC;
+        let media = if is_rpc { "application/json" } else { MEDIA_TYPE };
+        let (request, body) = self.operation(interface, method, rest, params, media);
+        let answer = self.in_time(async { json_of(self.open(request, body.as_ref()).await?).await }).await?;
+        result(answer, is_rpc)
+    }
+
+    /// The request of an operation, and its body. `accept`: the media type of the answer.
+    fn operation(
+        &self,
+        interface: &Interface,
+        method: &str,
+        rest: (&str, &str),
+        mut params: Value,
+        accept: &str,
+    ) -> (FetchRequest, Option<Value>) {
         if let Some(tenant) = &interface.tenant {
             params["tenant"] = json!(tenant);
         }
-        let is_rpc = interface.binding == JSON_RPC;
-        let answer = if is_rpc {
+        if interface.binding == JSON_RPC {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-            self.call("POST", &interface.url, "application/json", Some(&body)).await?
-        } else {
-            let tenant = interface.tenant.as_ref().map(|tenant| format!("/{}", segment(tenant))).unwrap_or_default();
-            let url = format!("{}{tenant}{}", interface.url.trim_end_matches('/'), rest.1);
-            self.call(rest.0, &url, MEDIA_TYPE, Some(&params).filter(|_| rest.0 == "POST")).await?
-        };
-        let Value::Object(mut fields) = answer else { return Err(garbage("is not an object")) };
-        if let Some(Value::Object(error)) = fields.get("error") {
-            let mut error = A2aError::read(error);
-            error.message = line(&error.message, 500);
-            return Err(RemoteError::Agent(error));
+            let mut request = self.request("POST", &interface.url, Redirect::Error, accept);
+            request.headers.push(("content-type".into(), "application/json".into()));
+            return (request, Some(body));
         }
-        let result = if is_rpc { fields.remove("result").unwrap_or_default() } else { Value::Object(fields) };
-        T::deserialize(result)
-            .map_err(|error| garbage(&format!("is not what A2A describes: {}", line(&error.to_string(), 200))))
+        let tenant = interface.tenant.as_ref().map(|tenant| format!("/{}", segment(tenant))).unwrap_or_default();
+        let url = format!("{}{tenant}{}", interface.url.trim_end_matches('/'), rest.1);
+        let mut request = self.request(rest.0, &url, Redirect::Error, accept);
+        let body = (rest.0 == "POST").then_some(params);
+        if body.is_some() {
+            request.headers.push(("content-type".into(), MEDIA_TYPE.into()));
+        }
+        (request, body)
     }
 
-    async fn call(&self, method: &str, url: &str, media: &str, body: Option<&Value>) -> Result<Value, RemoteError> {
-        let request = self.request(method, url, Redirect::Error, media);
-        let (status, answer) = self.exchange(request, body, MAX_ANSWER).await?;
-        match serde_json::from_slice::<Value>(&answer) {
-            // An error of the protocol says more than its status.
-            Ok(answer) if (200..300).contains(&status) || answer.get("error").is_some_and(Value::is_object) => {
-                Ok(answer)
-            }
-            _ if !(200..300).contains(&status) => Err(RemoteError::Status(status)),
-            Err(error) => Err(garbage(&format!("is not JSON: {}", line(&error.to_string(), 100)))),
-            Ok(_) => Err(RemoteError::Status(status)),
-        }
-    }
-
-    fn request(&self, method: &str, url: &str, redirect: Redirect, media: &str) -> FetchRequest {
+    fn request(&self, method: &str, url: &str, redirect: Redirect, accept: &str) -> FetchRequest {
         let mut headers =
-            vec![("accept".to_owned(), media.to_owned()), (VERSION_HEADER.to_owned(), VERSION.to_owned())];
-        if method == "POST" {
-            headers.push(("content-type".into(), media.into()));
-        }
+            vec![("accept".to_owned(), accept.to_owned()), (VERSION_HEADER.to_owned(), VERSION.to_owned())];
         headers.extend(self.header.clone());
         FetchRequest { method: method.into(), url: url.into(), headers, redirect }
     }
 
-    async fn exchange(
-        &self,
-        request: FetchRequest,
-        body: Option<&Value>,
-        most: usize,
-    ) -> Result<(u16, Vec<u8>), RemoteError> {
-        let late = |_| RemoteError::Network(format!("the agent did not answer completely within {:?}", self.time));
-        timeout(self.time, self.read(request, body, most)).await.map_err(late)?
-    }
-
-    async fn read(
-        &self,
-        request: FetchRequest,
-        body: Option<&Value>,
-        most: usize,
-    ) -> Result<(u16, Vec<u8>), RemoteError> {
+    async fn open(&self, request: FetchRequest, body: Option<&Value>) -> Result<FetchResponse, RemoteError> {
         let context = EgressContext {
             tool: self.tool,
             rules: &self.rules,
@@ -166,27 +186,69 @@ impl Remote<'_> {
             let text = Bytes::from(body.to_string());
             stream::once(async move { Ok(text) }).boxed()
         });
-        let mut response = self
-            .gate
-            .fetch_following(context, request, body, CARD_REDIRECTS)
-            .await
-            .map_err(|error| from_gate(&error))?;
-        let mut text = Vec::new();
-        while let Some(piece) = response.body.try_next().await.map_err(|error| from_gate(&error))? {
-            if text.len() + piece.len() > most {
-                return Err(garbage(&format!("is larger than {most} bytes")));
-            }
-            text.extend_from_slice(&piece);
-        }
-        Ok((response.status, text))
+        let response = self.gate.fetch_following(context, request, body, CARD_REDIRECTS).await;
+        response.map_err(|error| from_gate(&error))
+    }
+
+    /// Within the time of a request.
+    pub async fn in_time<T>(&self, work: impl Future<Output = Result<T, RemoteError>>) -> Result<T, RemoteError> {
+        let late = |_| RemoteError::Network(format!("the agent did not answer completely within {:?}", self.time));
+        timeout(self.time, work).await.map_err(late)?
     }
 }
 
-fn garbage(why: &str) -> RemoteError {
+/// The result of an operation in an answer, or in an event of a stream.
+pub(crate) fn result<T: DeserializeOwned>(answer: Value, is_rpc: bool) -> Result<T, RemoteError> {
+    let Value::Object(mut fields) = answer else { return Err(garbage("is not an object")) };
+    if let Some(Value::Object(error)) = fields.get("error") {
+        let mut error = A2aError::read(error);
+        error.message = line(&error.message, 500);
+        return Err(RemoteError::Agent(error));
+    }
+    let result = if is_rpc { fields.remove("result").unwrap_or_default() } else { Value::Object(fields) };
+    T::deserialize(result)
+        .map_err(|error| garbage(&format!("is not what A2A describes: {}", line(&error.to_string(), 200))))
+}
+
+/// The JSON of an answer. An error of the protocol says more than its status.
+async fn json_of(response: FetchResponse) -> Result<Value, RemoteError> {
+    let status = response.status;
+    let text = whole(response, MAX_ANSWER).await?;
+    match serde_json::from_slice::<Value>(&text) {
+        Ok(answer) if answer.get("error").is_some_and(Value::is_object) => Ok(answer),
+        _ if !(200..300).contains(&status) => Err(RemoteError::Status(status)),
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(garbage(&format!("is not JSON: {}", line(&error.to_string(), 100)))),
+    }
+}
+
+async fn whole(mut response: FetchResponse, most: usize) -> Result<Vec<u8>, RemoteError> {
+    let mut text = Vec::new();
+    while let Some(piece) = response.body.try_next().await.map_err(|error| from_gate(&error))? {
+        if text.len() + piece.len() > most {
+            return Err(garbage(&format!("is larger than {most} bytes")));
+        }
+        text.extend_from_slice(&piece);
+    }
+    Ok(text)
+}
+
+fn header<'r>(response: &'r FetchResponse, name: &str) -> Option<&'r str> {
+    response.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// The `max-age` of a `Cache-Control`.
+fn max_age(text: &str) -> Option<Duration> {
+    let text = text.to_ascii_lowercase();
+    let age = text.split(',').find_map(|directive| directive.trim().strip_prefix("max-age="))?;
+    age.trim_matches('"').parse().ok().map(Duration::from_secs)
+}
+
+pub(crate) fn garbage(why: &str) -> RemoteError {
     RemoteError::Garbage(why.to_owned())
 }
 
-fn from_gate(error: &OpError) -> RemoteError {
+pub(crate) fn from_gate(error: &OpError) -> RemoteError {
     let message = line(&error.message, 500);
     match error.name.as_str() {
         "PermissionDenied" => RemoteError::Refused(message),

@@ -34,6 +34,14 @@ pub struct Settings {
     pub answer_time: Duration,
     /// How long a task that has ended is kept. Default 30 days.
     pub keep_ended: Duration,
+    /// How often a card is read again, unless its agent says that it is valid for a shorter time.
+    /// Default 4 h.
+    pub refresh_every: Duration,
+    /// The shortest time between two reads of a card, whatever the agent says. Also the pause after
+    /// a read that failed. Default 5 min.
+    pub shortest_refresh: Duration,
+    /// How often it is checked which cards are to be read. Default 1 min.
+    pub check_cards: Duration,
 }
 
 impl Default for Settings {
@@ -49,7 +57,17 @@ impl Default for Settings {
             request_time: Duration::from_secs(30),
             answer_time: Duration::from_hours(24),
             keep_ended: Duration::from_hours(24 * 30),
+            refresh_every: Duration::from_hours(4),
+            shortest_refresh: Duration::from_mins(5),
+            check_cards: Duration::from_mins(1),
         }
+    }
+}
+
+impl Settings {
+    /// How long a card is valid. `max_age`: as its agent says.
+    pub(crate) fn valid_for(&self, max_age: Option<Duration>) -> Duration {
+        max_age.map_or(self.refresh_every, |age| age.max(self.shortest_refresh).min(self.refresh_every))
     }
 }
 

@@ -79,15 +79,23 @@ pub struct TaskRecord {
     /// The result came after the time was up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The agent that asked, and the request of its call.
+    /// No late reply is waited for any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
+    /// The agent that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Uuid>,
+    /// The request of the call that began it.
+    pub begun_by: Uuid,
+    /// The request of the call that sent the last message.
     pub call: Uuid,
     /// The record of `invoke_agent`, which holds the grant of the secret.
     pub tool_id: Uuid,
     /// The runner that looks at it first.
     pub runner: Uuid,
     pub began_at: DateTime<Utc>,
+    /// When the last message was sent.
+    pub sent_at: DateTime<Utc>,
     pub deadline_at: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<DateTime<Utc>>,
@@ -117,6 +125,31 @@ impl TaskRecord {
         match json!(self) {
             Value::Object(context) => context,
             _ => Map::new(),
+        }
+    }
+
+    /// Whether something can still happen. Such a task is followed.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.status.is_final() && !self.given_up
+    }
+
+    /// The answer to a question will be sent by this call. Returns whether the task waits for one.
+    pub(crate) fn take_answer(&mut self, call: Uuid, now: DateTime<Utc>, deadline: DateTime<Utc>) -> bool {
+        let waits = self.status == Status::InputRequired;
+        if waits {
+            (self.status, self.call) = (Status::Sending, call);
+            (self.sent_at, self.deadline_at) = (now, deadline);
+        }
+        waits
+    }
+
+    /// The message was certainly not sent: a question waits for its answer again, and a new task
+    /// ends.
+    pub(crate) fn take_back(&mut self, why: &str, now: DateTime<Utc>, settings: &Settings) {
+        if self.question.is_some() {
+            (self.status, self.deadline_at) = (Status::InputRequired, now + settings.answer_time);
+        } else {
+            self.end(Status::Failed, Some(why.to_owned()), now);
         }
     }
 
@@ -217,6 +250,14 @@ impl TaskRecord {
         true
     }
 
+    /// Stops waiting for a late reply, if the time for it is over. Returns whether it did.
+    pub(crate) fn give_up(&mut self, now: DateTime<Utc>, settings: &Settings) -> bool {
+        let is_over = self.remote_task_id.is_none() || now >= self.deadline_at + settings.keep_late;
+        let gives_up = self.status == Status::TimedOut && !self.given_up && is_over;
+        self.given_up |= gives_up;
+        gives_up
+    }
+
     pub(crate) fn end(&mut self, status: Status, error: Option<String>, now: DateTime<Utc>) {
         self.late = self.status == Status::TimedOut;
         self.status = status;
@@ -278,7 +319,7 @@ fn cleaned(value: &Value) -> Value {
     }
 }
 
-fn text_of(parts: &[Part]) -> String {
+pub(crate) fn text_of(parts: &[Part]) -> String {
     parts.iter().filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
 }
 

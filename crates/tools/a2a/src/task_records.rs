@@ -2,15 +2,15 @@
 //! writers succeeds, so a result is written once.
 
 use rcrt_breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MAX_PAGE, MatchOp,
-    NewBreadcrumb, Selector, StoreError, TtlType, Visibility,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, MAX_PAGE, NewBreadcrumb, Selector, StoreError,
+    TtlType, Visibility,
 };
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::Settings;
+use crate::A2a;
 use crate::agent;
-use crate::task::{Status, TASK_SCHEMA, TaskRecord};
+use crate::task::{TASK_SCHEMA, TaskRecord};
 
 /// Attempts after conflicting changes.
 const TRIES: usize = 10;
@@ -29,12 +29,21 @@ pub(crate) fn call_tag(call: Uuid) -> String {
     format!("a2a:call:{call}")
 }
 
+/// The tag of the tasks that are followed.
+const OPEN: &str = "a2a:open";
+
+fn tags(task: &TaskRecord) -> Vec<String> {
+    let mut tags = vec!["a2a:task".into(), agent::tag(&task.agent), call_tag(task.begun_by)];
+    tags.extend(task.is_open().then(|| OPEN.to_owned()));
+    tags
+}
+
 /// The record of a new task. It is private to the agent that asked.
 pub(crate) fn new(task: &TaskRecord) -> NewBreadcrumb {
     NewBreadcrumb {
         title: format!("Task of the agent {}", task.agent),
         context: task.context(),
-        tags: vec!["a2a:task".into(), agent::tag(&task.agent), call_tag(task.call)],
+        tags: tags(task),
         schema_name: Some(TASK_SCHEMA.into()),
         visibility: Visibility::Private,
         ..NewBreadcrumb::default()
@@ -63,11 +72,11 @@ pub(crate) async fn get(store: &dyn Breadcrumbs, id: Uuid) -> Result<StoredTask,
 /// Applies a change to the task as it is now, until it is written. `change` returns whether there
 /// is something to write.
 pub(crate) async fn change(
-    store: &dyn Breadcrumbs,
+    a2a: &A2a,
     mut stored: StoredTask,
-    settings: &Settings,
     change: impl Fn(&mut TaskRecord) -> bool + Send,
 ) -> Result<StoredTask, StoreError> {
+    let store = &*a2a.store;
     let mut tries = 0;
     loop {
         let mut task = stored.task.clone();
@@ -75,9 +84,10 @@ pub(crate) async fn change(
             return Ok(stored);
         }
         let mut changes = BreadcrumbChanges { context: Some(task.context()), ..BreadcrumbChanges::default() };
-        if task.status.is_final() {
+        if !task.is_open() {
+            changes.tags = Some(tags(&task));
             changes.ttl_type = Some(TtlType::Duration);
-            changes.ttl_config = Some(json!({"duration": settings.keep_ended.as_secs().max(1)}));
+            changes.ttl_config = Some(json!({"duration": a2a.settings.keep_ended.as_secs().max(1)}));
         }
         match store.update(stored.id, stored.version, changes).await {
             Ok(written) => return Ok(StoredTask { version: written.version, task, ..stored }),
@@ -90,15 +100,11 @@ pub(crate) async fn change(
     }
 }
 
-/// The tasks that have not ended, at most one page.
-pub(crate) async fn unfinished(store: &dyn Breadcrumbs) -> Result<Vec<Uuid>, StoreError> {
-    let path = ContextPath::try_from("$.status".to_owned()).map_err(StoreError::Internal)?;
-    let is_not = |status: Status| ContextMatch { path: path.clone(), op: MatchOp::Ne, value: json!(status) };
-    let finals = [Status::Completed, Status::Failed, Status::Canceled, Status::Rejected];
+/// The tasks that are followed, at most one page.
+pub(crate) async fn open(store: &dyn Breadcrumbs) -> Result<Vec<Uuid>, StoreError> {
     let selector = Selector {
-        all_tags: vec!["a2a:task".into()],
+        all_tags: vec!["a2a:task".into(), OPEN.into()],
         schema_name: Some(TASK_SCHEMA.into()),
-        context_match: finals.map(is_not).to_vec(),
         ..Selector::default()
     };
     let query = BreadcrumbQuery { selector, limit: MAX_PAGE, offset: 0, include_context: false };

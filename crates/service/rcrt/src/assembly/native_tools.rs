@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use rcrt_a2a::{A2a, WellKnown};
+use rcrt_a2a::WellKnown;
 use rcrt_authoring::Assessor;
 use rcrt_egress::Egress;
 use rcrt_executors::{BuiltinExecutor, NativeTool};
@@ -138,7 +138,7 @@ pub struct NativeTools {
     pub schedule: rcrt_schedule::Settings,
     pub clock: Arc<dyn rcrt_schedule::Clock>,
     pub large_results: rcrt_large_results::Settings,
-    pub a2a: Arc<A2a>,
+    pub a2a: rcrt_a2a::Settings,
     /// The folder of the file tools.
     pub workdir: PathBuf,
     pub mcp: rcrt_mcp::Settings,
@@ -227,9 +227,7 @@ impl NativeToolOptions {
             most_bytes: self.disk_bounds().workdir,
         });
         let own_origins = self.own_urls.clone();
-        let agents = rcrt_a2a::Settings { well_known: self.well_known_agents()?, own_origins, ..Default::default() };
-        let a2a = A2a::new(egress.clone(), agents);
-        tools.extend(a2a.tools());
+        let a2a = rcrt_a2a::Settings { well_known: self.well_known_agents()?, own_origins, ..Default::default() };
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
         tools.extend(rcrt_discovery::tools());

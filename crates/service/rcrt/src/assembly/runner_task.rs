@@ -115,8 +115,8 @@ pub struct RunnerTask {
     /// Keeps the tools of MCP servers registered. Stopped after the last call.
     connector: JoinHandle<()>,
     connector_stop: CancellationToken,
-    /// Follows the tasks of other agents.
-    agent_follower: JoinHandle<()>,
+    /// Follows the tasks of other agents, and keeps their cards.
+    agents: JoinHandle<()>,
     egress_log_writer: EgressLogWriter,
 }
 
@@ -228,7 +228,8 @@ impl RunnerTask {
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
         let servers = rcrt_mcp::Servers::new(store.clone(), mcp_egress, mcp);
-        let executor = executor.with(rcrt_mcp::tools(&servers));
+        let a2a = rcrt_a2a::A2a::new(store.clone(), egress.clone(), a2a);
+        let executor = executor.with(rcrt_mcp::tools(&servers)).with(a2a.tools());
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress));
         let executors = rest::KINDS
             .into_iter()
@@ -243,13 +244,13 @@ impl RunnerTask {
         let logged_in = store.clone();
         // A runner serves one tenant.
         let egress_log_writer = EgressLogWriter::start(egress_log_channel, move |_| logged_in.clone());
-        let agent_follower = tokio::spawn(a2a.follower(store.clone()).run(stop.clone()));
+        let agents = tokio::spawn(a2a.run(stop.clone()));
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let connector_stop = CancellationToken::new();
         let connector = tokio::spawn(rcrt_mcp::Connector::new(servers).run(connector_stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
-        Self { sandbox, stop, task, scheduler, agent_follower, connector, connector_stop, egress_log_writer }
+        Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer }
     }
 
     /// Returns when the runner or another task stops by itself, with the reason.
@@ -264,7 +265,7 @@ impl RunnerTask {
                 ended.context("the connector of MCP servers failed")?;
                 anyhow::bail!("the connector of MCP servers stopped by itself")
             }
-            ended = &mut self.agent_follower => {
+            ended = &mut self.agents => {
                 ended.context("the follower of agents failed")?;
                 anyhow::bail!("the follower of agents stopped by itself")
             }
@@ -274,11 +275,10 @@ impl RunnerTask {
     /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
     /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler, agent_follower, connector, connector_stop, egress_log_writer } =
-            self;
+        let Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer } = self;
         stop.cancel();
         // If one has stopped by itself, `lost` already returned its error.
-        for (name, part) in [("scheduler", scheduler), ("follower of agents", agent_follower)] {
+        for (name, part) in [("scheduler", scheduler), ("follower of agents", agents)] {
             if !part.is_finished() {
                 finish(name, part, hurry).await;
             }

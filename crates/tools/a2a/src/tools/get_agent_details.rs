@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::A2a;
 use crate::agent::AgentRecord;
-use crate::failures::read_input;
 
 pub(crate) struct GetAgentDetails(pub Arc<A2a>);
 
@@ -47,9 +47,13 @@ pub(super) fn details(agent: &AgentRecord, has_header: bool) -> Value {
         "cardHash": card.card_hash,
         "hasAuth": agent.auth.is_some() || agent.well_known && has_header,
         "isWellKnown": agent.well_known,
+        "streaming": card.streaming,
         "lastSeen": agent.last_seen,
         "skills": card.skills,
     });
+    if let Some(problem) = &agent.problem {
+        shown["problem"] = json!(problem);
+    }
     if let Some(pending) = &agent.pending {
         shown["changedCard"] = json!({"cardHash": pending.card_hash, "waitsFor": "a curator"});
     }

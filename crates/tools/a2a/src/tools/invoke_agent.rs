@@ -6,22 +6,28 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
-use rcrt_a2a_types::Reply;
-use rcrt_breadcrumb::{Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, ToolFailure};
+use rcrt_a2a_types::{Message, Reply, StreamResponse, Task, TaskState};
+use rcrt_breadcrumb::{
+    BreadcrumbQuery, Breadcrumbs, Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream,
+    ToolFailure,
+};
 use rcrt_egress::Origin;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
-use url::Url;
 use uuid::Uuid;
 
 use crate::A2a;
-use crate::directory::{Known, rules_of};
-use crate::failures::{failed, from_store, invalid, read_input};
+use crate::agent::Interface;
+use crate::directory::{KnownAgent, rules_of};
+use crate::failures::{denied, failed, from_store, invalid};
 use crate::remote::{Remote, RemoteError};
-use crate::task::{Status, TASK_SCHEMA, TaskRecord};
+use crate::task::{Status, TASK_SCHEMA, TaskRecord, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
+use crate::text::line;
+use crate::updates::{self, Updates};
 
 pub(crate) struct InvokeAgent(pub Arc<A2a>);
 
@@ -60,7 +66,9 @@ impl NativeTool for InvokeAgent {
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = read_input(call)?;
         let known = self.0.find(call, &input.agent_name).await?;
-        self.refuse_self(&known)?;
+        if self.0.is_own(&known.agent.card.interface) {
+            return Err(invalid("agent_name", "is this installation itself; call the tool directly instead"));
+        }
         let filter = Selector {
             all_tags: vec!["a2a:task".into()],
             schema_name: Some(TASK_SCHEMA.into()),
@@ -68,31 +76,27 @@ impl NativeTool for InvokeAgent {
         };
         // Before the message is sent, so that no change is missed.
         let options = SubscribeOptions { after: None, filters: vec![filter], by_selectors: false };
-        let changes = call.breadcrumbs.subscribe(options).await.map_err(from_store)?;
+        let changes = self.0.store.subscribe(options).await.map_err(from_store)?;
         let until = Instant::now() + Duration::from_secs(input.wait_seconds.into());
         let stored = match input.task_id {
-            None => self.begin(call, &known, &input).await?,
-            Some(id) => self.answer(call, &known, &input, id).await?,
+            None => self.begin(call, &known, &input, until).await?,
+            Some(id) => self.answer(call, &known, &input, id, until).await?,
         };
-        let stored = wait(call, stored, changes, until).await.map_err(from_store)?;
+        let stored = wait(&*self.0.store, stored, changes, until).await.map_err(from_store)?;
         outcome(&stored)
     }
 }
 
 impl InvokeAgent {
-    fn refuse_self(&self, known: &Known) -> Result<(), ToolFailure> {
-        let origin = Url::parse(&known.agent.card.interface.url).map(|url| url.origin().ascii_serialization());
-        let is_own = |own: &String| Url::parse(own).map(|url| url.origin().ascii_serialization()) == origin;
-        if self.0.settings.own_origins.iter().any(is_own) {
-            let why = "is this installation itself; call the tool directly instead";
-            return Err(invalid("agent_name", why));
-        }
-        Ok(())
-    }
-
     /// Writes the task, then sends its message. A repeated attempt of the same call sends nothing
     /// again.
-    async fn begin(&self, call: &ToolCall, known: &Known, input: &Input) -> Result<StoredTask, ToolFailure> {
+    async fn begin(
+        &self,
+        call: &ToolCall,
+        known: &KnownAgent,
+        input: &Input,
+        until: Instant,
+    ) -> Result<StoredTask, ToolFailure> {
         let agent = &known.agent;
         let skill = match &input.skill {
             None => None,
@@ -123,144 +127,229 @@ impl InvokeAgent {
             same: 0,
             question_id: None,
             late: false,
+            given_up: false,
             asked_by: call.request.agent_id,
+            begun_by: call.request.id,
             call: call.request.id,
             tool_id: call.tool_id,
             runner: self.0.runner,
             began_at: now,
+            sent_at: now,
             deadline_at: now + TimeDelta::minutes(input.timeout_minutes.into()),
             ended_at: None,
         };
         if let Some(begun) = self.begun(call).await? {
             return Ok(begun);
         }
+        // As the caller, so that the caller sees it.
         let created = call.breadcrumbs.create(task_records::new(&task), None).await.map_err(from_store)?;
         let (id, version, owner_id) = (created.id, created.version, call.owner_id);
         let stored = StoredTask { id, owner_id, version, task };
         let message = stored.task.next_message(id.to_string(), &input.message, input.data.as_ref());
-        self.send(call, known, stored, message).await
+        self.send(call, known, stored, message, until).await
     }
 
     /// The task that an earlier attempt of this call began.
     async fn begun(&self, call: &ToolCall) -> Result<Option<StoredTask>, ToolFailure> {
-        let query = rcrt_breadcrumb::BreadcrumbQuery::tagged(call_tag(call.request.id));
-        let rows = call.breadcrumbs.list(&query).await.map_err(from_store)?;
+        let query = BreadcrumbQuery::tagged(call_tag(call.request.id));
+        let rows = self.0.store.list(&query).await.map_err(from_store)?;
         let Some(row) = rows.iter().find(|row| row.schema_name.as_deref() == Some(TASK_SCHEMA)) else {
             return Ok(None);
         };
-        task_records::get(&*call.breadcrumbs, row.id).await.map(Some).map_err(from_store)
+        task_records::get(&*self.0.store, row.id).await.map(Some).map_err(from_store)
     }
 
     /// Answers the question of a task of the same agent that asked it.
-    async fn answer(&self, call: &ToolCall, known: &Known, input: &Input, id: Uuid) -> Result<StoredTask, ToolFailure> {
+    async fn answer(
+        &self,
+        call: &ToolCall,
+        known: &KnownAgent,
+        input: &Input,
+        id: Uuid,
+        until: Instant,
+    ) -> Result<StoredTask, ToolFailure> {
         let unknown = || invalid("task_id", format!("there is no task {id} of this caller"));
-        let stored = match task_records::get(&*call.breadcrumbs, id).await {
+        let stored = match task_records::get(&*self.0.store, id).await {
             Ok(stored) if stored.task.asked_by == call.request.agent_id => stored,
             Ok(_) | Err(StoreError::NotFound { .. }) => return Err(unknown()),
             Err(error) => return Err(from_store(error)),
         };
-        if !stored.task.agent.eq_ignore_ascii_case(&known.agent.name) {
+        if !known.has_name(&stored.task.agent) {
             return Err(invalid("agent_name", format!("the task is one of the agent {}", stored.task.agent)));
         }
-        if stored.task.status != Status::InputRequired {
-            let why = format!("the task does not wait for an answer; its status is {}", status(stored.task.status));
-            return Err(invalid("task_id", why));
+        let this = call.request.id;
+        if stored.task.call == this {
+            // A repeated attempt of the same call.
+            return Ok(stored);
         }
-        let deadline = Utc::now() + TimeDelta::minutes(input.timeout_minutes.into());
-        let take = |task: &mut TaskRecord| {
-            let is_waiting = task.status == Status::InputRequired;
-            if is_waiting {
-                (task.status, task.deadline_at) = (Status::Sending, deadline);
-            }
-            is_waiting
+        let refused = |is: Status| {
+            invalid("task_id", format!("the task does not wait for an answer; its status is {}", status(is)))
         };
-        let stored =
-            task_records::change(&*call.breadcrumbs, stored, &self.0.settings, take).await.map_err(from_store)?;
+        if stored.task.status != Status::InputRequired {
+            return Err(refused(stored.task.status));
+        }
+        let now = Utc::now();
+        let deadline = now + TimeDelta::minutes(input.timeout_minutes.into());
+        let take = |task: &mut TaskRecord| task.take_answer(this, now, deadline);
+        let stored = task_records::change(&self.0, stored, take).await.map_err(from_store)?;
+        if stored.task.call != this {
+            // Another call answered first.
+            return Err(refused(stored.task.status));
+        }
         let message_id = format!("{id}-{}", stored.task.rounds);
         let message = stored.task.next_message(message_id, &input.message, input.data.as_ref());
-        self.send(call, known, stored, message).await
+        self.send(call, known, stored, message, until).await
     }
 
-    /// Sends a message, and writes what came back.
+    /// Sends a message, and writes what came back. While the agent sends updates, follows them.
     async fn send(
         &self,
         call: &ToolCall,
-        known: &Known,
+        known: &KnownAgent,
         stored: StoredTask,
-        message: rcrt_a2a_types::Message,
+        message: Message,
+        until: Instant,
     ) -> Result<StoredTask, ToolFailure> {
         call.progress.report(None, &format!("asking {}", known.agent.name));
         let settings = &self.0.settings;
         let remote = match self.way(call, known).await {
             Ok(remote) => remote,
             Err(failure) => {
-                let message = failure.message.clone();
-                self.give_up(call, stored, message).await?;
+                let take_back = |task: &mut TaskRecord| task.take_back(&failure.message, Utc::now(), settings);
+                self.write(stored, take_back).await?;
                 return Err(failure);
             }
         };
-        let sent = remote.send(&stored.task.interface, &message).await;
-        let now = Utc::now();
-        match sent {
-            Ok(reply) => {
-                let take = |task: &mut TaskRecord| {
-                    task.take_reply(&reply, now, settings);
-                    true
-                };
-                let changed = task_records::change(&*call.breadcrumbs, stored, settings, take).await;
-                let stored = changed.map_err(from_store)?;
-                let is_asking = matches!(&reply, Reply::Task(task) if task.status.state.is_interrupted());
-                // It asked too often, so nobody answers.
-                if let Some(id) =
-                    stored.task.remote_task_id.as_ref().filter(|_| is_asking && stored.task.status.is_final())
-                    && let Err(error) = remote.cancel(&stored.task.interface, id).await
-                {
-                    tracing::info!(agent = known.agent.name, %error, "an agent does not cancel a task");
-                }
-                Ok(stored)
-            }
-            Err(error) => {
-                let doubt = if error.is_refusal() { "" } else { "; the agent may have received the message or not" };
-                let message = format!("the agent {} cannot be asked: {error}{doubt}", known.agent.name);
-                self.give_up(call, stored, message.clone()).await?;
-                Err(match error {
-                    RemoteError::Refused(_) => crate::failures::denied(message),
-                    _ => failed(message),
-                })
-            }
+        let interface = stored.task.interface.clone();
+        let is_streamed = known.agent.card.streaming && until > Instant::now();
+        let (reply, updates) = match deliver(&remote, &interface, &message, is_streamed).await {
+            Ok(delivered) => delivered,
+            Err(error) => return self.fail(known, stored, &error).await,
+        };
+        let mut stored = self.write(stored, |task| task.take_reply(&reply, Utc::now(), settings)).await?;
+        let mut is_asking = matches!(&reply, Reply::Task(task) if task.status.state.is_interrupted());
+        if let (Reply::Task(task), Some(updates)) = (reply, updates) {
+            (stored, is_asking) = self.follow(call, stored, task, updates, until).await?;
         }
+        // It asked too often, so nobody answers.
+        if let Some(id) = stored.task.remote_task_id.as_ref().filter(|_| is_asking && stored.task.status.is_final())
+            && let Err(error) = remote.cancel(&interface, id).await
+        {
+            tracing::info!(agent = known.agent.name, %error, "an agent does not cancel a task");
+        }
+        Ok(stored)
     }
 
-    async fn way(&self, call: &ToolCall, known: &Known) -> Result<Remote<'_>, ToolFailure> {
-        let rules = rules_of(call)?;
-        self.0.remote(&*call.breadcrumbs, &known.agent, rules, call.tool_id, Origin::from(call)).await
+    /// Takes updates until the task needs its caller, the stream ends, or the time is up. The
+    /// runner's follower continues from there. Also returns whether the agent asks something.
+    async fn follow(
+        &self,
+        call: &ToolCall,
+        mut stored: StoredTask,
+        mut task: Task,
+        mut updates: Updates,
+        until: Instant,
+    ) -> Result<(StoredTask, bool), ToolFailure> {
+        while stored.task.status == Status::Working {
+            let update = match timeout_at(until, updates.next()).await {
+                Ok(Some(Ok(update))) => update,
+                Ok(Some(Err(error))) => {
+                    tracing::info!(task = %stored.id, %error, "the updates of an agent ended; it is asked instead");
+                    break;
+                }
+                Ok(None) | Err(_) => break,
+            };
+            updates::add(&mut task, update);
+            if task.status.state == TaskState::Working
+                && let Some(said) = task.status.message.take()
+            {
+                call.progress.report(None, &line(&text_of(&said.parts), 200));
+            }
+            let take = |record: &mut TaskRecord| record.take(&task, Utc::now(), &self.0.settings);
+            stored = task_records::change(&self.0, stored, take).await.map_err(from_store)?;
+        }
+        Ok((stored, task.status.state.is_interrupted()))
     }
 
-    async fn give_up(&self, call: &ToolCall, stored: StoredTask, why: String) -> Result<(), ToolFailure> {
+    /// Writes that a message was not accepted, or that this is not known.
+    async fn fail(
+        &self,
+        known: &KnownAgent,
+        stored: StoredTask,
+        error: &RemoteError,
+    ) -> Result<StoredTask, ToolFailure> {
+        let doubt = if error.is_refusal() { "" } else { "; the agent may have received the message or not" };
+        let message = format!("the agent {} cannot be asked: {error}{doubt}", known.agent.name);
+        let settings = &self.0.settings;
+        let is_unsent = matches!(error, RemoteError::Refused(_));
         let end = |task: &mut TaskRecord| {
-            task.end(Status::Failed, Some(why.clone()), Utc::now());
+            if is_unsent {
+                task.take_back(&message, Utc::now(), settings);
+            } else {
+                task.end(Status::Failed, Some(message.clone()), Utc::now());
+            }
+        };
+        self.write(stored, end).await?;
+        Err(if is_unsent { denied(message) } else { failed(message) })
+    }
+
+    async fn way(&self, call: &ToolCall, known: &KnownAgent) -> Result<Remote<'_>, ToolFailure> {
+        self.0.remote(&known.agent, rules_of(call)?, call.tool_id, Origin::from(call)).await
+    }
+
+    async fn write(
+        &self,
+        stored: StoredTask,
+        change: impl Fn(&mut TaskRecord) + Send,
+    ) -> Result<StoredTask, ToolFailure> {
+        let change = |task: &mut TaskRecord| {
+            change(task);
             true
         };
-        task_records::change(&*call.breadcrumbs, stored, &self.0.settings, end).await.map_err(from_store)?;
-        Ok(())
+        task_records::change(&self.0, stored, change).await.map_err(from_store)
     }
+}
+
+/// Sends a message. An agent that sends no updates after all is asked without them: its refusal
+/// means that it did not accept the message.
+async fn deliver(
+    remote: &Remote<'_>,
+    interface: &Interface,
+    message: &Message,
+    is_streamed: bool,
+) -> Result<(Reply, Option<Updates>), RemoteError> {
+    if is_streamed {
+        match remote.stream(interface, message).await {
+            Ok(mut updates) => {
+                let first = remote.in_time(first_of(&mut updates)).await?;
+                return Ok((updates::reply(first), Some(updates)));
+            }
+            Err(error) if !error.is_unsupported() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok((remote.send(interface, message).await?, None))
+}
+
+async fn first_of(updates: &mut Updates) -> Result<StreamResponse, RemoteError> {
+    let none = || Err(RemoteError::Network("the agent's stream of updates is empty".into()));
+    updates.next().await.unwrap_or_else(none)
 }
 
 /// Waits until the task needs its caller, or the time is up.
 async fn wait(
-    call: &ToolCall,
-    stored: StoredTask,
+    store: &dyn Breadcrumbs,
+    mut stored: StoredTask,
     mut changes: SubscriptionStream,
     until: Instant,
 ) -> Result<StoredTask, StoreError> {
-    let mut stored = stored;
     while matches!(stored.task.status, Status::Sending | Status::Working) {
         match timeout_at(until, changes.next()).await {
             Ok(Some(Ok(SubscriptionItem::Event(event)))) if event.breadcrumb_id == stored.id => {
-                stored = task_records::get(&*call.breadcrumbs, stored.id).await?;
+                stored = task_records::get(store, stored.id).await?;
             }
             Ok(Some(Ok(SubscriptionItem::Missed { .. }))) => {
-                stored = task_records::get(&*call.breadcrumbs, stored.id).await?;
+                stored = task_records::get(store, stored.id).await?;
             }
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return Err(error),

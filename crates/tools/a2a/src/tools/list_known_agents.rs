@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::A2a;
-use crate::directory;
-use crate::failures::{from_store, read_input};
+use crate::directory::agents;
+use crate::failures::from_store;
 
 pub(crate) struct ListKnownAgents(pub Arc<A2a>);
 
@@ -29,7 +30,7 @@ impl NativeTool for ListKnownAgents {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input { skill } = read_input(call)?;
-        let known = directory::all(&*call.breadcrumbs).await.map_err(from_store)?;
+        let known = agents(&*self.0.store).await.map_err(from_store)?;
         let listed = known.iter().map(|known| &known.agent);
         let mut list: Vec<Value> = listed
             .clone()

@@ -9,9 +9,11 @@ mod unregister_agent;
 
 use std::sync::Arc;
 
-use rcrt_executors::NativeTool;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::{NativeTool, ToolCall};
 
 use crate::A2a;
+use crate::failures::{denied, from_store};
 
 pub(crate) fn all(a2a: &Arc<A2a>) -> Vec<Arc<dyn NativeTool>> {
     vec![
@@ -22,4 +24,15 @@ pub(crate) fn all(a2a: &Arc<A2a>) -> Vec<Arc<dyn NativeTool>> {
         Arc::new(unregister_agent::UnregisterAgent(a2a.clone())),
         Arc::new(refresh_agent_card::RefreshAgentCard(a2a.clone())),
     ]
+}
+
+/// Which agents are known is decided by curators with the profile main.
+async fn check_rights(call: &ToolCall) -> Result<(), ToolFailure> {
+    if let Some(profile) = call.profiles.iter().next() {
+        return Err(denied(format!("the profile {profile} does not decide which agents are known; it needs main")));
+    }
+    if !call.breadcrumbs.is_curator().await.map_err(from_store)? {
+        return Err(denied("only an agent with the role curator can register and unregister agents"));
+    }
+    Ok(())
 }

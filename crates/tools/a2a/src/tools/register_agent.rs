@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::check_rights;
 use super::get_agent_details::details;
 use crate::A2a;
 use crate::agent::Auth;
-use crate::directory;
-use crate::failures::{from_store, invalid, read_input};
+use crate::directory::agents;
+use crate::failures::{from_store, invalid};
+use crate::refresh::CardWay;
 
 pub(crate) struct RegisterAgent(pub Arc<A2a>);
 
@@ -55,16 +58,16 @@ impl NativeTool for RegisterAgent {
                 Some(Auth { secret, header })
             }
         };
-        let (card_url, read) = self.0.read_card(call, &url).await?;
-        let name = name.unwrap_or_else(|| read.name.clone());
-        let known = directory::all(&*call.breadcrumbs).await.map_err(from_store)?;
-        if known.iter().any(|known| known.agent.name.eq_ignore_ascii_case(&name)) || self.0.well_known(&name).is_some()
-        {
+        check_rights(call).await?;
+        let found = self.0.read_card(&CardWay::of(call)?, &url).await?;
+        let name = name.unwrap_or_else(|| found.read.name.clone());
+        let known = agents(&*self.0.store).await.map_err(from_store)?;
+        if known.iter().any(|known| known.has_name(&name)) || self.0.well_known(&name).is_some() {
             let why =
                 format!("there is already an agent {name:?}; choose another name, or unregister that agent first");
             return Err(invalid("name", why));
         }
-        let known = self.0.register(call, (card_url, read), name, auth, false).await?;
+        let known = self.0.register(found, name, auth, false).await?;
         Ok(details(&known.agent, false))
     }
 }
