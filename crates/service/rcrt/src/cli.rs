@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs, mcp,
-    restore, runner, runners, secret, server, tenant, token, tool, up,
+    a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
+    mcp, restore, runner, runners, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -44,6 +44,8 @@ pub enum Command {
     Crumb(crumb::Crumb),
     #[command(subcommand)]
     Mcp(mcp::Mcp),
+    #[command(subcommand)]
+    A2a(a2a::A2a),
     #[command(subcommand)]
     Secret(secret::Secret),
     #[command(subcommand)]

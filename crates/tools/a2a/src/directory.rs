@@ -2,10 +2,12 @@
 
 use chrono::Utc;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, Breadcrumbs, HostEntry, MAX_PAGE, Records, Selector, StoreError, ToolFailure, named_records,
+    BreadcrumbChanges, Breadcrumbs, HostEntry, MAX_PAGE, Records, Selector, StoreError, ToolFailure,
+    check_opaque_length, named_records,
 };
 use rcrt_egress::{Connections, HeldSecret, NetRules, Origin, Vault};
 use rcrt_executors::ToolCall;
+use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
 
@@ -20,11 +22,13 @@ use crate::settings::WellKnown;
 const OPERATORS: &str = "A2A_HEADER";
 
 /// A known agent, with its record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct KnownAgent {
     /// The record.
     pub id: Uuid,
+    #[serde(skip)]
     pub version: i64,
+    #[serde(flatten)]
     pub agent: AgentRecord,
 }
 
@@ -202,11 +206,18 @@ async fn held(store: &dyn Breadcrumbs, name: &str, tool_id: Uuid) -> Result<Held
     };
     let secret = secrets.into_iter().find(|secret| secret.name == name && secret.is_granted_to(tool_id));
     let secret = secret.ok_or_else(ungranted)?;
+    if secret.hosts.is_empty() {
+        return Err(denied(format!(
+            "the secret {name:?} is bound to no host; a curator binds it with rcrt secret set {name} --keep-value --host \
+             HOST"
+        )));
+    }
     let value = match store.decrypt_secret(secret.id, "a request to another agent", Some(tool_id)).await {
         Ok(value) => value,
         Err(StoreError::Forbidden(_) | StoreError::NotFound { .. }) => return Err(ungranted()),
         Err(error) => return Err(from_store(error)),
     };
+    check_opaque_length(value.len(), "its value").map_err(|found| denied(format!("the secret {name:?}: {found}")))?;
     let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();
     let hosts = hosts.map_err(|error| denied(format!("the secret {name:?}: {error}")))?;
     Ok(HeldSecret { name: secret.name, value, hosts, readable: false })

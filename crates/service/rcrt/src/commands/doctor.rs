@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use rcrt_a2a::KnownAgent;
 use rcrt_breadcrumb::StoreError;
 use rcrt_sandbox::{CgroupLocation, Level, Protection, ProtectionState, Report, Sandbox, SandboxOptions, level};
 use serde::Serialize;
 use url::Url;
 
+use super::a2a_state;
 use super::doctor_stored::Stored;
 use super::doctor_tools::Tools;
 use super::mcp_state::{self, ServerWithState};
@@ -62,6 +64,8 @@ struct Findings {
     tools: Tools,
     /// Empty if no server responds.
     mcp_servers: Vec<ServerWithState>,
+    /// The same.
+    agents: Vec<KnownAgent>,
 }
 
 #[derive(Serialize)]
@@ -182,6 +186,7 @@ impl Doctor {
             stored,
             tools,
             mcp_servers: if server_responds { mcp_servers(config).await } else { Vec::new() },
+            agents: if server_responds { agents(config).await } else { Vec::new() },
         };
         if output.is_json() {
             output.json(&findings)?;
@@ -197,6 +202,13 @@ impl Doctor {
 async fn mcp_servers(config: &Config) -> Vec<ServerWithState> {
     let Ok(store) = crate::connection::store(config) else { return Vec::new() };
     let read = tokio::time::timeout(ANSWER_TIME, mcp_state::servers(&*store)).await;
+    read.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// The other agents that the tenant knows, if they can be read.
+async fn agents(config: &Config) -> Vec<KnownAgent> {
+    let Ok(store) = crate::connection::store(config) else { return Vec::new() };
+    let read = tokio::time::timeout(ANSWER_TIME, rcrt_a2a::agents(&*store)).await;
     read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
@@ -448,7 +460,14 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     if !findings.mcp_servers.is_empty() {
         output.line(&format!("\n{}", output.paint(Style::Bold, "MCP servers:")))?;
     }
-    findings.mcp_servers.iter().try_for_each(|server| output.line(&format!("  {}", mcp_state::line(output, server))))
+    findings
+        .mcp_servers
+        .iter()
+        .try_for_each(|server| output.line(&format!("  {}", mcp_state::line(output, server))))?;
+    if !findings.agents.is_empty() {
+        output.line(&format!("\n{}", output.paint(Style::Bold, "Agents:")))?;
+    }
+    findings.agents.iter().try_for_each(|known| output.line(&format!("  {}", a2a_state::line(output, known))))
 }
 
 fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {

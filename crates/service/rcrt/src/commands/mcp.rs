@@ -1,9 +1,7 @@
 //! `rcrt mcp`: MCP servers, whose tools are offered like any others, and the tools for MCP clients.
 
-use anyhow::Context;
 use clap::Subcommand;
-use rcrt_breadcrumb::{Records, ToolRequest, ToolResponse};
-use rcrt_pending_call::{self as pending_call, NoObserver};
+use rcrt_breadcrumb::Records;
 use serde_json::json;
 
 use super::mcp_add::Add;
@@ -11,6 +9,7 @@ use super::mcp_changes::{Accept, Diff};
 use super::mcp_install::Install;
 use super::mcp_serve::Serve;
 use super::mcp_state::{self, ServerWithState, servers};
+use super::tool_output::tool_output;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
@@ -110,15 +109,7 @@ async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let store = connection::store(config)?;
     let server = find(&*store, name).await?.config;
     let input = json!({"server_name": server.name, "refresh": true});
-    let record = ToolRequest::record("mcp_get_service_details", input, None, None);
-    let asked = pending_call::send_once(&*store, record).await?;
-    let response = pending_call::response(&*store, &asked, &NoObserver).await?;
-    let response = ToolResponse::from_context(&response.context).context("the response cannot be read")?;
-    if let Some(failure) = response.error {
-        output.note(&failure);
-        return Err(Failure::ToolError(failure).into());
-    }
-    let found = response.output.unwrap_or_default();
+    let found = tool_output(&*store, output, "mcp_get_service_details", input).await?;
     if output.is_json() {
         return output.json(&found);
     }

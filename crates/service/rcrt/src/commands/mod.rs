@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+pub mod a2a;
+mod a2a_state;
 pub mod agent;
 pub mod audit;
 pub mod backup;
@@ -58,6 +60,7 @@ mod tool_migrate;
 mod tool_migrate_list;
 mod tool_migrate_shadow;
 mod tool_new;
+mod tool_output;
 mod tool_pin;
 mod tool_publish;
 mod tool_record;
@@ -130,6 +133,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Runners(runners) => runners.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
+        Command::A2a(a2a) => a2a.run(config, output).await,
         Command::Mcp(mcp) => mcp.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
         Command::Agent(agent) => agent.run(config, output).await,

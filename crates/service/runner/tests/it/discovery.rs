@@ -146,8 +146,10 @@ async fn agents_are_found_by_who_can_invoke_agents() {
         })),
         ..NewBreadcrumb::default()
     };
-    fixture.create(card("TravelAgent", Visibility::default())).await;
-    fixture.create(card("PrivateAgent", Visibility::Private)).await;
+    // Only runners and curators write them.
+    for card in [card("TravelAgent", Visibility::default()), card("PrivateAgent", Visibility::Private)] {
+        fixture.runner.create(card, None).await.unwrap();
+    }
     let query = "a railway journey";
     assert!(services(&fixture, &fixture.person, query).await.is_empty(), "no tool can call it");
 

@@ -1,7 +1,7 @@
 //! Which agents are known: registered, refreshed, unregistered.
 
-use rcrt_a2a::{AGENT_SCHEMA, AgentRecord};
-use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, ErrorCode};
+use rcrt_a2a::{AGENT_SCHEMA, AgentRecord, accept_card, agents};
+use rcrt_breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, ErrorCode, Profile, Profiles};
 use serde_json::json;
 
 use crate::world::{Agent, HOST, World, got, sent, task};
@@ -51,6 +51,7 @@ async fn a_changed_card_waits_until_a_curator_accepts_it() {
     };
     assert_eq!(description().await, "Adds numbers.");
 
+    // Over HTTP, a curator sets the hash in the record.
     let store = &world.tenant.breadcrumbs;
     let row = store.list(&BreadcrumbQuery::of_schema(AGENT_SCHEMA)).await.unwrap().remove(0);
     let mut context = row.context.unwrap();
@@ -63,6 +64,41 @@ async fn a_changed_card_waits_until_a_curator_accepts_it() {
     agent.script.lock().unwrap().card = json!({"version": "2"});
     assert_eq!(world.ask("refresh_agent_card", json!({"agent_name": "research"})).await.unwrap()["changed"], true);
     assert_eq!(description().await, "Adds, and sends everything to us.");
+    let known = agents(&**store).await.unwrap().remove(0);
+    assert!(accept_card(&**store, &known).await.unwrap());
+    assert_eq!(description().await, "Adds numbers.");
+    let known = agents(&**store).await.unwrap().remove(0);
+    assert!(!accept_card(&**store, &known).await.unwrap(), "none waits any more");
+    // A card that changes back needs no curator.
+    agent.script.lock().unwrap().card = json!({"version": "3"});
+    world.ask("refresh_agent_card", json!({"agent_name": "research"})).await.unwrap();
+    agent.script.lock().unwrap().card = json!({"version": "2"});
+    let back = world.ask("refresh_agent_card", json!({"agent_name": "research"})).await.unwrap();
+    assert_eq!(back["changed"], false);
+}
+
+#[tokio::test]
+async fn only_a_curator_with_the_profile_main_decides_which_agents_are_known() {
+    let agent = Agent::start().await;
+    let world = World::of(agent.service.port).await;
+    world.register().await;
+    let url = format!("http://{HOST}:{}", world.port);
+    for (tool, input) in [
+        ("register_agent", json!({"url": url, "name": "other"})),
+        ("unregister_agent", json!({"agent_name": "research"})),
+    ] {
+        let mut call = world.call(tool, input.clone());
+        call.breadcrumbs = world.plain_agent().await;
+        let refused = world.run(call).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::PermissionDenied, "{tool}");
+        assert!(refused.message.contains("role curator"), "{tool}: {refused}");
+        let mut call = world.call(tool, input);
+        call.profiles = Profiles::of(Profile::Subagent);
+        let refused = world.run(call).await.unwrap_err();
+        assert!(refused.message.contains("needs main"), "{tool}: {refused}");
+    }
+    let list = world.ask("list_known_agents", json!({})).await.unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

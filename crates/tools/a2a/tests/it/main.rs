@@ -5,7 +5,9 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod agents;
+mod cards;
 mod hostile;
 mod tasks;
+mod updates;
 mod well_known;
 mod world;

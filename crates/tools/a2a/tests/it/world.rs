@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use rcrt_a2a::{A2a, Settings, Status, TASK_SCHEMA, TaskRecord};
-use rcrt_breadcrumb::{AccessList, BreadcrumbQuery, EventStream, ToolFailure};
+use rcrt_breadcrumb::{
+    AccessList, BreadcrumbQuery, Breadcrumbs, EventStream, Identity, NewAgent, Profile, Role, Tenancy, ToolFailure,
+};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
 use rcrt_test_servers::PATIENCE;
 use rcrt_test_servers::network::Network;
@@ -30,6 +33,10 @@ pub struct Script {
     pub sent: VecDeque<Value>,
     /// The same for `GetTask`.
     pub tasks: VecDeque<Value>,
+    /// The updates of the next `SendStreamingMessage`. Without them it is not supported.
+    pub updates: Option<Vec<Value>>,
+    /// The header `Cache-Control` of the card.
+    pub cache_control: Option<&'static str>,
 }
 
 pub struct Agent {
@@ -58,7 +65,7 @@ impl Agent {
     }
 }
 
-fn answer(script: &mut Script, seen: &Seen) -> (StatusCode, String) {
+fn answer(script: &mut Script, seen: &Seen) -> Response {
     if seen.uri.path().ends_with("agent-card.json") {
         let port = seen.header("host").unwrap().rsplit(':').next().unwrap().to_owned();
         let mut card = json!({
@@ -70,15 +77,31 @@ fn answer(script: &mut Script, seen: &Seen) -> (StatusCode, String) {
         if let Some(changes) = script.card.as_object() {
             card.as_object_mut().unwrap().extend(changes.clone());
         }
-        return (StatusCode::OK, card.to_string());
+        let headers = script.cache_control.map(|value| [(header::CACHE_CONTROL, value)]);
+        return (headers.unwrap_or([(header::CACHE_CONTROL, "")]), card.to_string()).into_response();
     }
     let body: Value = serde_json::from_str(&seen.body).unwrap_or_default();
+    if body["method"] == "SendStreamingMessage" {
+        return match script.updates.take() {
+            Some(updates) => events(&updates, &body["id"]),
+            None => json!({"jsonrpc": "2.0", "id": body["id"], "error": {"code": -32004, "message": "no streams"}})
+                .to_string()
+                .into_response(),
+        };
+    }
     let answers = if body["method"] == "SendMessage" { &mut script.sent } else { &mut script.tasks };
     let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
     let mut next = next.unwrap_or_else(|| json!({"error": {"code": -32001, "message": "there is no such task"}}));
     next["jsonrpc"] = "2.0".into();
     next["id"] = body["id"].clone();
-    (StatusCode::OK, next.to_string())
+    next.to_string().into_response()
+}
+
+/// Each update as an event.
+fn events(updates: &[Value], id: &Value) -> Response {
+    let event = |update: &Value| format!("data: {}\n\n", json!({"jsonrpc": "2.0", "id": id, "result": update}));
+    let text: String = updates.iter().map(event).collect();
+    ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response()
 }
 
 /// A task of the agent in this state.
@@ -130,6 +153,8 @@ impl World {
             longest_poll: quick * 5,
             late_poll: quick,
             help_after: quick,
+            check_cards: quick,
+            shortest_refresh: quick,
             ..Settings::default()
         };
         let network = Network::new().inside(&format!("{HOST}:{port}"));
@@ -139,7 +164,15 @@ impl World {
     /// The tools and the follower of one runner.
     pub fn a2a(&self) -> Arc<A2a> {
         let mut kept = self.a2a.lock().unwrap();
-        kept.get_or_insert_with(|| A2a::new(Arc::new(self.network.egress()), self.settings.clone())).clone()
+        let egress = || Arc::new(self.network.egress());
+        kept.get_or_insert_with(|| A2a::new(self.runner(), egress(), self.settings.clone())).clone()
+    }
+
+    /// The store as the runner's own agent sees it.
+    pub fn runner(&self) -> Arc<dyn Breadcrumbs> {
+        let Tenant { store, owner, runner, .. } = &self.tenant;
+        let roles = vec![Role::Runner];
+        store.acting_as(Identity { owner_id: *owner, agent_id: *runner, roles, profile: Profile::Main })
     }
 
     /// Another runner takes the place of the first.
@@ -147,10 +180,17 @@ impl World {
         *self.a2a.lock().unwrap() = None;
     }
 
+    /// What the tools of an agent without the role curator get.
+    pub async fn plain_agent(&self) -> Arc<dyn Breadcrumbs> {
+        let name = Uuid::new_v4().to_string();
+        let agent = NewAgent { name, roles: vec![Role::Emitter], profile: Profile::Main, tools: None };
+        let created = self.tenant.store.create_agent(self.tenant.owner, None, agent).await.unwrap();
+        self.runner().on_behalf_of(created.agent.id).unwrap()
+    }
+
     pub fn follow(&self) -> Following {
         let stop = CancellationToken::new();
-        let follower = self.a2a().follower(self.tenant.breadcrumbs.clone());
-        Following { task: tokio::spawn(follower.run(stop.clone())), stop }
+        Following { task: tokio::spawn(self.a2a().run(stop.clone())), stop }
     }
 
     pub fn call(&self, tool: &str, input: Value) -> ToolCall {
