@@ -15,6 +15,11 @@ CREATE TABLE webhooks (
     selector json,
     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused')),
     paused_because text,
+    -- For a webhook of one call: the call's request, the webhook's name among those of the call, and
+    -- the call's conversation.
+    request uuid,
+    name text,
+    context_id text,
     -- Events up to this number were before it.
     after bigint NOT NULL,
     -- Consecutive failed attempts; after many of them nothing is sent until `held_until`.
@@ -25,18 +30,22 @@ CREATE TABLE webhooks (
     delivered_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (owner_id, id),
+    CHECK ((request IS NULL) = (name IS NULL) AND (request IS NULL) = (context_id IS NULL)),
     CHECK ((state = 'paused') = (paused_because IS NOT NULL)),
     CHECK (held_until IS NULL OR failures > 0)
 ) WITH (fillfactor = 70);
 CREATE INDEX webhooks_of_agent ON webhooks (owner_id, agent_id, created_at);
+CREATE UNIQUE INDEX webhooks_of_call ON webhooks (owner_id, agent_id, request, name) WHERE request IS NOT NULL;
 ALTER TABLE webhooks ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON webhooks
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO rcrt_app;
 
--- The key that signs an agent's deliveries, encrypted as the values of secrets are.
+-- The key that signs an agent's deliveries, encrypted as the values of secrets are. For a webhook of
+-- one call: its header fields, as JSON.
 CREATE TABLE webhook_secrets (
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    -- Or the webhook of a call.
     agent_id uuid NOT NULL,
     version bigint NOT NULL CHECK (version >= 1),
     key_id text NOT NULL,
@@ -123,7 +132,19 @@ AS $$
         OR count(*) FILTER (WHERE d.state = 'dead') > most_dead
 $$;
 
+-- The tenants with webhooks of calls that ended before this time, or do not exist any more.
+CREATE FUNCTION tenants_with_webhooks_of_ended_calls(ended_before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT w.owner_id FROM webhooks w
+    WHERE w.request IS NOT NULL AND w.created_at < ended_before
+        AND NOT EXISTS (SELECT FROM calls c WHERE c.owner_id = w.owner_id AND c.request = w.request
+            AND (c.finished_at IS NULL OR c.finished_at >= ended_before))
+$$;
+
 REVOKE ALL ON FUNCTION webhooks_due(bigint, integer, integer),
-    tenants_with_old_deliveries(timestamptz, timestamptz, bigint) FROM PUBLIC;
+    tenants_with_old_deliveries(timestamptz, timestamptz, bigint),
+    tenants_with_webhooks_of_ended_calls(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION webhooks_due(bigint, integer, integer),
-    tenants_with_old_deliveries(timestamptz, timestamptz, bigint) TO rcrt_app;
+    tenants_with_old_deliveries(timestamptz, timestamptz, bigint),
+    tenants_with_webhooks_of_ended_calls(timestamptz) TO rcrt_app;

@@ -165,8 +165,9 @@ pub use value_set::ValueSet;
 pub use version_pin::VersionPin;
 pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{
-    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, MAX_WEBHOOKS, NewWebhook, Retention,
-    WebhookInfo, WebhookSecret, WebhookState, Webhooks,
+    CallWebhook, DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOfCall, DeliveryOutcome,
+    MAX_CALL_WEBHOOKS, MAX_WEBHOOKS, NewWebhook, Retention, WebhookInfo, WebhookSecret, WebhookState, Webhooks,
+    check_webhook_host,
 };
 
 /// The schema names that the runtime itself reads or writes.

@@ -12,10 +12,15 @@ use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Host, Selector, StoreError, Violations};
+use crate::{Host, PrivateHost, Purpose, Selector, StoreError, Violations, is_localhost, special_purpose};
 
 /// The most webhooks of one agent.
 pub const MAX_WEBHOOKS: usize = 20;
+/// The most [`CallWebhook`]s of one agent.
+pub const MAX_CALL_WEBHOOKS: usize = 100;
+const CALL_WEBHOOK_NAME_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
+/// The most bytes of a call webhook's header fields, names and values.
+const MAX_HEADERS: usize = 8192;
 const MAX_URL: usize = 2048;
 const SECRET_CHARS: std::ops::RangeInclusive<usize> = 8..=500;
 
@@ -73,6 +78,75 @@ fn check_url(text: &str) -> Result<(), String> {
         return Err(format!("has no host and port to connect to; {RIGHT}"));
     }
     Ok(())
+}
+
+/// Where the updates of one call are posted, in the form of A2A. It is deleted some minutes after
+/// the call has ended.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallWebhook {
+    /// The record of the call's request.
+    pub request: Uuid,
+    /// The `request_id` of the request, by which the events of the call are found.
+    pub request_id: String,
+    /// Unique among the webhooks of the call.
+    pub name: String,
+    pub url: String,
+    /// The conversation of the call.
+    pub context_id: String,
+    /// Header fields of each delivery. They are stored encrypted, and lists leave them out.
+    pub headers: Vec<(String, String)>,
+}
+
+impl CallWebhook {
+    /// The names of the violations' fields are those of a push configuration of A2A.
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if let Err(message) = check_url(&self.url) {
+            found.add("url", message);
+        }
+        if !CALL_WEBHOOK_NAME_CHARS.contains(&self.name.chars().count()) || self.name.contains(char::is_control) {
+            found.add("id", "must have 1 to 200 characters, none of them a control character");
+        }
+        let bytes: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let is_sendable = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if bytes > MAX_HEADERS || !self.headers.iter().all(|(_, value)| is_sendable(value)) {
+            let message = format!("must have printable ASCII characters only, at most {MAX_HEADERS} together");
+            found.add("token and authentication", message);
+        }
+        found.into_result()
+    }
+}
+
+impl fmt::Debug for CallWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, name, url, .. } = self;
+        f.debug_struct("CallWebhook")
+            .field("request", request)
+            .field("name", name)
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses a host that is certainly private, unless the operator allowed it: each delivery would be
+/// refused. Names are resolved only by the deliveries.
+pub fn check_webhook_host(allowed: &[PrivateHost], url: &str) -> Result<(), Violations> {
+    // An invalid URL is refused elsewhere, with what is wrong with it.
+    let Ok(url) = Url::parse(url) else { return Ok(()) };
+    let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else { return Ok(()) };
+    let purpose = match &host {
+        Host::Address(address) => special_purpose(*address),
+        Host::Name(name) if is_localhost(name) => Some(Purpose::Loopback),
+        Host::Name(_) => None,
+    };
+    let is_allowed = |private: &PrivateHost| private.allows("webhooks", &host, port);
+    let Some(purpose) = purpose.filter(|_| !allowed.iter().any(is_allowed)) else { return Ok(()) };
+    let fix = if purpose.is_private_use() {
+        format!("the operator can allow it with --allow-private-host webhooks={host}:{port}")
+    } else {
+        "it cannot be allowed".into()
+    };
+    Err(Violations::one("url", format!("leads to {host}, which is not on the public internet ({purpose}); {fix}")))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -186,6 +260,28 @@ pub trait Webhooks: Send + Sync + 'static {
         paused: bool,
     ) -> Result<WebhookInfo, StoreError>;
 
+    /// Creates a webhook for the events of a call from now on, in place of the one with its name.
+    /// [`StoreError::Invalid`] if the agent already has [`MAX_CALL_WEBHOOKS`].
+    async fn create_call_webhook(&self, owner_id: Uuid, agent_id: Uuid, webhook: CallWebhook)
+    -> Result<(), StoreError>;
+
+    /// Lists the webhooks of a call that the agent created, oldest first, without their headers.
+    async fn call_webhooks(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        request: Uuid,
+    ) -> Result<Vec<CallWebhook>, StoreError>;
+
+    /// Deletes a webhook of a call, and its queued deliveries. Returns whether there was one.
+    async fn delete_call_webhook(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        request: Uuid,
+        name: &str,
+    ) -> Result<bool, StoreError>;
+
     /// Sets the secret that signs all deliveries of the agent from now on.
     async fn set_webhook_secret(
         &self,
@@ -226,7 +322,17 @@ pub struct Delivery {
     pub failures: u32,
     /// The agent's signing secret, if it has one.
     pub secret: Option<String>,
+    /// For a [`CallWebhook`].
+    pub call: Option<DeliveryOfCall>,
     pub fence: i64,
+}
+
+/// What the delivery of a [`CallWebhook`] is made of, besides the event.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeliveryOfCall {
+    pub request: Uuid,
+    pub context_id: String,
+    pub headers: Vec<(String, String)>,
 }
 
 impl fmt::Debug for Delivery {

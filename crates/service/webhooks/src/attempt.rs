@@ -24,7 +24,15 @@ pub(crate) async fn attempt(
     delivery: &Delivery,
     now: DateTime<Utc>,
 ) -> AttemptResult {
-    match post(gate, connections, delivery, now).await {
+    let body = match &delivery.call {
+        None => delivery.payload.clone(),
+        Some(call) => match rcrt_a2a_server::notification(&delivery.payload, call.request, &call.context_id) {
+            Some(update) => update.to_string(),
+            // The event is no update of the task.
+            None => return AttemptResult::Answered { status: 204, retry_after: None },
+        },
+    };
+    match post(gate, connections, delivery, body, now).await {
         Ok(answer) => {
             let ended =
                 AttemptResult::Answered { status: answer.status, retry_after: retry_after(&answer.headers, now) };
@@ -48,6 +56,7 @@ async fn post(
     gate: &Egress,
     connections: &Connections,
     delivery: &Delivery,
+    body: String,
     now: DateTime<Utc>,
 ) -> Result<FetchResponse, OpError> {
     let refused = |why: String| OpError::new("PermissionDenied", why);
@@ -60,10 +69,10 @@ async fn post(
     let request = FetchRequest {
         method: "POST".into(),
         url: delivery.url.clone(),
-        headers: headers(delivery, now.timestamp()),
+        headers: headers(delivery, &body, now.timestamp()),
         redirect: Redirect::Manual,
     };
-    let body = Bytes::from(delivery.payload.clone());
+    let body = Bytes::from(body);
     let body = stream::once(async move { Ok(body) }).boxed();
     let origin = Origin { owner_id: delivery.owner_id, agent_id: None, tool_id: None, call: Some(delivery.id) };
     let ask =
@@ -71,17 +80,19 @@ async fn post(
     gate.fetch(ask, request, Some(body)).await
 }
 
-fn headers(delivery: &Delivery, timestamp: i64) -> Vec<(String, String)> {
+fn headers(delivery: &Delivery, body: &str, timestamp: i64) -> Vec<(String, String)> {
+    let media = if delivery.call.is_some() { "application/a2a+json" } else { "application/json" };
     let mut headers = vec![
-        ("content-type".to_owned(), "application/json".to_owned()),
+        ("content-type".to_owned(), media.to_owned()),
         ("webhook-id".to_owned(), delivery.id.to_string()),
         ("webhook-timestamp".to_owned(), timestamp.to_string()),
     ];
     if let Some(secret) = &delivery.secret {
-        let signed = sign(secret, delivery.id, timestamp, &delivery.payload);
+        let signed = sign(secret, delivery.id, timestamp, body);
         headers.push(("webhook-signature".to_owned(), signed.standard));
         headers.push(("x-rcrt-signature".to_owned(), signed.rcrt));
     }
+    headers.extend(delivery.call.iter().flat_map(|call| call.headers.iter().cloned()));
     headers
 }
 

@@ -71,6 +71,7 @@ mod tests {
             age,
             failures,
             secret: None,
+            call: None,
             fence: 1,
         }
     }

@@ -6,12 +6,8 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, request::Parts},
 };
-use rcrt_breadcrumb::{
-    Host, NewWebhook, PrivateHost, Purpose, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, is_localhost,
-    special_purpose,
-};
+use rcrt_breadcrumb::{NewWebhook, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, check_webhook_host};
 use std::sync::Arc;
-use url::Url;
 use uuid::Uuid;
 
 use crate::AuthMode;
@@ -36,7 +32,7 @@ pub async fn create(
     JsonBody(webhook): JsonBody<NewWebhook>,
 ) -> Result<(StatusCode, Json<WebhookInfo>), Problem> {
     let webhooks = of(&state, &caller, agent).await?;
-    refuse_private_host(&state.allowed_private, &webhook.url)?;
+    check_webhook_host(&state.allowed_private, &webhook.url).map_err(StoreError::Invalid)?;
     let identity = &caller.identity;
     let made = webhooks.create_webhook(identity.owner_id, agent, identity.agent_id, webhook).await?;
     Ok((StatusCode::CREATED, Json(made)))
@@ -116,27 +112,6 @@ pub async fn secret(
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.set_webhook_secret(caller.identity.owner_id, agent, caller.identity.agent_id, secret).await?;
     Ok(NoStore(Done { ok: true }))
-}
-
-/// Refuses a host that is certainly private, unless the operator allowed it: each delivery would be
-/// refused. Names are resolved only by the deliveries.
-fn refuse_private_host(allowed: &[PrivateHost], url: &str) -> Result<(), Problem> {
-    // The store says what is wrong with an invalid URL.
-    let Ok(url) = Url::parse(url) else { return Ok(()) };
-    let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else { return Ok(()) };
-    let purpose = match &host {
-        Host::Address(address) => special_purpose(*address),
-        Host::Name(name) if is_localhost(name) => Some(Purpose::Loopback),
-        Host::Name(_) => None,
-    };
-    let is_allowed = |private: &PrivateHost| private.allows("webhooks", &host, port);
-    let Some(purpose) = purpose.filter(|_| !allowed.iter().any(is_allowed)) else { return Ok(()) };
-    let fix = if purpose.is_private_use() {
-        format!("the operator can allow it with --allow-private-host webhooks={host}:{port}")
-    } else {
-        "it cannot be allowed".into()
-    };
-    Err(Problem::invalid("url", format!("leads to {host}, which is not on the public internet ({purpose}); {fix}")))
 }
 
 /// The webhooks of an agent, for the agent itself and for curators of its tenant. In open mode the

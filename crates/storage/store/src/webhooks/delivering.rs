@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
-use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, DeliveryOutcome, Event, Retention, StoreError};
+use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, DeliveryOfCall, DeliveryOutcome, Event, Retention, StoreError};
 use serde_json::Map;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -26,6 +26,8 @@ from_row! {
         agent_id: Uuid,
         url: String,
         failures: i32,
+        request: Option<Uuid>,
+        context_id: Option<String>,
     }
 }
 
@@ -95,7 +97,7 @@ async fn claim_of_webhook(
             SELECT id FROM webhooks WHERE id = $1 AND owner_id = $2 AND state = 'active'
                 AND (held_until IS NULL OR held_until <= clock_timestamp())
             FOR NO KEY UPDATE SKIP LOCKED)
-         RETURNING agent_id, url, failures",
+         RETURNING agent_id, url, failures, request, context_id",
     )
     .bind(webhook)
     .bind(owner_id)
@@ -144,6 +146,16 @@ async fn claim_of_webhook(
         sqlx::query("DELETE FROM deliveries WHERE id = ANY($1)").bind(&ids).execute(tx.connection()).await?;
     }
     let secret = signing::open(&mut tx, cipher, hook.agent_id).await?;
+    let call = match hook.request.zip(hook.context_id) {
+        None => None,
+        Some((request, context_id)) => {
+            let headers = signing::open(&mut tx, cipher, webhook).await?.map(|text| serde_json::from_str(&text));
+            let headers = headers.transpose().map_err(|error| {
+                StoreError::Internal(format!("the header fields of the webhook {webhook} cannot be read: {error}"))
+            })?;
+            Some(DeliveryOfCall { request, context_id, headers: headers.unwrap_or_default() })
+        }
+    };
     tx.commit().await?;
     let delivery = |row: Taken| Delivery {
         id: row.id,
@@ -155,6 +167,7 @@ async fn claim_of_webhook(
         age: Duration::from_secs_f64(row.age_ms.max(0.0) / 1000.0),
         failures,
         secret: secret.clone(),
+        call: call.clone(),
         fence: row.fence,
     };
     Ok(rows.into_iter().map(delivery).collect())

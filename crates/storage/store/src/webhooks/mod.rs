@@ -7,6 +7,7 @@
 mod dead_letters;
 mod delivering;
 mod follower;
+mod of_calls;
 mod registering;
 mod signing;
 
@@ -14,8 +15,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, NewWebhook, Retention, StoreError,
-    WebhookInfo, WebhookSecret, Webhooks,
+    CallWebhook, DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, DeliveryOutcome, NewWebhook, Retention,
+    StoreError, WebhookInfo, WebhookSecret, Webhooks,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -83,6 +84,35 @@ impl Webhooks for WebhookStore {
         Ok(webhook)
     }
 
+    async fn create_call_webhook(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        webhook: CallWebhook,
+    ) -> Result<(), StoreError> {
+        webhook.check()?;
+        Ok(of_calls::create(self.begin(owner_id).await?, &self.cipher, agent_id, &webhook).await?)
+    }
+
+    async fn call_webhooks(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        request: Uuid,
+    ) -> Result<Vec<CallWebhook>, StoreError> {
+        Ok(of_calls::list(&mut self.begin(owner_id).await?, agent_id, request).await?)
+    }
+
+    async fn delete_call_webhook(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        request: Uuid,
+        name: &str,
+    ) -> Result<bool, StoreError> {
+        retrying!(async { of_calls::delete(self.begin(owner_id).await?, agent_id, request, name).await })
+    }
+
     async fn set_webhook_secret(
         &self,
         owner_id: Uuid,
@@ -125,7 +155,8 @@ impl Deliveries for WebhookStore {
     }
 
     async fn purge(&self, retention: &Retention) -> Result<usize, StoreError> {
-        Ok(delivering::purge(&self.database, retention).await?)
+        let ended = of_calls::purge(&self.database).await?;
+        Ok(ended + delivering::purge(&self.database, retention).await?)
     }
 
     async fn queued(&self) {

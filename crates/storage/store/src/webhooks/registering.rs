@@ -62,7 +62,7 @@ pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uui
             w.last_error, w.delivered_at, w.created_at,
             (SELECT count(*) FROM (SELECT FROM deliveries d
                 WHERE d.owner_id = w.owner_id AND d.webhook_id = w.id AND d.state = 'waiting' LIMIT $4) counted) AS waiting
-         FROM webhooks w WHERE w.owner_id = $1 AND w.agent_id = $2 AND ($3 IS NULL OR w.id = $3)
+         FROM webhooks w WHERE w.owner_id = $1 AND w.agent_id = $2 AND w.request IS NULL AND ($3 IS NULL OR w.id = $3)
          ORDER BY w.created_at, w.id",
     )
     .bind(owner_id)
@@ -87,11 +87,12 @@ pub(super) async fn create(
     // Serializes concurrent creates, so that the count is exact.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
-    let count: i64 = sqlx::query_scalar("SELECT count(*) FROM webhooks WHERE owner_id = $1 AND agent_id = $2")
-        .bind(owner_id)
-        .bind(agent)
-        .fetch_one(tx.connection())
-        .await?;
+    let count: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM webhooks WHERE owner_id = $1 AND agent_id = $2 AND request IS NULL")
+            .bind(owner_id)
+            .bind(agent)
+            .fetch_one(tx.connection())
+            .await?;
     if count >= MAX_WEBHOOKS as i64 {
         let message = format!("the agent has {count} webhooks, the maximum; delete one first");
         return Err(Violations::one("", message).into());
@@ -119,13 +120,14 @@ pub(super) async fn create(
 
 pub(super) async fn delete(mut tx: TenantTransaction, agent: Uuid, by: Uuid, id: Uuid) -> Result<()> {
     let owner_id = tx.owner_id;
-    let url: Option<String> =
-        sqlx::query_scalar("DELETE FROM webhooks WHERE owner_id = $1 AND agent_id = $2 AND id = $3 RETURNING url")
-            .bind(owner_id)
-            .bind(agent)
-            .bind(id)
-            .fetch_optional(tx.connection())
-            .await?;
+    let url: Option<String> = sqlx::query_scalar(
+        "DELETE FROM webhooks WHERE owner_id = $1 AND agent_id = $2 AND id = $3 AND request IS NULL RETURNING url",
+    )
+    .bind(owner_id)
+    .bind(agent)
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
     let url = url.ok_or_else(|| unknown(id))?;
     audit::write(&mut tx, AuditLine::by(by, "webhook.deleted").on(id, &url)).await?;
     tx.commit().await
@@ -138,7 +140,7 @@ pub(super) async fn pause(mut tx: TenantTransaction, agent: Uuid, id: Uuid, paus
         "UPDATE webhooks SET state = CASE WHEN $4 THEN 'paused' ELSE 'active' END,
             paused_because = CASE WHEN $4 THEN coalesce(paused_because, 'paused by request') END,
             failures = CASE WHEN $4 THEN failures ELSE 0 END, held_until = CASE WHEN $4 THEN held_until END
-         WHERE owner_id = $1 AND agent_id = $2 AND id = $3",
+         WHERE owner_id = $1 AND agent_id = $2 AND id = $3 AND request IS NULL",
     )
     .bind(owner_id)
     .bind(agent)

@@ -27,6 +27,13 @@ pub(super) async fn set(
 ) -> Result<()> {
     // The version is part of the encrypted value, so it must not change meanwhile.
     tx.lock(agent).await?;
+    seal(&mut tx, cipher, agent, secret).await?;
+    audit::write(&mut tx, AuditLine::by(by, "webhook.secret_set").on(agent, "")).await?;
+    tx.commit().await
+}
+
+/// Stores an agent's secret, or the header fields of the webhook of a call.
+pub(super) async fn seal(tx: &mut TenantTransaction, cipher: &EnvelopeCipher, agent: Uuid, secret: &str) -> Result<()> {
     let owner_id = tx.owner_id;
     let version: Option<i64> =
         sqlx::query_scalar("SELECT version FROM webhook_secrets WHERE owner_id = $1 AND agent_id = $2")
@@ -50,8 +57,7 @@ pub(super) async fn set(
     .bind(sealed.value)
     .execute(tx.connection())
     .await?;
-    audit::write(&mut tx, AuditLine::by(by, "webhook.secret_set").on(agent, "")).await?;
-    tx.commit().await
+    Ok(())
 }
 
 /// The agent's secret, for a delivery. Not in the audit log, where an entry for each delivery would
