@@ -36,6 +36,10 @@ LEFT_OUT = {
     "GET /a2a/tasks",
     "GET /a2a/tasks/{id}",
     "POST /a2a/tasks/{id}",
+    "POST /a2a/tasks/{id}/pushNotificationConfigs",
+    "GET /a2a/tasks/{id}/pushNotificationConfigs",
+    "GET /a2a/tasks/{id}/pushNotificationConfigs/{config}",
+    "DELETE /a2a/tasks/{id}/pushNotificationConfigs/{config}",
     # For runners.
     "POST /audit/egress",
     "POST /tenants/{id}",

@@ -7,7 +7,7 @@ use chrono::Utc;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use rcrt_a2a_types::{A2aError, ErrorKind, Reply, StreamResponse, Task, TaskState};
-use rcrt_breadcrumb::{Breadcrumbs, CallDetails, Catalog, Identity, StoreError, Tenancy, hex};
+use rcrt_breadcrumb::{Breadcrumbs, CallDetails, Catalog, Identity, PrivateHost, StoreError, Tenancy, hex};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -42,6 +42,8 @@ pub struct A2aAgent {
     pub tenancy: Arc<dyn Tenancy>,
     /// Every caller is the operator.
     pub is_open: bool,
+    /// The private hosts that the operator allows.
+    pub allowed_private: Vec<PrivateHost>,
     /// Ends waits and streams.
     pub stop: CancellationToken,
 }
@@ -128,12 +130,10 @@ impl A2aAgent {
     async fn start(&self, send: &Send) -> Result<Uuid, A2aError> {
         skill::check(send)?;
         let message = &send.message;
-        if send
-            .configuration
-            .as_ref()
-            .is_some_and(|configuration| configuration.task_push_notification_config.is_some())
-        {
-            return Err(push_not_supported());
+        let push =
+            send.configuration.as_ref().and_then(|configuration| configuration.task_push_notification_config.as_ref());
+        if let Some(push) = push {
+            self.check_push(push)?;
         }
         if let Some(id) = present(message.task_id.as_ref()) {
             let own = self.own(id).await?;
@@ -155,7 +155,15 @@ impl A2aAgent {
         let context_id = present(message.context_id.as_ref()).unwrap_or(&digest[..32]);
         let record = skill::request(tool, input, message, context_id);
         let key = format!("a2a:{}", record.fingerprint());
-        Ok(self.store.create(record, Some(&key)).await.map_err(from_store)?.id)
+        let id = self.store.create(record, Some(&key)).await.map_err(from_store)?.id;
+        // The caller reads the task after this, so it misses no update. An ended task has none.
+        if let Some(push) = push {
+            match self.create_push(&push.of_task(id)).await {
+                Err(error) if error.kind != ErrorKind::UnsupportedOperation => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(id)
     }
 
     /// The call behind a task. A call of another agent does not exist for the caller.
@@ -183,10 +191,4 @@ impl A2aAgent {
         };
         timeout(most, end).await.unwrap_or(Ok(()))
     }
-}
-
-pub(crate) fn push_not_supported() -> A2aError {
-    let why = "push notifications of A2A are not supported; follow the task, or register a webhook at \
-               /agents/{id}/webhooks";
-    A2aError::new(ErrorKind::PushNotificationNotSupported, why)
 }

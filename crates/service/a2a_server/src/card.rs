@@ -32,7 +32,7 @@ pub fn card(of: &Card<'_>) -> Value {
         )),
         "version": env!("CARGO_PKG_VERSION"),
         "supportedInterfaces": [interface(JSON_RPC), interface(HTTP_JSON)],
-        "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": true},
+        "capabilities": {"streaming": true, "pushNotifications": true, "extendedAgentCard": true},
         "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {
             "scheme": "bearer", "bearerFormat": "JWT", "description": "A token from POST /auth/token.",
         }}},

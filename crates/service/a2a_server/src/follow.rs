@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
 use futures::StreamExt;
 use futures::stream::unfold;
 use rcrt_a2a_types::{A2aError, ArtifactUpdate, StatusUpdate, StreamResponse, Task, TaskState, TaskStatus};
 use rcrt_breadcrumb::{
     Breadcrumbs, Event, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream, ToolResponse, schema_names,
 };
-use serde_json::{Map, Value};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -94,23 +92,15 @@ impl Follower {
 
     async fn take(&mut self, event: &Event) -> Result<(), A2aError> {
         match event.schema_name.as_deref() {
-            Some(schema_names::TOOL_PROGRESS) => self.progress(&event.context),
+            Some(schema_names::TOOL_PROGRESS) => {
+                if let Some(update) = task::progress(&event.context, &self.task.id, &self.task.context_id) {
+                    self.status(update.status);
+                }
+            }
             Some(schema_names::TOOL_RESPONSE) => self.look().await?,
             _ => {}
         }
         Ok(())
-    }
-
-    fn progress(&mut self, context: &Map<String, Value>) {
-        let is_own = context.get("request").and_then(Value::as_str) == Some(&self.request.to_string());
-        let Some(text) = context.get("message").and_then(Value::as_str).filter(|_| is_own) else { return };
-        let mut message = task::from_agent(&self.task, Uuid::new_v4().to_string(), text.to_owned());
-        if let Some(fraction) = context.get("fraction").filter(|fraction| !fraction.is_null()) {
-            message.metadata = Some(Map::from_iter([("fraction".to_owned(), fraction.clone())]));
-        }
-        let status =
-            TaskStatus { state: TaskState::Working, message: Some(message), timestamp: Some(task::time(Utc::now())) };
-        self.status(status);
     }
 
     /// Shows the state of the call, if the caller does not know it.

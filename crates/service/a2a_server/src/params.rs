@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::push::PushConfig;
+
 /// The most tasks in one page.
 pub(crate) const MAX_PAGE: u32 = 100;
 const DEFAULT_PAGE: u32 = 50;
@@ -26,7 +28,8 @@ pub struct Configuration {
     pub accepted_output_modes: Option<Vec<String>>,
     pub history_length: Option<i64>,
     pub return_immediately: Option<bool>,
-    pub task_push_notification_config: Option<Value>,
+    /// Its `taskId` is ignored: there is no task yet.
+    pub task_push_notification_config: Option<PushConfig>,
 }
 
 /// Of `GetTask`, and of every operation that names one task.

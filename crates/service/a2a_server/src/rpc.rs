@@ -7,7 +7,7 @@ use rcrt_breadcrumb::check_numbers;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::{A2aAgent, Updates, push_not_supported};
+use crate::agent::{A2aAgent, Updates};
 use crate::params::{Get, read};
 
 /// A request.
@@ -106,9 +106,10 @@ async fn done(agent: &A2aAgent, url: &str, method: &str, params: Value) -> Resul
         methods::CANCEL => Done::One(json!(agent.cancel(&read::<Get>(params)?.id).await?)),
         methods::SUBSCRIBE => Done::Stream(agent.subscribe(&read::<Get>(params)?.id).await?),
         methods::EXTENDED_CARD => Done::One(agent.extended_card(url).await?),
-        methods::CREATE_PUSH | methods::GET_PUSH | methods::LIST_PUSH | methods::DELETE_PUSH => {
-            return Err(push_not_supported());
-        }
+        methods::CREATE_PUSH => Done::One(agent.create_push(&read(params)?).await?),
+        methods::GET_PUSH => Done::One(agent.get_push(&read(params)?).await?),
+        methods::LIST_PUSH => Done::One(agent.list_push(&read(params)?).await?),
+        methods::DELETE_PUSH => Done::One(agent.delete_push(&read(params)?).await?),
         _ => {
             let why = format!("{method:.100} is not a method of A2A 1.0");
             return Err(A2aError::new(ErrorKind::MethodNotFound, why));

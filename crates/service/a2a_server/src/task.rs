@@ -1,9 +1,10 @@
 //! A call as a task.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use rcrt_a2a_types::{Artifact, Message, Part, Role, Task, TaskState, TaskStatus};
-use rcrt_breadcrumb::{CallDetails, CallState, CallSummary, ErrorCode, ResponseStatus};
+use rcrt_a2a_types::{Artifact, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus};
+use rcrt_breadcrumb::{CallDetails, CallState, CallSummary, ErrorCode, Event, ResponseStatus, ToolResponse};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::skill::MESSAGE_FIELD;
 
@@ -20,14 +21,18 @@ pub(crate) fn state(call: &CallSummary) -> TaskState {
     match (call.call.state, call.status) {
         (CallState::Queued, _) => TaskState::Submitted,
         (CallState::Claimed | CallState::Running, _) => TaskState::Working,
-        (CallState::Finished, Some(ResponseStatus::Success)) => TaskState::Completed,
-        (CallState::Finished, _) => match call.error_code {
-            Some(ErrorCode::Cancelled) => TaskState::Canceled,
-            Some(ErrorCode::ToolNotFound | ErrorCode::InvalidArguments | ErrorCode::PermissionDenied) => {
-                TaskState::Rejected
-            }
-            _ => TaskState::Failed,
-        },
+        (CallState::Finished, status) => ended(status, call.error_code),
+    }
+}
+
+fn ended(status: Option<ResponseStatus>, code: Option<ErrorCode>) -> TaskState {
+    match (status, code) {
+        (Some(ResponseStatus::Success), _) => TaskState::Completed,
+        (_, Some(ErrorCode::Cancelled)) => TaskState::Canceled,
+        (_, Some(ErrorCode::ToolNotFound | ErrorCode::InvalidArguments | ErrorCode::PermissionDenied)) => {
+            TaskState::Rejected
+        }
+        _ => TaskState::Failed,
     }
 }
 
@@ -65,6 +70,26 @@ pub(crate) fn of_details(details: &CallDetails, included: Included) -> Task {
     task
 }
 
+/// The task of a call that has ended, as the event of its response says. Without history.
+pub(crate) fn of_response(event: &Event, request: Uuid, context_id: String) -> Option<Task> {
+    let response = ToolResponse::from_context(&event.context).ok()?;
+    let state = ended(Some(response.status), response.error_code);
+    let mut task = Task {
+        id: request.to_string(),
+        context_id,
+        status: TaskStatus { state, message: None, timestamp: Some(time(event.updated_at)) },
+        artifacts: response
+            .output
+            .as_ref()
+            .filter(|_| state == TaskState::Completed)
+            .map(|output| vec![output_of(output)]),
+        history: None,
+        metadata: Some(Map::from_iter([("skill".to_owned(), response.tool.into())])),
+    };
+    task.status.message = failure_of(&event.context, response.error_code, event.breadcrumb_id.to_string(), &task);
+    Some(task)
+}
+
 /// The message of the caller: the stored one, or what the request says.
 fn first_message(details: &CallDetails, task: &Task) -> Message {
     let context = details.request_record.as_ref().map(|record| &record.context);
@@ -86,24 +111,30 @@ fn response(details: &CallDetails) -> Option<&Map<String, Value>> {
 
 /// The output of a call that succeeded.
 pub(crate) fn artifact(details: &CallDetails) -> Option<Artifact> {
-    let output = response(details)?.get("output").filter(|_| state(&details.summary) == TaskState::Completed)?;
+    response(details)?.get("output").filter(|_| state(&details.summary) == TaskState::Completed).map(output_of)
+}
+
+fn output_of(output: &Value) -> Artifact {
     let part = match output {
         Value::String(text) => Part::text(text),
         output => Part { media_type: Some("application/json".into()), ..Part::data(output.clone()) },
     };
-    Some(Artifact {
-        artifact_id: "output".into(),
-        name: Some("output".into()),
-        parts: vec![part],
-        ..Artifact::default()
-    })
+    Artifact { artifact_id: "output".into(), name: Some("output".into()), parts: vec![part], ..Artifact::default() }
 }
 
 /// Why the call failed.
 fn failure(details: &CallDetails, task: &Task) -> Option<Message> {
-    let response = response(details)?;
+    let id = details.summary.call.response.map_or_else(|| task.id.clone(), |id| id.to_string());
+    failure_of(response(details)?, details.summary.error_code, id, task)
+}
+
+fn failure_of(
+    response: &Map<String, Value>,
+    code: Option<ErrorCode>,
+    message_id: String,
+    task: &Task,
+) -> Option<Message> {
     let error = response.get("error")?.as_str()?;
-    let code = details.summary.error_code.map(ErrorCode::as_str);
     let text = code.map_or_else(|| error.to_owned(), |code| format!("{code}: {error}"));
     let mut metadata = Map::new();
     for field in ["error_code", "is_retryable", "error_details"] {
@@ -111,16 +142,29 @@ fn failure(details: &CallDetails, task: &Task) -> Option<Message> {
             metadata.insert(field.into(), value.clone());
         }
     }
-    let id = details.summary.call.response.map_or_else(|| task.id.clone(), |id| id.to_string());
-    Some(Message { metadata: Some(metadata), ..from_agent(task, id, text) })
+    Some(Message { metadata: Some(metadata), ..from_agent(&task.id, &task.context_id, message_id, text) })
+}
+
+/// What the context of a `tool.progress.v1` says about a task; `None` if it is about another one.
+pub(crate) fn progress(context: &Map<String, Value>, id: &str, context_id: &str) -> Option<StatusUpdate> {
+    let text = context.get("message")?.as_str()?;
+    if context.get("request")?.as_str()? != id {
+        return None;
+    }
+    let mut message = from_agent(id, context_id, Uuid::new_v4().to_string(), text.to_owned());
+    if let Some(fraction) = context.get("fraction").filter(|fraction| !fraction.is_null()) {
+        message.metadata = Some(Map::from_iter([("fraction".to_owned(), fraction.clone())]));
+    }
+    let status = TaskStatus { state: TaskState::Working, message: Some(message), timestamp: Some(time(Utc::now())) };
+    Some(StatusUpdate { task_id: id.to_owned(), context_id: context_id.to_owned(), status })
 }
 
 /// A text of this server about a task.
-pub(crate) fn from_agent(task: &Task, message_id: String, text: String) -> Message {
+fn from_agent(task_id: &str, context_id: &str, message_id: String, text: String) -> Message {
     Message {
         message_id,
-        task_id: Some(task.id.clone()),
-        context_id: Some(task.context_id.clone()),
+        task_id: Some(task_id.to_owned()),
+        context_id: Some(context_id.to_owned()),
         role: Role::Agent,
         parts: vec![Part::text(text)],
         ..Message::default()

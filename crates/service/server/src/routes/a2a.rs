@@ -13,10 +13,12 @@ use axum::{
 };
 use futures::stream::{BoxStream, Stream, StreamExt, unfold};
 use rcrt_a2a_server::{
-    A2aAgent, Answer, Call, Card, CardSettings, Get, List, Send as SendRequest, Updates, card as card_of,
+    A2aAgent, Answer, Call, Card, CardSettings, Get, List, PushConfig, PushName, Send as SendRequest, Updates,
+    card as card_of,
 };
 use rcrt_a2a_types::{A2aError, ErrorKind, MEDIA_TYPE, VERSION, VERSION_HEADER, is_supported_version};
 use rcrt_breadcrumb::{Catalog, Identity, Profile, Role};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use url::form_urlencoded;
@@ -111,7 +113,7 @@ pub async fn rpc(State(state): State<ServerState>, caller: Caller, request: Requ
 pub async fn send(asked: Asked, request: Request) -> Result<Response, Problem> {
     let body = json_body::whole(request).await?;
     let _open = asked.state.invocations.token();
-    Ok(match parsed(&body) {
+    Ok(match parsed::<SendRequest>(&body) {
         Ok(send) => reply(asked.agent.send(send).await.map(|reply| json!(reply))),
         Err(error) => reply(Err(error)),
     })
@@ -125,7 +127,7 @@ pub async fn send(asked: Asked, request: Request) -> Result<Response, Problem> {
     request_body = A2aObject, responses((status = 200, body = A2aObject, content_type = "text/event-stream")))]
 pub async fn stream(asked: Asked, request: Request) -> Result<Response, Problem> {
     let body = json_body::whole(request).await?;
-    match parsed(&body) {
+    match parsed::<SendRequest>(&body) {
         Ok(send) => {
             let updates = asked.agent.stream(send).await;
             asked.followed(updates)
@@ -203,6 +205,56 @@ pub async fn change(asked: Asked, Path(id): Path<String>) -> Result<Response, Pr
     Ok(reply(Err(A2aError::new(ErrorKind::MethodNotFound, why))))
 }
 
+/// Add a push configuration to a task
+///
+/// The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with `token`
+/// in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An `id` that
+/// the task already has is replaced.
+#[utoipa::path(post, path = "/a2a/tasks/{id}/pushNotificationConfigs", tag = "a2a", operation_id = "a2a_create_push",
+    params(("id" = String, Path), ("A2A-Version" = Option<String>, Header, description = "1.0")),
+    request_body = A2aObject, responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
+pub async fn create_push(asked: Asked, Path(id): Path<String>, request: Request) -> Result<Response, Problem> {
+    let body = json_body::whole(request).await?;
+    Ok(match parsed::<PushConfig>(&body) {
+        Ok(config) => reply(asked.agent.create_push(&PushConfig { task_id: id, ..config }).await),
+        Err(error) => reply(Err(error)),
+    })
+}
+
+/// List the push configurations of a task
+///
+/// Without their tokens and credentials.
+#[utoipa::path(get, path = "/a2a/tasks/{id}/pushNotificationConfigs", tag = "a2a", operation_id = "a2a_list_push",
+    params(("id" = String, Path), ("A2A-Version" = Option<String>, Header, description = "1.0")),
+    responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
+pub async fn list_push(asked: Asked, Path(task_id): Path<String>) -> Response {
+    reply(asked.agent.list_push(&PushName { task_id, id: String::new() }).await)
+}
+
+/// Read a push configuration of a task
+///
+/// Without its token and credentials.
+#[utoipa::path(get, path = "/a2a/tasks/{id}/pushNotificationConfigs/{config}", tag = "a2a",
+    operation_id = "a2a_get_push",
+    params(("id" = String, Path), ("config" = String, Path),
+        ("A2A-Version" = Option<String>, Header, description = "1.0")),
+    responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
+pub async fn get_push(asked: Asked, Path((task_id, id)): Path<(String, String)>) -> Response {
+    reply(asked.agent.get_push(&PushName { task_id, id }).await)
+}
+
+/// Delete a push configuration of a task
+///
+/// With the notifications that are not sent yet.
+#[utoipa::path(delete, path = "/a2a/tasks/{id}/pushNotificationConfigs/{config}", tag = "a2a",
+    operation_id = "a2a_delete_push",
+    params(("id" = String, Path), ("config" = String, Path),
+        ("A2A-Version" = Option<String>, Header, description = "1.0")),
+    responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
+pub async fn delete_push(asked: Asked, Path((task_id, id)): Path<(String, String)>) -> Response {
+    reply(asked.agent.delete_push(&PushName { task_id, id }).await)
+}
+
 /// Read the extended agent card
 ///
 /// The card with the skills of the caller's tenant that the caller can use.
@@ -254,6 +306,7 @@ fn agent(state: &ServerState, caller: &Caller) -> A2aAgent {
         tenant: state.tenant_store(caller),
         tenancy: state.tenancy.clone(),
         is_open: state.auth == AuthMode::Open,
+        allowed_private: state.allowed_private.clone(),
         stop: state.shutdown.clone(),
     }
 }
@@ -282,7 +335,7 @@ fn interface(state: &ServerState, headers: &HeaderMap) -> String {
     format!("{base}{INTERFACE}")
 }
 
-fn parsed(body: &[u8]) -> Result<SendRequest, A2aError> {
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, A2aError> {
     json_body::parse(body).map_err(|problem| {
         let kind = if problem.code() == "malformed_json" { ErrorKind::Parse } else { ErrorKind::InvalidParams };
         let violations = problem.violations().iter().map(|one| (one.field.clone(), one.message.clone())).collect();

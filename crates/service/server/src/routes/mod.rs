@@ -131,6 +131,10 @@ pub fn table() -> Vec<RouteEntry> {
         entry(REQUESTERS, routes!(a2a::list)),
         entry(REQUESTERS, routes!(a2a::get)),
         entry(REQUESTERS, routes!(a2a::change)),
+        entry(REQUESTERS, routes!(a2a::create_push)),
+        entry(REQUESTERS, routes!(a2a::list_push)),
+        entry(REQUESTERS, routes!(a2a::get_push)),
+        entry(REQUESTERS, routes!(a2a::delete_push)),
         entry(REQUESTERS, routes!(a2a::extended_card)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),

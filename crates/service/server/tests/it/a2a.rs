@@ -351,3 +351,79 @@ async fn only_version_1_0_is_spoken() {
     }
     world.close().await;
 }
+
+#[tokio::test]
+async fn push_configurations_belong_to_a_task_and_show_no_secret() {
+    let scene = scene(json!(["echo"])).await;
+    let world = &scene.world;
+    let sent = rest(world, "POST", "/message:send", &scene.token, Some(&at_once("a"))).await.ok().json();
+    let id = sent["task"]["id"].as_str().unwrap();
+    let path = format!("/tasks/{id}/pushNotificationConfigs");
+    let config = json!({"id": "mine", "url": "https://example.com/hook", "token": "a token",
+        "authentication": {"scheme": "Bearer", "credentials": "a secret"}});
+    let shown = json!({"id": "mine", "taskId": id, "url": "https://example.com/hook"});
+    assert_eq!(rest(world, "POST", &path, &scene.token, Some(&config)).await.ok().json(), shown);
+    let made = result(
+        world,
+        &scene.token,
+        "CreateTaskPushNotificationConfig",
+        &json!({"taskId": id, "url": "https://example.com/2"}),
+    );
+    let made = made.await;
+    let list = rest(world, "GET", &path, &scene.token, None).await.ok().json();
+    assert_eq!(list, json!({"configs": [shown, made], "nextPageToken": ""}));
+    let named = json!({"taskId": id, "id": "mine"});
+    assert_eq!(result(world, &scene.token, "GetTaskPushNotificationConfig", &named).await, shown);
+    assert_eq!(rest(world, "GET", &format!("{path}/mine"), &scene.token, None).await.ok().json(), shown);
+
+    // Other agents see neither the task nor its configurations.
+    let (_, other) = world.agent(scene.tenant, &[Role::Curator]).await;
+    for (method, path, body) in [
+        ("POST", path.clone(), Some(&config)),
+        ("GET", path.clone(), None),
+        ("GET", format!("{path}/mine"), None),
+        ("DELETE", format!("{path}/mine"), None),
+    ] {
+        let refused = rest(world, method, &path, &other, body).await;
+        assert_eq!((refused.status.as_u16(), reason(&refused.json())), (404, "TASK_NOT_FOUND"), "{method} {path}");
+    }
+    assert_eq!(rest(world, "DELETE", &format!("{path}/mine"), &scene.token, None).await.ok().json(), json!({}));
+    let gone = rpc(world, &scene.token, "DeleteTaskPushNotificationConfig", &named).await.ok().json();
+    assert_eq!(reason(&gone), "TASK_NOT_FOUND");
+
+    rest(world, "POST", &format!("/tasks/{id}:cancel"), &scene.token, None).await.ok();
+    let late = rest(world, "POST", &path, &scene.token, Some(&config)).await;
+    assert_eq!(reason(&late.json()), "UNSUPPORTED_OPERATION");
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn a_push_configuration_that_cannot_be_used_is_refused_before_there_is_a_task() {
+    let scene = scene(json!(["echo"])).await;
+    let world = &scene.world;
+    let right = "https://example.com/";
+    for (config, field) in [
+        (json!({"url": "example.com"}), "url"),
+        (json!({"url": "http://127.0.0.1:1/"}), "url"),
+        (json!({"url": "http://169.254.169.254/"}), "url"),
+        (json!({"url": "http://localhost/"}), "url"),
+        (json!({"url": right, "id": "x".repeat(201)}), "id"),
+        (json!({"url": right, "token": "two\nlines"}), "token and authentication"),
+        (json!({"url": right, "token": "x".repeat(10_000)}), "token and authentication"),
+        (json!({"url": right, "authentication": {"scheme": "Bearer"}}), "authentication.credentials"),
+        (json!({"url": right, "authentication": {"scheme": "a b", "credentials": "c"}}), "authentication.scheme"),
+    ] {
+        let mut sent = at_once("a");
+        sent["configuration"]["taskPushNotificationConfig"] = config.clone();
+        let refused = rpc(world, &scene.token, "SendMessage", &sent).await.ok().json();
+        assert_eq!(reason(&refused), "INVALID_PARAMS", "{config}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(field), "{config}: {refused}");
+    }
+    assert_eq!(rest(world, "GET", "/tasks", &scene.token, None).await.ok().json()["totalSize"], 0);
+    let mut sent = at_once("a");
+    sent["configuration"]["taskPushNotificationConfig"] = json!({"url": right});
+    let task = result(world, &scene.token, "SendMessage", &sent).await["task"].clone();
+    let listed = result(world, &scene.token, "ListTaskPushNotificationConfigs", &json!({"taskId": task["id"]})).await;
+    assert_eq!(listed["configs"][0]["url"], right);
+    scene.world.close().await;
+}

@@ -135,6 +135,10 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /a2a/tasks", "/a2a/tasks?A2A-Version=1.0", "", 200, 200),
     fixture("GET /a2a/tasks/{id}", "/a2a/tasks/{request}?A2A-Version=1.0", "", 404, 404),
     fixture("POST /a2a/tasks/{id}", "/a2a/tasks/{request}:cancel?A2A-Version=1.0", "", 404, 404),
+    fixture("POST /a2a/tasks/{id}/pushNotificationConfigs", "/a2a/tasks/{request}/pushNotificationConfigs?A2A-Version=1.0", r#"{"url": "https://example.com/"}"#, 404, 404),
+    fixture("GET /a2a/tasks/{id}/pushNotificationConfigs", "/a2a/tasks/{request}/pushNotificationConfigs?A2A-Version=1.0", "", 404, 404),
+    fixture("GET /a2a/tasks/{id}/pushNotificationConfigs/{config}", "/a2a/tasks/{request}/pushNotificationConfigs/a?A2A-Version=1.0", "", 404, 404),
+    fixture("DELETE /a2a/tasks/{id}/pushNotificationConfigs/{config}", "/a2a/tasks/{request}/pushNotificationConfigs/a?A2A-Version=1.0", "", 404, 404),
     fixture("GET /a2a/extendedAgentCard", "/a2a/extendedAgentCard?A2A-Version=1.0", "", 200, 200),
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
