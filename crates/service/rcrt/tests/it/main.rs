@@ -2,6 +2,7 @@
 //! database, real calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
+mod a2a;
 mod access;
 mod agent_tools;
 mod authoring;

@@ -2,7 +2,6 @@
 //! crate `a2a_server` has the operations.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::{
     extract::rejection::QueryRejection,
@@ -20,7 +19,7 @@ use rcrt_a2a_types::{A2aError, ErrorKind, MEDIA_TYPE, VERSION, VERSION_HEADER, i
 use rcrt_breadcrumb::{Catalog, Identity, Profile, Role};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -29,7 +28,7 @@ use crate::auth::access::Caller;
 use crate::http::json_body;
 use crate::http::problem::Problem;
 use crate::http::streams::StreamPermit;
-use crate::routes::events::{UNBUFFERED, is_still_authorized};
+use crate::routes::events::{UNBUFFERED, expiry, is_still_authorized, passed};
 use crate::{AuthMode, ServerState};
 
 /// The tenant whose skills everybody sees in the card.
@@ -373,9 +372,7 @@ fn while_authorized(
     values: BoxStream<'static, Value>,
     permit: StreamPermit,
 ) -> impl Stream<Item = Value> + Send + 'static {
-    let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
-    // Some clocks cannot represent a time that is years away.
-    let ends = Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600));
+    let ends = expiry(&state, &caller);
     let every = state.stream_options.ping_every;
     let mut checks = interval_at(Instant::now() + every, every);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -384,7 +381,7 @@ fn while_authorized(
         loop {
             tokio::select! {
                 value = of.0.next() => return Some((value?, of)),
-                () = sleep_until(ends) => return None,
+                () = passed(ends) => return None,
                 _ = of.1.tick() => {}
                 Ok(()) = of.2.changed() => {}
             }
