@@ -80,10 +80,11 @@ pub(crate) fn add(task: &mut Task, update: StreamResponse) {
 
 fn add_artifact(artifacts: &mut Vec<Artifact>, update: ArtifactUpdate) {
     let ArtifactUpdate { artifact, append, .. } = update;
+    let is_full = artifacts.len() >= MAX_ARTIFACTS;
     match artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id) {
         Some(known) if append => known.parts.extend(artifact.parts),
         Some(known) => *known = artifact,
-        None if artifacts.len() < MAX_ARTIFACTS => artifacts.push(artifact),
-        None => {}
+        None if is_full => {}
+        None => artifacts.push(artifact),
     }
 }

@@ -302,7 +302,7 @@ impl InvokeAgent {
         stored: StoredTask,
         change: impl Fn(&mut TaskRecord) + Send,
     ) -> Result<StoredTask, ToolFailure> {
-        let change = |task: &mut TaskRecord| {
+        let change = move |task: &mut TaskRecord| {
             change(task);
             true
         };

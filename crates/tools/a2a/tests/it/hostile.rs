@@ -122,7 +122,8 @@ async fn an_agent_that_never_answers_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = listener.local_addr().unwrap().port();
     let service = Service::new(move |_: Seen| {
-        let interface = json!({"url": format!("http://{HOST}:{silent}/"), "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"});
+        let url = format!("http://{HOST}:{silent}/");
+        let interface = json!({"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"});
         json!({"name": "Silent", "supportedInterfaces": [interface]}).to_string()
     })
     .await;
