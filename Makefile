@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test bench fuzz fuzz-api mcp-conformance dashboard lint fmt audit clean help
+.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients dashboard lint fmt audit clean help
 
 up: preflight ## Build RCRT and start it on this machine
 	@exec cargo run --locked --bin rcrt -- up $(ARGS)
@@ -25,6 +25,9 @@ fuzz-api: preflight ## Test the running server against its OpenAPI document; ARG
 
 mcp-conformance: preflight ## Run the conformance suite of the Model Context Protocol; ARGS="2026-07-28" for one revision
 	@cargo build --quiet --locked --bin rcrt && build/mcp-conformance $(ARGS)
+
+mcp-clients: preflight ## Try the official SDKs and the Inspector of the Model Context Protocol
+	@cargo build --quiet --locked --bin rcrt && build/try-mcp-clients $(ARGS)
 
 dashboard: ## Serve the dashboard's sources with hot reload, against RCRT_SERVER (http://127.0.0.1:8081 by default)
 	@cd dashboard && { [ -d node_modules ] || npm ci --no-audit --no-fund; } && exec npm run --silent dev

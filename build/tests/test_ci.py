@@ -9,6 +9,7 @@ STEPS = {
     "tests": "test",
     "api": "fuzz-api",
     "mcp": "mcp-conformance",
+    "mcp clients": "mcp-clients",
     "clippy": "lint",
     "fuzz": "fuzz",
     "dependencies": "audit",
