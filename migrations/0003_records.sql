@@ -46,8 +46,8 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 -- default of 4 MB for a tenth of a second.
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
--- Whether the record is a request of the transaction's agent, or its log or response; for a tool
--- that runs for that agent, also whether it was created for it. Not in SQL, because `requester_of`
+-- Whether the record is a request of the transaction's agent, or its log, progress or response; for
+-- a tool that runs for that agent, also whether it was created for it. Not in SQL, because `requester_of`
 -- is created later.
 CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
@@ -55,8 +55,9 @@ AS $$
 BEGIN
     RETURN CASE schema_name
         WHEN 'tool.request.v1' THEN created_by::text = current_setting('rcrt.agent', true)
-        -- The runner writes it on behalf of the agent that asked.
+        -- The runner writes these on behalf of the agent that asked.
         WHEN 'tool.log.v1' THEN created_by::text = current_setting('rcrt.agent', true)
+        WHEN 'tool.progress.v1' THEN created_by::text = current_setting('rcrt.agent', true)
         WHEN 'tool.response.v1' THEN requester_of(record)::text = current_setting('rcrt.agent', true)
         ELSE current_setting('rcrt.own_calls', true) = 'created'
             AND created_by::text = current_setting('rcrt.agent', true)

@@ -10,9 +10,9 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
-use http_body_util::Full;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use rcrt_breadcrumb::Registration;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -43,6 +43,9 @@ pub enum EndpointError {
         "the agent has {MAX_SESSIONS} open sessions; close one with DELETE, or wait until one has been idle for 30 minutes"
     )]
     TooManySessions,
+    /// The transport refuses the request, with a line of text.
+    #[error("{why}")]
+    Refused { status: StatusCode, why: String },
 }
 
 /// The endpoint of one server process.
@@ -91,10 +94,8 @@ impl HttpEndpoint {
             .with_cancellation_token(self.stop.clone())
             .with_max_request_body_bytes(most);
         let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
-        match service.oneshot(Request::from_parts(parts, Full::new(body))).await {
-            Ok(response) => Ok(response),
-            Err(never) => match never {},
-        }
+        let Ok(response) = service.oneshot(Request::from_parts(parts, Full::new(body))).await;
+        unless_refused(response).await
     }
 
     fn manager(&self, tenant_and_agent: (Uuid, Uuid)) -> Arc<LocalSessionManager> {
@@ -110,6 +111,19 @@ impl HttpEndpoint {
         manager.session_config.keep_alive = Some(IDLE_TIME);
         sessions.entry(tenant_and_agent).or_insert(Arc::new(manager)).clone()
     }
+}
+
+/// Refusals of the transport are lines of text. Errors of the protocol are JSON.
+async fn unless_refused(
+    response: Response<BoxBody<Bytes, Infallible>>,
+) -> Result<Response<BoxBody<Bytes, Infallible>>, EndpointError> {
+    let status = response.status();
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if is_json || status.as_u16() < 400 {
+        return Ok(response);
+    }
+    let Ok(text) = response.into_body().collect().await;
+    Err(EndpointError::Refused { status, why: String::from_utf8_lossy(&text.to_bytes()).into_owned() })
 }
 
 /// The tool that the headers of a call name, for the check of the headers that repeat its

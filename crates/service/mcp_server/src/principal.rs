@@ -11,8 +11,8 @@ pub trait Principal: Send + Sync + 'static {
     /// The tenant's records as the agent sees them. Calls are written and cancelled here.
     fn store(&self) -> &Arc<dyn Breadcrumbs>;
 
-    /// Where the agent's calls and the catalog are followed. An agent that reads only its own calls
-    /// sees neither the progress of its calls nor changes of the catalog in [`Self::store`].
+    /// Where changes of the catalog are followed. An agent that reads only its own calls does not
+    /// see them in [`Self::store`].
     fn followed(&self) -> Arc<dyn Breadcrumbs>;
 
     /// The tools that the agent can call, sorted by name.

@@ -107,8 +107,7 @@ async fn wait(
 ) -> Result<Ran, ErrorData> {
     let (reported, mut reports) = watch::channel(None);
     let observer = Reports(reported);
-    let followed = principal.followed();
-    let response = rcrt_pending_call::response(&*followed, pending, &observer);
+    let response = rcrt_pending_call::response(&**principal.store(), pending, &observer);
     tokio::pin!(response);
     let mut progress = context.meta.get_progress_token().map(Progress::new);
     let task_at = Instant::now() + TASK_AFTER;

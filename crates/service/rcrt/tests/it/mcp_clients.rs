@@ -1,12 +1,13 @@
 //! `rcrt mcp`: a client that the program configures, and one that starts it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
+use crate::replaced::until;
 
 #[test]
 fn a_client_is_configured_beside_what_its_file_has() {
@@ -63,7 +64,10 @@ struct Served {
 
 impl Served {
     fn start(up: &Running) -> Self {
-        let mut command = up.command(&["mcp", "serve"]);
+        Self::of(up.command(&["mcp", "serve"]))
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, stdin, stdout }
@@ -129,5 +133,45 @@ fn clients_of_both_eras_use_the_tools_over_stdin_and_stdout() {
     let got = latest.result("tools/call", &with_meta(sum));
     assert_eq!((&got["structuredContent"]["result"], &got["resultType"]), (&json!(42), &json!("complete")));
     latest.end();
+    assert_eq!(up.stop().0.code(), Some(0));
+}
+
+/// The agent reads only its own calls.
+#[test]
+fn a_caller_is_notified_of_the_progress_of_its_calls() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let source = "export async function execute(_input: unknown, context: any) {
+        context.progress(0.5, 'half');
+        await new Promise<void>((resolve) => setTimeout(resolve, 1500));
+        return 'done';
+    }";
+    let tool = json!({"title": "slow", "schema_name": "tool.code.v1", "tags": ["tool", "tool:slow"], "context": {
+        "name": "slow", "description": "Takes a while.", "version": "1.0.0",
+        "code": {"language": "typescript", "source": source},
+        "input_schema": {"type": "object"}, "output_schema": {"type": "string"},
+        "permissions": {"net": false}, "limits": {"timeout_ms": 10_000},
+        "examples": [{"description": "A call", "input": {}, "output": "done"}],
+    }});
+    up.json(&["crumb", "create", &tool.to_string()]);
+    until(|| Some(up.run(&["call", "slow", "{}"])).filter(|ran| ran.status == 0));
+    let bot = up.json(&["token", "--agent", "bot", "--role", "caller"]);
+    let mut command = up.command(&["mcp", "serve"]);
+    for (variable, member) in [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")]
+    {
+        command.env(variable, bot[member].as_str().unwrap());
+    }
+    let mut served = Served::of(command);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": "p"});
+    let params = json!({"name": "slow", "arguments": {}, "_meta": meta});
+    served.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    let notified = served.next();
+    assert_eq!(notified["method"], "notifications/progress", "{notified}");
+    let params = &notified["params"];
+    assert_eq!((&params["progress"], &params["message"]), (&json!(50.0), &json!("half")), "{params}");
+    let answer = served.next();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    served.end();
     assert_eq!(up.stop().0.code(), Some(0));
 }

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{
-    Breadcrumb, Claim, ErrorCode, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest, Visibility,
-};
+use rcrt_breadcrumb::{Breadcrumb, Claim, ErrorCode, NewBreadcrumb, ResponseStatus, ToolFailure, ToolRequest};
 use rcrt_egress::Vault;
 use rcrt_executors::{EffectGate, ToolCall, TriggerChain};
 use serde_json::Value;
@@ -201,9 +199,8 @@ impl CallRunner {
         })?;
         let visibility = inherited(record);
         let seen = (visibility, record.sensitivity);
-        let progress_store = if visibility == Visibility::Private { &own } else { &self.store };
         let (progress, progress_writer) =
-            progress_writer::channel(progress_store.clone(), request, seen, chain.clone(), secrets.clone());
+            progress_writer::channel(own.clone(), request, seen, chain.clone(), secrets.clone());
         let children = OpenChildren::new(own.clone(), self.response_hints.clone(), seen);
         let finder = Arc::new(CallersTools {
             directory: self.directory.clone(),

@@ -56,6 +56,7 @@ impl ProgressSink for ProgressSender {
 
 /// The store's side of the channel.
 pub(crate) struct ProgressWriter {
+    /// On behalf of the agent that asked: a caller sees the progress of its own calls.
     store: Arc<dyn Records>,
     request: ToolRequest,
     seen: (Visibility, Sensitivity),

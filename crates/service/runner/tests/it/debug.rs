@@ -260,7 +260,7 @@ async fn a_log_is_seen_by_those_who_see_the_response() {
 }
 
 /// An agent that reads only its own calls.
-async fn caller(fixture: &Fixture) -> Arc<dyn Breadcrumbs> {
+pub async fn caller(fixture: &Fixture) -> Arc<dyn Breadcrumbs> {
     let (name, roles, profile) = (Uuid::new_v4().to_string(), vec![Role::Caller], Profile::Main);
     let agent = NewAgent { name, roles: roles.clone(), profile, tools: None };
     let agent = fixture.store.create_agent(fixture.owner, None, agent).await.unwrap().agent;

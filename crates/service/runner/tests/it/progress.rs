@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use rcrt_breadcrumb::{Event, EventKind, NewSecret, ToolFailure, ToolRequest, schema_names};
+use rcrt_breadcrumb::{Event, EventKind, EventNumber, NewSecret, ToolFailure, ToolRequest, schema_names};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::debug::caller;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, PATIENCE, code};
 
@@ -65,6 +66,34 @@ async fn each_report_updates_one_record_while_the_tool_runs() {
     let record = fixture.person.get(listed[0].id).await.unwrap();
     let left = record.ttl.unwrap() - chrono::Utc::now();
     assert!((300..=600).contains(&left.num_seconds()), "{left}");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_reads_only_its_own_calls_sees_their_progress() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("slow", json!({}))).await;
+    let go = reports_progress(&fake, "slow", vec![(Some(0.5), "half".into()), (Some(0.9), "nearly".into())]);
+    let runner = fixture.start(&fake);
+    let (caller, other) = (caller(&fixture).await, caller(&fixture).await);
+    let request = caller.create(ToolRequest::record("slow", json!({}), None, None), None).await.unwrap().id;
+    let mut events = caller.events(Some(EventNumber(0))).await.unwrap();
+    for (version, message) in [(1, "half"), (2, "nearly")] {
+        let seen = async {
+            loop {
+                let event = events.next().await.unwrap().unwrap();
+                if is_progress(&event) {
+                    return event;
+                }
+            }
+        };
+        let event = tokio::time::timeout(PATIENCE, seen).await.unwrap();
+        assert_eq!((event.version, &event.context["message"]), (version, &json!(message)));
+        assert_eq!(caller.get(event.breadcrumb_id).await.unwrap().id, event.breadcrumb_id);
+        assert!(other.get(event.breadcrumb_id).await.is_err());
+        go.notify_one();
+    }
+    fixture.answer(request).await;
     runner.stop().await;
 }
 

@@ -78,7 +78,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do. The page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 25] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 26] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Correct the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Correct each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -92,6 +92,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 25] = [
     ),
     ("unknown_path", StatusCode::NOT_FOUND, "Unknown path", "The paths are listed at /docs."),
     ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "Use a method from the Allow header."),
+    ("not_acceptable", StatusCode::NOT_ACCEPTABLE, "Not acceptable", "Send the Accept header that the detail names."),
     ("timeout", StatusCode::REQUEST_TIMEOUT, "The request came too slowly", "Send it again."),
     ("lease_lost", StatusCode::CONFLICT, "Lease lost", "Stop working on this call; another runner may have it."),
     (
@@ -271,6 +272,21 @@ impl Problem {
     pub fn method_not_allowed(method: &str, path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
         Self::new("method_not_allowed", format!("{shown} does not support {method}; see the Allow header"))
+    }
+
+    /// For a path with more methods in some revisions of its protocol.
+    pub fn only_post(detail: impl Into<String>) -> Self {
+        Self::new("method_not_allowed", detail).with_header(header::ALLOW, "POST")
+    }
+
+    pub fn not_acceptable(detail: impl Into<String>) -> Self {
+        Self::new("not_acceptable", detail)
+    }
+
+    pub fn unknown_session() -> Self {
+        let detail =
+            "this server process has no such session: it ended, or is in another process; send initialize again";
+        Self::with("not_found", detail, |document| document.what = Some("session"))
     }
 
     /// `pause`: until the next request is allowed.

@@ -7,13 +7,14 @@ use async_trait::async_trait;
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
     response::Response,
 };
 use chrono::Utc;
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError, Violations, check_numbers, is_this_machine};
-use rcrt_mcp_server::{HttpEndpoint, Principal};
+use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError, is_this_machine};
+use rcrt_mcp_server::{EndpointError, HttpEndpoint, Principal};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval};
 use url::Url;
@@ -74,7 +75,7 @@ pub struct JsonRpcMessage {
 pub async fn post(State(state): State<ServerState>, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let body = json_body::whole(Request::from_parts(parts.clone(), body)).await?;
-    check_numbers(&body).map_err(|violation| Violations(vec![violation]))?;
+    json_body::parse::<IgnoredAny>(&body)?;
     serve(&state, caller, Request::from_parts(parts, body)).await
 }
 
@@ -119,12 +120,42 @@ async fn serve(
     let principal = Arc::new(McpCaller::new(state, caller, arrived_at)?);
     let is_session_stream = parts.method == axum::http::Method::GET;
     let served = state.mcp.serve((tenant, agent), principal.clone(), parts, body).await;
-    let mut response = served.map_err(|error| Problem::too_many_sessions(error.to_string()))?.map(Body::new);
+    let mut response = served.map_err(refused)?.map(Body::new);
     if is_session_stream {
         let until = async move { principal.ended().await };
         response = response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(until))));
     }
     Ok(guarded_body::attach(response, (permit, running)))
+}
+
+/// The transport refuses with a status and a line of text.
+fn refused(error: EndpointError) -> Problem {
+    let EndpointError::Refused { status, why } = error else { return Problem::too_many_sessions(error.to_string()) };
+    match status {
+        StatusCode::NOT_ACCEPTABLE => {
+            Problem::not_acceptable("Accept must list text/event-stream, and for a POST also application/json")
+        }
+        StatusCode::NOT_FOUND => Problem::unknown_session(),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            Problem::only_post("GET and DELETE are for sessions, which only revisions before 2026-07-28 have")
+        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => match why.strip_prefix("fail to deserialize request body ") {
+            Some(reason) => Problem::invalid("", format!("the body is not a JSON-RPC message: {reason}")),
+            None => Problem::unsupported_media_type("the body must be application/json"),
+        },
+        status if status.is_server_error() => {
+            tracing::error!(why, "a message of an MCP client cannot be handled");
+            Problem::internal()
+        }
+        _ if why.contains("Session ID") => Problem::invalid(
+            "Mcp-Session-Id",
+            "is required: send initialize first, or use the revision 2026-07-28, which has no sessions",
+        ),
+        _ if why.contains("MCP-Protocol-Version") => {
+            Problem::invalid("MCP-Protocol-Version", "is not a revision that is served; server/discover lists them")
+        }
+        _ => Problem::invalid("", why),
+    }
 }
 
 /// The protocol requires that a foreign page is refused, whatever token it has.

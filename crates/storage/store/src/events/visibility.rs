@@ -39,7 +39,7 @@ pub(crate) struct SubscriberRights {
     sees_all: bool,
     /// A runner acts on what it receives, and only in its own tenant.
     sees_other_tenants: bool,
-    /// Only events of its own requests, their logs and responses.
+    /// Only events of its own requests, and of their logs, progress and responses.
     only_own_calls: bool,
 }
 
@@ -64,7 +64,9 @@ impl SubscriberRights {
     fn access_to_own_call(&self, schema_name: Option<&str>, visibility: &EventVisibility) -> EventAccess {
         match schema_name {
             _ if visibility.scope == VisibilityScope::OtherTenant => EventAccess::Denied,
-            Some(schema_names::TOOL_REQUEST | schema_names::TOOL_LOG) if visibility.created_by == Some(self.agent) => {
+            Some(schema_names::TOOL_REQUEST | schema_names::TOOL_LOG | schema_names::TOOL_PROGRESS)
+                if visibility.created_by == Some(self.agent) =>
+            {
                 EventAccess::Allowed
             }
             name if RequestKind::is_response(name) => EventAccess::IfRequester,

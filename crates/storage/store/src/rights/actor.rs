@@ -19,7 +19,7 @@ const MAINTAINED_BY_RUNNERS: [&str; 7] = [
     schema_names::A2A_TASK,
 ];
 /// What a runner writes for a caller: a tool cannot write them.
-const WRITTEN_FOR_CALLERS: [&str; 2] = [schema_names::TOOL_LOG, schema_names::TOOL_SHADOW];
+const WRITTEN_FOR_CALLERS: [&str; 3] = [schema_names::TOOL_LOG, schema_names::TOOL_PROGRESS, schema_names::TOOL_SHADOW];
 /// What a tool cannot write for an agent either: a server's record names a command to run.
 const OF_MCP_SERVERS: [&str; 3] = [schema_names::MCP_SERVER, schema_names::MCP_STATUS, schema_names::MCP_CHANGE];
 const CANCEL: &str = "cancel_scheduled_task";
@@ -113,7 +113,9 @@ impl Actor {
                 "a tool that runs for an agent with the role caller can change and delete only that agent's records";
             return Err(StoreError::Forbidden(why.into()));
         }
-        schemas.iter().try_for_each(|name| refuse_definitions(*name))
+        // The progress of a call is one record, which the runner changes.
+        let mut others = schemas.iter().filter(|name| **name != Some(schema_names::TOOL_PROGRESS));
+        others.try_for_each(|name| refuse_definitions(*name))
     }
 
     /// Callers trust the author of a tool, so only its author and curators change or delete its

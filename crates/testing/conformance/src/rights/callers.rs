@@ -116,15 +116,28 @@ pub async fn a_caller_hears_only_of_its_own_calls(harness: &impl Harness) {
     let (caller, other) =
         (harness.agent_with(tenant, &[Role::Caller]).await, harness.agent_with(tenant, &[Role::Caller]).await);
     let author = harness.agent(tenant).await;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
     let mut live = caller.events(Some(EventNumber(0))).await.unwrap();
     author.create(note("Open"), None).await.unwrap();
     called(&other, &author).await;
     let (first, answer) = called(&caller, &author).await;
     called(&other, &author).await;
+    // The runner writes the progress of a call for its caller.
+    let progress = rcrt_breadcrumb::NewBreadcrumb {
+        schema_name: Some(schema_names::TOOL_PROGRESS.into()),
+        ..noted("Progress", json!({"message": "half"}), &["tool:progress"])
+    };
+    assert_forbidden(caller.create(progress.clone(), None).await);
+    runner.on_behalf_of(id_of(&other)).unwrap().create(progress.clone(), None).await.unwrap();
+    let acting = runner.on_behalf_of(id_of(&caller)).unwrap();
+    let progress = acting.create(progress, None).await.unwrap().id;
+    acting.update(progress, 1, BreadcrumbChanges { title: Some("More".into()), ..Default::default() }).await.unwrap();
+    assert_eq!(caller.get(progress).await.unwrap().version, 2);
+    assert_not_found(other.get(progress).await);
     let last = caller.create(ToolRequest::record("echo", json!({}), None, None), None).await.unwrap().id;
     let mut resumed = caller.events(Some(EventNumber(0))).await.unwrap();
     for events in [&mut live, &mut resumed] {
-        for expected in [first, answer, last] {
+        for expected in [first, answer, progress, progress, last] {
             assert_eq!(next(events).await.breadcrumb_id, expected);
         }
     }

@@ -3,7 +3,7 @@
 use rcrt_breadcrumb::{ErrorCode, NewBreadcrumb, Registration, Role, ToolFailure, ToolResponse};
 use serde_json::{Value, json};
 
-use super::client::{self, Messages, answer, create, error, modern, result, with_capabilities};
+use super::client::{self, Messages, answer, error, modern, result, with_capabilities};
 use crate::invoke::Scene;
 
 fn call(scene: &Scene, tool: &str, arguments: Value) -> reqwest::RequestBuilder {
@@ -113,11 +113,10 @@ async fn a_large_result_links_to_its_parts() {
     scene.world.close().await;
 }
 
-/// A caller does not see the record of its call's progress, but gets the notifications.
 #[tokio::test]
 async fn progress_is_notified_before_the_result() {
     let mut scene = echo().await;
-    let (_, token) = scene.world.agent(scene.tenant, &[Role::Caller]).await;
+    let (caller, token) = scene.world.agent(scene.tenant, &[Role::Caller]).await;
     let params = json!({"name": "echo", "_meta": {"progressToken": "t1"}});
     let asking = tokio::spawn(Messages::of(modern(&scene.world, &token, "tools/call", params)));
     let claim = scene.hand.claim().await;
@@ -126,7 +125,7 @@ async fn progress_is_notified_before_the_result() {
         "tags": ["tool:progress", ToolResponse::tag(&request)],
         "context": {"request_id": request, "request": request, "tool": "echo", "fraction": 0.5, "message": "half"}});
     let progress: NewBreadcrumb = serde_json::from_value(progress).unwrap();
-    create(&scene.world, scene.tenant, progress).await;
+    scene.world.runner(scene.tenant).on_behalf_of(caller.id).unwrap().create(progress, None).await.unwrap();
     let mut messages = asking.await.unwrap();
     let notified = messages.next().await.unwrap();
     assert_eq!(notified["method"], "notifications/progress");

@@ -174,6 +174,30 @@ async fn a_foreign_page_a_wrong_header_and_an_old_version_are_refused() {
 }
 
 #[tokio::test]
+async fn what_the_transport_refuses_is_a_problem_document() {
+    let scene = client::scene(Vec::new()).await;
+    let (world, token) = (&scene.world, scene.token.as_str());
+    let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+    let asked = |request| crate::harness::answer(request);
+    asked(world.request("POST", "/mcp", token).json(&ping)).await.problem(406, "not_acceptable");
+    asked(world.request("GET", "/mcp", token)).await.problem(406, "not_acceptable");
+    assert!(asked(post(world, token, &ping)).await.violation("Mcp-Session-Id").contains("initialize"));
+    let unknown = asked(post(world, token, &ping).header("Mcp-Session-Id", "none")).await.problem(404, "not_found");
+    assert_eq!(unknown["what"], "session");
+    asked(post(world, token, &ping).header("MCP-Protocol-Version", "1999-01-01"))
+        .await
+        .violation("MCP-Protocol-Version");
+    asked(post(world, token, &json!({"no": "message"}))).await.violation("");
+    let broken = world.request("POST", "/mcp", token).header("Content-Type", "application/json").body("{");
+    asked(broken).await.problem(400, "malformed_json");
+    let modern = world.request("DELETE", "/mcp", token).header("MCP-Protocol-Version", MODERN);
+    let refused = asked(modern).await;
+    refused.problem(405, "method_not_allowed");
+    assert_eq!(refused.header("allow"), "POST");
+    scene.world.close().await;
+}
+
+#[tokio::test]
 async fn what_a_tool_provides_is_a_prompt_and_a_resource() {
     let mut scene = client::scene(vec![client::tool("greet", json!({"type": "object"}))]).await;
     let record = |schema: &str, context: Value| {

@@ -49,6 +49,13 @@ async fn a_session_serves_calls_and_belongs_to_one_agent() {
     // Structured content must be an object before 2026-07-28.
     assert_eq!((&got["content"][0]["text"], &got["structuredContent"]), (&json!("[1]"), &Value::Null));
 
+    // Another server process does not have it: the client begins again.
+    let beside = scene.world.beside().await;
+    let elsewhere = in_session(&beside, &scene.token, &session, &request("tools/list", json!({})));
+    let unknown = crate::harness::answer(elsewhere).await.problem(404, "not_found");
+    assert!(unknown["detail"].as_str().unwrap().contains("initialize"));
+    beside.close().await;
+
     // The session of another agent does not exist.
     let (_, other) = scene.world.agent(scene.tenant, &[Role::Curator]).await;
     let foreign = in_session(&scene.world, &other, &session, &request("tools/list", json!({})));
