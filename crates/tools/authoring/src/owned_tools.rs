@@ -16,8 +16,6 @@ pub(crate) const MAX_LISTED: u32 = 200;
 pub(crate) struct ToolsOfName {
     /// The agent's own `tool.code.v1`.
     pub own: Option<Breadcrumb>,
-    /// Whether a version of it is published.
-    pub is_published: bool,
     /// The oldest other record that has the name; code first.
     pub other: Option<Breadcrumb>,
 }
@@ -77,12 +75,15 @@ impl ToolsOfName {
             is_by(record, agent) && record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
         };
         let (own, others): (Vec<_>, Vec<_>) = records(store, agent, name).await?.into_iter().partition(is_own_code);
-        let (own, other) = (own.into_iter().next(), others.into_iter().next());
-        let is_published = match &own {
-            Some(own) => is_published(store, own, name).await?,
-            None => false,
-        };
-        Ok(Self { own, is_published, other })
+        Ok(Self { own: own.into_iter().next(), other: others.into_iter().next() })
+    }
+
+    /// Whether the agent's own tool never had the name published, while another one has it.
+    pub async fn is_contested(&self, store: &dyn Records, name: &str) -> Result<bool, StoreError> {
+        match (&self.own, &self.other) {
+            (Some(own), Some(_)) => Ok(!is_published(store, own, name).await?),
+            _ => Ok(false),
+        }
     }
 }
 

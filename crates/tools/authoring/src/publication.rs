@@ -45,7 +45,10 @@ impl Publication {
         } else {
             let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await;
             let found = found.map_err(answer::store)?;
-            self.check_name(&found, call, &mut assessment);
+            let publishes = self.mode == CreationMode::Update && assessment.examples_pass();
+            let is_contested =
+                publishes && found.is_contested(&*call.breadcrumbs, &name).await.map_err(answer::store)?;
+            self.check_name(&found, is_contested, call, &mut assessment);
             found.own
         };
         let published = if !assessment.is_ok() {
@@ -75,20 +78,18 @@ impl Publication {
         Ok(self.result(&name, &version, &assessment, &published))
     }
 
-    fn check_name(&self, found: &ToolsOfName, call: &ToolCall, assessment: &mut Assessment) {
+    /// `is_contested`: the update publishes the name, which another author's tool has.
+    fn check_name(&self, found: &ToolsOfName, is_contested: bool, call: &ToolCall, assessment: &mut Assessment) {
         let own = found.own.as_ref();
         let is_same = own.is_some_and(|own| own.context == self.spec);
-        let publishes = assessment.examples_pass();
         let finding = match self.mode {
             CreationMode::Create if own.is_some() && !is_same => Some(name_exists()),
-            CreationMode::Update if own.is_some() && publishes && !found.is_published && found.other.is_some() => {
-                Some(ToolFinding::new(
-                    "name",
-                    "name-taken",
-                    "another author's tool was published with this name, so this draft cannot be",
-                    Some("Create the tool with another name, and retire this draft"),
-                ))
-            }
+            CreationMode::Update if is_contested => Some(ToolFinding::new(
+                "name",
+                "name-taken",
+                "another author's tool was published with this name, so this draft cannot be",
+                Some("Create the tool with another name, and retire this draft"),
+            )),
             CreationMode::Update if own.is_none() => Some(ToolFinding::new(
                 "name",
                 "not-found",
