@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{BreadcrumbListItem, Selector, Violations};
 
@@ -66,12 +67,15 @@ pub struct Search {
     /// The maximum number of results, 1 to 100.
     pub nn: u32,
     pub selector: Selector,
+    /// If not empty, only these records, at most [`MAX_FOUND`], by their vectors alone.
+    pub ids: Vec<Uuid>,
     pub include_context: bool,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { q: None, qvec: None, mode: None, nn: 10, selector: Selector::default(), include_context: false }
+        let (selector, ids) = Default::default();
+        Self { q: None, qvec: None, mode: None, nn: 10, selector, ids, include_context: false }
     }
 }
 
@@ -112,6 +116,12 @@ impl Search {
         }
         if !(1..=MAX_FOUND).contains(&self.nn) {
             found.add("nn", format!("is {}; must be a number from 1 to {MAX_FOUND}", self.nn));
+        }
+        if self.ids.len() > MAX_FOUND as usize {
+            found.add("id", format!("names {} records; must name at most {MAX_FOUND}", self.ids.len()));
+        }
+        if !self.ids.is_empty() && self.mode != Some(SearchMode::Vector) {
+            found.add("id", "is only used with mode=vector");
         }
         if let Err(more) = self.selector.check() {
             found.0.extend(more.0);

@@ -3,10 +3,15 @@
 use std::collections::HashMap;
 
 use rcrt_breadcrumb::{
-    MAX_FOUND, Records, Search, SearchMode, SearchResults, Selector, StoreError,
+    MAX_FOUND, Records, Search, SearchMode, Selector, StoreError,
     schema_names::{A2A_AGENT, MCP_SERVER, TOOL_CODE, TOOL_V1},
 };
 use uuid::Uuid;
+
+/// The most tools whose vectors are all read, of an asker that can call few of the known tools.
+const MAX_COMPARED: usize = 1_000;
+/// Searches at the same time.
+const PARALLEL: usize = 4;
 
 /// The cosines of a question and the nearest records.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,30 +23,34 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// Up to [`MAX_FOUND`] records of each kind. `None` if the store has no vectors now.
-    pub(crate) async fn read(store: &(impl Records + ?Sized), text: &str) -> Option<Self> {
-        let read = Self::try_read(store, text).await;
+    /// Up to [`MAX_FOUND`] records of each kind; or, if the asker can call few of all tools, the
+    /// records of the tools that it can call, which may not be among the nearest. `callable`: these
+    /// records. `known`: how many tools there are. `None` if the store has no vectors now.
+    pub(crate) async fn read(
+        store: &(impl Records + ?Sized),
+        text: &str,
+        callable: &[Uuid],
+        known: usize,
+    ) -> Option<Self> {
+        let read = Self::try_read(store, &searches(text, callable, known)).await;
         read.inspect_err(|error| tracing::debug!(%error, "tools are searched by words only")).ok()
     }
 
-    async fn try_read(store: &(impl Records + ?Sized), text: &str) -> Result<Self, StoreError> {
-        let search = |schema: &str| Search {
-            mode: Some(SearchMode::Vector),
-            nn: MAX_FOUND,
-            selector: Selector { schema_name: Some(schema.into()), ..Selector::default() },
-            ..Search::of(text)
-        };
-        let nearest = |found: SearchResults| found.items.into_iter().filter_map(|item| Some((item.id, item.score?)));
-        // Alone: it makes the vector of the text, which the others find in the store's cache.
-        let first = store.search(&search(TOOL_V1)).await?;
-        let others = [TOOL_CODE, A2A_AGENT, MCP_SERVER].map(|schema| {
-            let search = search(schema);
-            async move { store.search(&search).await }
-        });
-        let others = futures::future::try_join_all(others).await?;
+    async fn try_read(store: &(impl Records + ?Sized), searches: &[Search]) -> Result<Self, StoreError> {
         let mut meaning = Self::default();
-        for found in std::iter::once(first).chain(others) {
-            meaning.add(nearest(found));
+        // The first alone: it makes the vector of the text, which the others find in the store's
+        // cache.
+        let (first, others) = searches.split_at(searches.len().min(1));
+        for group in std::iter::once(first).chain(others.chunks(PARALLEL)) {
+            let found = futures::future::try_join_all(group.iter().map(|search| store.search(search))).await?;
+            for (search, found) in group.iter().zip(found) {
+                let nearest = found.items.into_iter().filter_map(|item| Some((item.id, item.score?)));
+                if search.ids.is_empty() {
+                    meaning.add(nearest);
+                } else {
+                    meaning.cosines.extend(nearest);
+                }
+            }
         }
         Ok(meaning)
     }
@@ -65,6 +74,23 @@ impl Meaning {
             (None, None) => Nearness::Unknown,
         }
     }
+}
+
+/// The searches that find the meaning of a text.
+fn searches(text: &str, callable: &[Uuid], known: usize) -> Vec<Search> {
+    let by_meaning = Search { mode: Some(SearchMode::Vector), nn: MAX_FOUND, ..Search::of(text) };
+    let of_schema = |schema: &str| Search {
+        selector: Selector { schema_name: Some(schema.into()), ..Selector::default() },
+        ..by_meaning.clone()
+    };
+    let is_few = known > MAX_FOUND as usize && callable.len() <= MAX_COMPARED.min(known / 2);
+    let tools: Vec<Search> = if is_few {
+        let of_records = |ids: &[Uuid]| Search { ids: ids.to_vec(), ..by_meaning.clone() };
+        callable.chunks(MAX_FOUND as usize).map(of_records).collect()
+    } else {
+        [TOOL_V1, TOOL_CODE].map(of_schema).into()
+    };
+    tools.into_iter().chain([A2A_AGENT, MCP_SERVER].map(of_schema)).collect()
 }
 
 /// How near the meaning of a record is to a question.

@@ -43,9 +43,11 @@ impl Question {
     }
 
     /// Also uses the vectors that the store has of tools and services. Without any, the question
-    /// counts by its words only.
-    pub async fn with_meaning(self, store: &(impl Records + ?Sized)) -> Self {
-        let meaning = Meaning::read(store, &self.text).await;
+    /// counts by its words only. `callable`: the records of the tools that the asker can call, of
+    /// `known` tools.
+    pub async fn with_meaning(self, store: &(impl Records + ?Sized), callable: &[Uuid], known: usize) -> Self {
+        let meaning =
+            if self.meaning_weight > 0.0 { Meaning::read(store, &self.text, callable, known).await } else { None };
         Self { meaning, ..self }
     }
 

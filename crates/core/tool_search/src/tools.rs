@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use rcrt_breadcrumb::{Catalog, Registration, ToolSource};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::index::{Index, Slot, Text};
 use crate::question::Question;
@@ -124,6 +125,11 @@ impl ToolSearch {
             (*share > 0.0 || nearness.is_near()).then(ranked)
         });
         (ranked.collect(), shares.texts)
+    }
+
+    /// The records of the tools that the asker can call.
+    pub fn callable_records(&self, may_call: impl Fn(&Registration) -> bool) -> Vec<Uuid> {
+        self.callable(may_call).map(|tool| tool.tool_id).collect()
     }
 
     /// The tools that the asker can call, by name.

@@ -184,6 +184,7 @@ impl CallHostOps {
             nn: nn.unwrap_or(5),
             selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match, exclude_runtime }, tag),
             include_context: query.include_context.unwrap_or(true),
+            ..Search::default()
         };
         search.check().map_err(|violations| op_error(&violations.into()))?;
         to_value(self.breadcrumbs.search(&search).await.map_err(|error| op_error(&error))?.items)

@@ -68,6 +68,9 @@ pub struct RunnerOptions {
     /// The size above which a result is split into chunks, and how long the chunks are kept.
     /// Default: 64,000 characters, 20 minutes.
     pub large_results: rcrt_large_results::Settings,
+    /// The share of the meaning in the score of a tool that is searched for, from 0 to 1; the rest
+    /// is that of its words. Default: [`rcrt_tool_search::MEANING_WEIGHT`].
+    pub meaning_weight: f64,
     /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
     /// and secrets by id. Default: false.
     pub rcrt_compat: bool,
@@ -96,6 +99,7 @@ impl Default for RunnerOptions {
             working_folder: None,
             allowed_private: Vec::new(),
             large_results: rcrt_large_results::Settings::default(),
+            meaning_weight: rcrt_tool_search::MEANING_WEIGHT,
             rcrt_compat: false,
         }
     }

@@ -92,6 +92,9 @@ pub struct ServerOptions {
     pub public_url: Option<PublicUrl>,
     /// The private hosts that tools and webhooks can reach. A webhook for another one is refused.
     pub allowed_private: Vec<PrivateHost>,
+    /// The share of the meaning in the score of a tool that is searched for, from 0 to 1; the rest
+    /// is that of its words.
+    pub meaning_weight: f64,
 }
 
 impl ServerOptions {
@@ -110,6 +113,7 @@ impl ServerOptions {
             rcrt_compat: false,
             public_url: None,
             allowed_private: Vec::new(),
+            meaning_weight: rcrt_tool_search::MEANING_WEIGHT,
         }
     }
 }
@@ -177,6 +181,7 @@ struct Shared {
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
     allowed_private: Vec<PrivateHost>,
+    meaning_weight: f64,
     tool_searches: ToolSearches,
     public_url: Option<PublicUrl>,
     /// Cancelled when the server accepts no new work.
@@ -228,6 +233,7 @@ impl Server {
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
             allowed_private: options.allowed_private,
+            meaning_weight: options.meaning_weight,
             tool_searches: ToolSearches::default(),
             public_url: options.public_url.clone(),
             draining: CancellationToken::new(),

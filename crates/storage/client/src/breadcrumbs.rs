@@ -108,6 +108,7 @@ impl Records for Client {
             request.query.push(("qvec", format!("[{}]", numbers.join(","))));
         }
         request.query.extend(search.mode.map(|mode| ("mode", mode.to_string())));
+        request.query.extend(search.ids.iter().map(|id| ("id", id.to_string())));
         request.query.push(("nn", search.nn.to_string()));
         request.query.push(("include_context", search.include_context.to_string()));
         let (items, headers) = self.send_with_headers(request).await?;

@@ -146,6 +146,8 @@ pub async fn a_search_names_the_missing_field(harness: &impl Harness) {
     assert_eq!(fields(agent.search(&by_vector).await), ["qvec"], "the store has no embedder");
     let by_meaning = Search { mode: Some(SearchMode::Vector), ..Search::of("rain") };
     assert_eq!(fields(agent.search(&by_meaning).await), ["mode"]);
+    let named = Search { ids: vec![uuid::Uuid::nil()], ..Search::of("rain") };
+    assert_eq!(fields(agent.search(&named).await), ["id"]);
     let nowhere = Search { qvec: Some(vec![0.0, 0.0]), ..Search::default() };
     assert_eq!(fields(agent.search(&nowhere).await), ["qvec"]);
 }

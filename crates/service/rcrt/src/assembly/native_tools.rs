@@ -139,6 +139,8 @@ pub struct NativeTools {
     pub clock: Arc<dyn rcrt_schedule::Clock>,
     pub large_results: rcrt_large_results::Settings,
     pub a2a: rcrt_a2a::Settings,
+    /// The share of the meaning in the score of a tool that is searched for.
+    pub meaning_weight: f64,
     /// The folder of the file tools.
     pub workdir: PathBuf,
     pub mcp: rcrt_mcp::Settings,
@@ -208,7 +210,7 @@ impl NativeToolOptions {
         let workdir = working_folder(self.workdir.as_deref(), &data)?;
         let schedule = settings.schedule()?;
         let clock: Arc<dyn rcrt_schedule::Clock> = Arc::new(rcrt_schedule::SystemClock);
-        let large_results = settings.large_results()?;
+        let (large_results, meaning_weight) = (settings.large_results()?, settings.meaning_weight()?);
         let web = rcrt_web::Settings { search: self.search_choice()?, ..settings.web()? };
         let helper = rcrt_jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] };
         let mut mcp = rcrt_mcp::Settings::new(helper.clone(), data.join("mcp"));
@@ -235,7 +237,7 @@ impl NativeToolOptions {
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
-        Ok(NativeTools { executor, schedule, clock, large_results, a2a, workdir, mcp })
+        Ok(NativeTools { executor, schedule, clock, large_results, meaning_weight, a2a, workdir, mcp })
     }
 
     /// The absolute paths of `--mcp-folder`. The data folder has keys and tokens.

@@ -222,11 +222,12 @@ impl RunnerTask {
         let PreparedRunner { sandbox, egress, mcp_egress, egress_log_channel, code, native, mut settings, dispatch } =
             prepared;
         protection::log(sandbox.report());
-        let NativeTools { executor, schedule, clock, large_results, a2a, workdir, mcp } = native;
+        let NativeTools { executor, schedule, clock, large_results, meaning_weight, a2a, workdir, mcp } = native;
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
+        settings.meaning_weight = meaning_weight;
         let servers = rcrt_mcp::Servers::new(store.clone(), mcp_egress, mcp);
         let a2a = rcrt_a2a::A2a::new(store.clone(), egress.clone(), a2a);
         let executor = executor.with(rcrt_mcp::tools(&servers)).with(a2a.tools());

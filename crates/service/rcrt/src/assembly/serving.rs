@@ -57,6 +57,9 @@ pub struct ServingOptions {
     /// Set from `--allow-private-host`, which is an option of the command.
     #[arg(skip)]
     pub allowed_private: Vec<PrivateHost>,
+    /// Set from `--search-meaning-percent`, which is an option of the command.
+    #[arg(skip)]
+    pub meaning_weight: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -208,10 +211,7 @@ impl ServingOptions {
         if auth == AuthMode::Open && !self.listen.ip().is_loopback() {
             tracing::warn!(listen = %self.listen, "every caller of this server in a private network gets all rights");
         }
-        let options = ServerOptions {
-            listener,
-            auth,
-            token_key,
+        let mut options = ServerOptions {
             streams,
             limits: self.limits.limits(),
             origins,
@@ -220,7 +220,9 @@ impl ServingOptions {
             rcrt_compat: self.rcrt_compat,
             public_url: self.public_url.clone(),
             allowed_private: self.allowed_private.clone(),
+            ..ServerOptions::new(listener, auth, token_key)
         };
+        options.meaning_weight = self.meaning_weight.unwrap_or(options.meaning_weight);
         let token = system.start_http_server(options, &data)?;
         tracing::info!(%base_url, "the server is listening");
         Ok(StartedServer { base_url, data, token })

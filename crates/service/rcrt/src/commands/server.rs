@@ -30,12 +30,18 @@ pub struct Server {
     private_hosts: PrivateHosts,
     #[command(flatten)]
     denied_hosts: DeniedHosts,
+    /// How much the meaning of a tool counts when tools are searched for, in percent. The rest is
+    /// how well its words fit
+    #[arg(long, env = "RCRT_SEARCH_MEANING_PERCENT", value_name = "N", default_value_t = 70,
+        value_parser = clap::value_parser!(u8).range(0..=100))]
+    search_meaning_percent: u8,
 }
 
 impl Server {
     pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
         self.serving.rcrt_compat = self.compat.is_rcrt();
         self.serving.allowed_private = self.private_hosts.allowed.clone();
+        self.serving.meaning_weight = Some(f64::from(self.search_meaning_percent) / 100.0);
         self.serving.check()?;
         let signals = Signals::listen()?;
         let progress = ConsoleProgress::new();

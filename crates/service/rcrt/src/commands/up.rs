@@ -65,6 +65,7 @@ impl Up {
         self.serving.check()?;
         self.runner_task.native.own_urls = self.serving.own_urls();
         self.runner_task.native.check(&config.data)?;
+        self.serving.meaning_weight = Some(self.runner_task.native.settings(&config.data)?.meaning_weight()?);
         let signals = Signals::listen()?;
         let progress = ConsoleProgress::new();
         let mut system = System::default();

@@ -102,6 +102,15 @@ pub const SETTINGS: &[Setting] = &[
         kind: SettingKind::Models,
     },
     Setting {
+        key: "search.meaning_percent",
+        option: "search-meaning-percent",
+        env: "RCRT_SEARCH_MEANING_PERCENT",
+        value_name: "N",
+        help: "How much the meaning of a tool counts when tools are searched for, in percent. The rest is how well its words fit",
+        default: "70",
+        kind: SettingKind::Number(0, 100),
+    },
+    Setting {
         key: "schedule.timezone",
         option: "timezone",
         env: "RCRT_TIMEZONE",

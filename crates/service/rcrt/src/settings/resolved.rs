@@ -86,6 +86,11 @@ impl Resolved {
         })
     }
 
+    /// The share of the meaning in the score of a tool.
+    pub fn meaning_weight(&self) -> anyhow::Result<f64> {
+        Ok(f64::from(u32::try_from(self.number("search.meaning_percent")?)?) / 100.0)
+    }
+
     /// Without the search engine, which is set by flags.
     pub fn web(&self) -> anyhow::Result<rcrt_web::Settings> {
         Ok(rcrt_web::Settings {

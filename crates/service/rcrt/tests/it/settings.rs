@@ -34,12 +34,13 @@ fn doctor_shows_each_setting_with_its_source() {
         ("web.chunk_ttl_minutes", "30", "default", ""),
         ("results.max_chars", "64000", "default", ""),
         ("results.models", "openrouter/deepseek=32000", "file", &*file),
+        ("search.meaning_percent", "70", "default", ""),
         ("schedule.timezone", "UTC", "default", ""),
         ("schedule.min_interval_seconds", "1", "environment", "RCRT_MIN_SCHEDULE_INTERVAL"),
     ] {
         assert_eq!(shown(key), [value, source, from], "{key}");
     }
-    assert_eq!(settings.as_array().map(Vec::len), Some(9), "{settings}");
+    assert_eq!(settings.as_array().map(Vec::len), Some(10), "{settings}");
     let (ran, file) = with_file(text, &["doctor"], &[]);
     let line = ran.stdout.lines().find(|line| line.contains("web.search_count")).unwrap();
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["web.search_count", "7", "file", &file]);

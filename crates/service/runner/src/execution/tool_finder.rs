@@ -27,6 +27,8 @@ pub(crate) struct ToolDirectory {
     registry: Arc<Registry>,
     loading: Arc<ToolLoader>,
     peers: Arc<PeerRunners>,
+    /// The share of the meaning in a score.
+    meaning_weight: f64,
     search: Mutex<ToolSearch>,
 }
 
@@ -36,8 +38,9 @@ impl ToolDirectory {
         registry: Arc<Registry>,
         loading: Arc<ToolLoader>,
         peers: Arc<PeerRunners>,
+        meaning_weight: f64,
     ) -> Arc<Self> {
-        Arc::new(Self { store, registry, loading, peers, search: Mutex::default() })
+        Arc::new(Self { store, registry, loading, peers, meaning_weight, search: Mutex::default() })
     }
 
     /// Takes over what changed in the registry since the last search.
@@ -95,14 +98,22 @@ impl CallersTools {
         let (rights, now) = (self.rights.clone(), Utc::now());
         move |tool| rights.allows_offered(tool) && tool.removal(now).is_none()
     }
+
+    /// With the runner's rights, because a caller may not see the records of tools that it can
+    /// call. What it cannot call is not found.
+    async fn with_meaning(&self, question: Question) -> Result<Question, ToolFailure> {
+        let (directory, may_call) = (&self.directory, self.may_call());
+        let counted = move |search: &ToolSearch| (search.callable_records(may_call), search.len());
+        let (callable, known) = directory.ranked(self.owner_id, counted).await?;
+        let question = question.with_meaning_weight(directory.meaning_weight);
+        Ok(question.with_meaning(&*directory.store, &callable, known).await)
+    }
 }
 
 #[async_trait]
 impl ToolFinder for CallersTools {
     async fn tools(&self, question: Question, limit: usize) -> Result<Vec<(Registration, f64)>, ToolFailure> {
-        // With the runner's rights, because a caller may not see the records of tools that it can
-        // call. What it cannot call is not found.
-        let question = question.with_meaning(&*self.directory.store).await;
+        let question = self.with_meaning(question).await?;
         let may_call = self.may_call();
         let found =
             self.directory.ranked(self.owner_id, move |search| search.tools(&question, may_call, limit)).await?;
@@ -115,7 +126,7 @@ impl ToolFinder for CallersTools {
     }
 
     async fn services(&self, question: Question) -> Result<Vec<FoundService>, ToolFailure> {
-        let question = question.with_meaning(&*self.directory.store).await;
+        let question = self.with_meaning(question).await?;
         let records = ServiceRecords::read(&*self.seen).await.map_err(|error| failed(&error))?;
         let may_call = self.may_call();
         let rank = move |search: &ToolSearch| search.services(&question, may_call, &records, MAX_SERVICES);

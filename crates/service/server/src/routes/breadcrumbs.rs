@@ -314,6 +314,8 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
         ("context_match" = Option<String>, Query, description = "Conditions on the context, a JSON array"),
         ("exclude_runtime" = Option<bool>, Query,
             description = "Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas"),
+        ("id" = Option<Vec<Uuid>>, Query,
+            description = "Only these records, at most 100; with `mode=vector`. Repeat it for more"),
         ("include_context" = Option<bool>, Query),
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
@@ -329,6 +331,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Proble
         q: query.take_text("q"),
         qvec: vector(&mut query),
         mode: mode(&mut query),
+        ids: ids(&mut query),
         nn: most.map_or(Search::default().nn, |most| most.applied),
         include_context: query.take_as("include_context", "true or false", false),
     };
@@ -351,6 +354,15 @@ fn vector(query: &mut Query) -> Option<Vec<f32>> {
         query.wrong("qvec", "must be a JSON array of numbers, or numbers separated by commas");
     }
     numbers.ok()
+}
+
+fn ids(query: &mut Query) -> Vec<Uuid> {
+    let texts = query.take_all("id");
+    let ids: Vec<Uuid> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    if ids.len() < texts.len() {
+        query.wrong("id", "must be the id of a record, a UUID");
+    }
+    ids
 }
 
 fn mode(query: &mut Query) -> Option<SearchMode> {

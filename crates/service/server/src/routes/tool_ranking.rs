@@ -7,6 +7,7 @@ use rcrt_tool_search::{FoundService, Question, ServiceRecords};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
@@ -51,13 +52,18 @@ pub(super) async fn ranked(
     // call.
     let reads_only_calls = Role::read_only_own_calls(&caller.identity.roles);
     let store = if reads_only_calls { state.tenant_store(caller) } else { caller.store.clone() };
-    let question = question.with_meaning(&*store).await;
-    let records =
-        if reads_only_calls { ServiceRecords::default() } else { ServiceRecords::read(&*caller.store).await? };
+    let callable: Vec<Uuid> = offered.tools.iter().map(|tool| tool.tool_id).collect();
+    let question = question.with_meaning_weight(state.meaning_weight);
+    let question = question.with_meaning(&*store, &callable, catalog.tools.len()).await;
+    let wants_hints = format == ToolFormat::Rcrt && question.is_worth_hints();
+    let records = if wants_hints && !reads_only_calls {
+        ServiceRecords::read(&*caller.store).await?
+    } else {
+        ServiceRecords::default()
+    };
     let rank = move |search: &rcrt_tool_search::ToolSearch| {
         let may_call = |tool: &Registration| offered.find(&tool.name).is_some();
         let found = search.tools(&question, may_call, limit as usize);
-        let wants_hints = format == ToolFormat::Rcrt && question.is_worth_hints();
         let hints = if wants_hints { search.services(&question, may_call, &records, HINTS) } else { Vec::new() };
         let tools = found
             .into_iter()

@@ -41,7 +41,7 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
         ("tag" = Option<Vec<String>>, Query, description = "The same, by a tag of the tools"),
         ("for" = Option<String>, Query, min_length = 1, max_length = 1000, pattern = "\\S",
             description = "What the tools are for, in a few words"),
-        ("limit" = Option<i32>, Query, minimum = 1,
+        ("limit" = Option<i32>, Query, minimum = 1, maximum = 50,
             description = "With `for`: the most tools, 10 when absent, at most 50"),
     ),
     responses((status = 200, body = ToolList)))]

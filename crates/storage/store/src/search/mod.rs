@@ -26,6 +26,9 @@ pub(crate) async fn run(
 ) -> Result<Vec<BreadcrumbListItem>> {
     let text = search.q.as_deref().unwrap_or_default();
     let ranked = match (asked.mode, &asked.vector) {
+        (SearchMode::Vector, Some((model, vector))) if !search.ids.is_empty() => {
+            semantic::nearest_of(tx, (*model, vector), &search.ids, &search.selector, search.nn).await?
+        }
         (SearchMode::Vector, Some((model, vector))) => {
             semantic::nearest(tx, (*model, vector), &search.selector, search.nn, exact_up_to).await?
         }

@@ -25,7 +25,7 @@ use tokio::sync::{Notify, watch};
 
 pub(crate) use self::follower::EmbeddingFollower;
 pub(crate) use self::fusion::fuse;
-pub(crate) use self::nearest::nearest;
+pub(crate) use self::nearest::{nearest, nearest_of};
 pub(crate) use self::search_plan::{SearchPlan, plan};
 pub use self::state::EmbeddingState;
 pub(crate) use self::worker::run;

@@ -36,6 +36,30 @@ pub(crate) async fn nearest(
     }
 }
 
+/// Up to `wanted` of these records that have a vector, as above.
+pub(crate) async fn nearest_of(
+    tx: &mut TenantTransaction,
+    (model, vector): (i32, &[f32]),
+    ids: &[Uuid],
+    selector: &Selector,
+    wanted: u32,
+) -> Result<Vec<(Uuid, f64)>> {
+    let mut conditions = Conditions::new();
+    let vector = conditions.text(&literal(vector));
+    let ids: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    let ids = conditions.texts(&ids);
+    conditions.select(selector);
+    let sql = format!(
+        "SELECT b.id, (1 - (e.embedding <=> {vector}::vector))::float8 AS cosine FROM breadcrumbs b
+         JOIN breadcrumb_embeddings e ON e.owner_id = b.owner_id AND e.breadcrumb_id = b.id AND e.model = {model}
+         WHERE b.owner_id = current_tenant() AND b.id = ANY({ids}::uuid[]) AND b.sensitivity <> 'secret' AND {conditions}
+         ORDER BY cosine DESC, b.id LIMIT {wanted}",
+        conditions = conditions.sql(),
+    );
+    let query = conditions.bind(sqlx::query_as::<_, (Uuid, f64)>(AssertSqlSafe(sql)));
+    Ok(query.fetch_all(tx.connection()).await?)
+}
+
 /// One query: how many candidates there were, and which of them are left.
 async fn query_candidates(
     tx: &mut TenantTransaction,

@@ -7,6 +7,7 @@ use rcrt_breadcrumb::{
 use rcrt_conformance::harness::object;
 use rcrt_store::{EmbeddingOptions, EmbeddingState};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::fake::Fake;
 use super::{World, note, options, titles};
@@ -35,6 +36,24 @@ async fn a_record_is_found_by_its_vector_after_it_was_written() {
     let short = Search { qvec: Some(vec![1.0; 3]), ..Search::default() };
     let Err(StoreError::Invalid(violations)) = world.agent.search(&short).await else { panic!("3 of 26 numbers") };
     assert!(violations.to_string().contains("has 3 numbers; vectors of the model letters have 26"), "{violations}");
+}
+
+#[tokio::test]
+async fn named_records_are_compared_however_far_they_are() {
+    let world = World::with(options(Fake::new("letters", 26))).await;
+    let mut far = [world.write("aaab").await, world.write("bbbc").await];
+    far.sort_unstable();
+    for title in ["zyzy", "zzyy", "zzzy"] {
+        world.write(title).await;
+    }
+    world.until_embedded(5).await;
+    let named = |ids: &[Uuid]| Search { ids: ids.to_vec(), ..near("zy") };
+    let found = world.search(named(&far)).await;
+    let mut ids: Vec<Uuid> = found.items.iter().map(|item| item.id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, far);
+    assert!(found.items.iter().all(|item| item.score.is_some_and(|score| score < 0.5)));
+    assert!(world.search(named(&[Uuid::new_v4()])).await.items.is_empty());
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::fake::Fake;
 use super::{World, options};
 
 const TOOLS: &str = include_str!("../../../../../core/tool_search/tests/it/labelled/tools.json");
@@ -116,7 +117,7 @@ async fn tools_are_found_best_by_words_and_meaning_together() {
     for labels in &labelled {
         let question = Question::new("query", &labels.question).unwrap();
         by_words.push((labels, question.clone()));
-        questions.push((labels, question.with_meaning(&*world.agent).await));
+        questions.push((labels, question.with_meaning(&*world.agent, &[], 0).await));
     }
     let words = Recall::of(&search, &by_words, None);
     let vectors = Recall::of(&search, &questions, Some(1.0));
@@ -145,4 +146,35 @@ async fn tools_are_found_best_by_words_and_meaning_together() {
         let margin = 1.5 / recall.asked;
         assert!(quality(recall) <= quality(both) + margin, "{weight} finds more than {MEANING_WEIGHT}");
     }
+}
+
+/// Of an agent that can call few tools the meaning of each counts, although a hundred other tools
+/// are nearer to the question.
+#[tokio::test]
+async fn an_agent_that_can_call_few_tools_finds_them_by_their_meaning() {
+    let world = World::with(options(Fake::new("letters", 26))).await;
+    let own = [("a_far", "zzzaaaa "), ("b_near", "zzzyyyaaaa ")].map(|(name, text)| (name.to_owned(), text));
+    let others = (0..120).map(|number| (format!("other{number}"), "zzzyyyxxx "));
+    let (mut search, mut callable) = (ToolSearch::default(), Vec::new());
+    for (name, text) in own.into_iter().chain(others) {
+        let one = Tool { name, description: text.repeat(20), arguments: BTreeMap::new() };
+        let (record, mut registration) = tool("s", &one);
+        let id = world.agent.create(record, None).await.unwrap().id;
+        registration["tool_id"] = json!(id);
+        search.insert(serde_json::from_value::<Registration>(registration).unwrap());
+        if callable.len() < 2 {
+            callable.push(id);
+        }
+    }
+    world.until_embedded(122).await;
+    let question = Question::new("query", "yyxxzz").unwrap();
+    let found = |question: &Question| -> Vec<String> {
+        let found = search.tools(question, |tool| callable.contains(&tool.tool_id), 5);
+        found.into_iter().map(|found| found.name).collect()
+    };
+    let compared = question.clone().with_meaning(&*world.agent, &callable, search.len()).await;
+    assert_eq!(found(&compared), ["s__b_near", "s__a_far"]);
+    // Otherwise it is only known that both are not among the nearest, so the names decide.
+    let nearest = question.with_meaning(&*world.agent, &[], 0).await;
+    assert_eq!(found(&nearest), ["s__a_far", "s__b_near"]);
 }
