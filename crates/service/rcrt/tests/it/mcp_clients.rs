@@ -162,10 +162,12 @@ fn a_caller_is_notified_of_the_progress_of_its_calls() {
         command.env(variable, bot[member].as_str().unwrap());
     }
     let mut served = Served::of(command);
-    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": "p"});
+    let mut meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    served.result("server/discover", &json!({"_meta": meta}));
+    meta["progressToken"] = json!("p");
     let params = json!({"name": "slow", "arguments": {}, "_meta": meta});
-    served.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    served.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
     let notified = served.next();
     assert_eq!(notified["method"], "notifications/progress", "{notified}");
     let params = &notified["params"];

@@ -130,7 +130,10 @@ async fn serve(
 
 /// The transport refuses with a status and a line of text.
 fn refused(error: EndpointError) -> Problem {
-    let EndpointError::Refused { status, why } = error else { return Problem::too_many_sessions(error.to_string()) };
+    let (status, why) = match error {
+        EndpointError::TooManySessions => return Problem::too_many_sessions(error.to_string()),
+        EndpointError::Refused { status, why } => (status, why),
+    };
     match status {
         StatusCode::NOT_ACCEPTABLE => {
             Problem::not_acceptable("Accept must list text/event-stream, and for a POST also application/json")

@@ -178,7 +178,7 @@ async fn what_the_transport_refuses_is_a_problem_document() {
     let scene = client::scene(Vec::new()).await;
     let (world, token) = (&scene.world, scene.token.as_str());
     let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
-    let asked = |request| crate::harness::answer(request);
+    let asked = crate::harness::answer;
     asked(world.request("POST", "/mcp", token).json(&ping)).await.problem(406, "not_acceptable");
     asked(world.request("GET", "/mcp", token)).await.problem(406, "not_acceptable");
     assert!(asked(post(world, token, &ping)).await.violation("Mcp-Session-Id").contains("initialize"));
