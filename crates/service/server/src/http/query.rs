@@ -119,8 +119,7 @@ impl Query {
     /// which is reduced, and by several names, of which the smallest counts.
     pub fn take_limit(&mut self, names: &[&'static str], most: u32) -> Option<AppliedLimit> {
         let largest = if self.is_rcrt { MOST_ASKED } else { most };
-        let given: Vec<(&str, String)> =
-            names.iter().filter_map(|name| Some((*name, self.take_text(*name)?))).collect();
+        let given: Vec<(&str, String)> = names.iter().filter_map(|name| Some((*name, self.take_text(name)?))).collect();
         if let [(first, _), (second, _), ..] = given.as_slice()
             && !self.is_rcrt
         {

@@ -74,6 +74,36 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> RouteEntry {
 
 /// Every operation of the server.
 pub fn table() -> Vec<RouteEntry> {
+    let mut entries = operations_of_the_api();
+    entries.extend(protocols());
+    entries
+}
+
+/// The protocols of other clients and agents.
+fn protocols() -> Vec<RouteEntry> {
+    vec![
+        // The Model Context Protocol: the store and the catalog enforce each agent's rights.
+        entry(CALL_READERS, routes!(mcp::post)),
+        entry(CALL_READERS, routes!(mcp::stream)),
+        entry(CALL_READERS, routes!(mcp::end)),
+        // A2A
+        entry(Access::Unauthenticated, routes!(a2a::card)),
+        entry(Access::Unauthenticated, routes!(a2a::card_folder)),
+        entry(REQUESTERS, routes!(a2a::rpc)),
+        entry(REQUESTERS, routes!(a2a::send)),
+        entry(REQUESTERS, routes!(a2a::stream)),
+        entry(REQUESTERS, routes!(a2a::list)),
+        entry(REQUESTERS, routes!(a2a::get)),
+        entry(REQUESTERS, routes!(a2a::change)),
+        entry(REQUESTERS, routes!(a2a::create_push)),
+        entry(REQUESTERS, routes!(a2a::list_push)),
+        entry(REQUESTERS, routes!(a2a::get_push)),
+        entry(REQUESTERS, routes!(a2a::delete_push)),
+        entry(REQUESTERS, routes!(a2a::extended_card)),
+    ]
+}
+
+fn operations_of_the_api() -> Vec<RouteEntry> {
     vec![
         entry(Access::Unauthenticated, routes!(tokens::token)),
         entry(CALL_READERS, routes!(tokens::list)),
@@ -106,10 +136,6 @@ pub fn table() -> Vec<RouteEntry> {
         entry(WRITERS, routes!(tool_authoring::validate)),
         entry(WRITERS, routes!(tool_authoring::test)),
         entry(CURATORS, routes!(tool_authoring::publish)),
-        // The Model Context Protocol: the store and the catalog enforce each agent's rights.
-        entry(CALL_READERS, routes!(mcp::post)),
-        entry(CALL_READERS, routes!(mcp::stream)),
-        entry(CALL_READERS, routes!(mcp::end)),
         // Calls
         entry(CALL_READERS, routes!(call_history::list)),
         entry(CURATORS, routes!(call_history::stats)),
@@ -122,20 +148,6 @@ pub fn table() -> Vec<RouteEntry> {
         entry(RUNNERS, routes!(calls::release)),
         entry(RUNNERS, routes!(runners::report)),
         entry(CURATORS, routes!(runners::list)),
-        // A2A
-        entry(Access::Unauthenticated, routes!(a2a::card)),
-        entry(Access::Unauthenticated, routes!(a2a::card_folder)),
-        entry(REQUESTERS, routes!(a2a::rpc)),
-        entry(REQUESTERS, routes!(a2a::send)),
-        entry(REQUESTERS, routes!(a2a::stream)),
-        entry(REQUESTERS, routes!(a2a::list)),
-        entry(REQUESTERS, routes!(a2a::get)),
-        entry(REQUESTERS, routes!(a2a::change)),
-        entry(REQUESTERS, routes!(a2a::create_push)),
-        entry(REQUESTERS, routes!(a2a::list_push)),
-        entry(REQUESTERS, routes!(a2a::get_push)),
-        entry(REQUESTERS, routes!(a2a::delete_push)),
-        entry(REQUESTERS, routes!(a2a::extended_card)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),
