@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Records, StoreError,
-    schema_names::{A2A_AGENT, MCP_SERVER},
+    schema_names::{A2A_AGENT, MCP_SERVER, MCP_STATUS},
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -29,10 +29,11 @@ pub(crate) struct Skill {
     pub words: Vec<String>,
 }
 
-/// An MCP server: `{name, summary, instructions, …}`.
+/// An MCP server: `{name, description, …}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub record: Uuid,
+    /// What the operator says of it, else its own instructions.
     pub summary: String,
 }
 
@@ -47,12 +48,18 @@ impl ServiceRecords {
     /// Reads them as the agent of this store sees them.
     pub async fn read(store: &(impl Records + ?Sized)) -> Result<Self, StoreError> {
         let query = |schema: &str| BreadcrumbQuery { limit: MAX_RECORDS, ..BreadcrumbQuery::of_schema(schema) };
-        let (agents, servers) = (query(A2A_AGENT), query(MCP_SERVER));
-        let (agents, servers) = futures::future::try_join(store.list(&agents), store.list(&servers)).await?;
+        let [agents, servers, states] = [A2A_AGENT, MCP_SERVER, MCP_STATUS].map(query);
+        let (agents, servers, states) =
+            futures::future::try_join3(store.list(&agents), store.list(&servers), store.list(&states)).await?;
+        let instructions: HashMap<&str, &str> = states
+            .iter()
+            .filter_map(|state| state.context.as_ref())
+            .filter_map(|state| Some((text(state, "server")?, text(state, "instructions")?)))
+            .collect();
         // Newest first: of two records with one name, the older one counts.
         Ok(Self {
             agents: agents.iter().filter_map(Agent::read).map(|agent| (agent.name.clone(), agent)).collect(),
-            servers: servers.iter().filter_map(Server::read).collect(),
+            servers: servers.iter().filter_map(|server| Server::read(server, &instructions)).collect(),
         })
     }
 }
@@ -82,10 +89,11 @@ impl Skill {
 }
 
 impl Server {
-    fn read(item: &BreadcrumbListItem) -> Option<(String, Self)> {
+    /// `instructions`: by the names of the servers.
+    fn read(item: &BreadcrumbListItem, instructions: &HashMap<&str, &str>) -> Option<(String, Self)> {
         let context = item.context.as_ref()?;
         let name = text(context, "name")?;
-        let described = ["summary", "instructions", "description"].into_iter().filter_map(|key| text(context, key));
+        let described = [text(context, "description"), instructions.get(name).copied()].into_iter().flatten();
         let summary = described.map(str::trim).find(|text| !text.is_empty()).unwrap_or_default();
         Some((name.to_owned(), Self { record: item.id, summary: summary.to_owned() }))
     }

@@ -124,10 +124,15 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     assert!(hints.len() <= 2 && hints[0]["relevance_score"].as_f64().unwrap() > 0.0);
 
     // A server says itself what it is for, and is found by that.
-    let says = json!({"name": "sky", "instructions": "For\nsailors: barometer and wind."});
-    let record = json!({"title": "sky", "schema_name": "mcp.server.v1", "context": says});
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
-    world.post("/breadcrumbs", &curator, record).await.ok();
+    let says = "For\nsailors: barometer and wind.";
+    for (schema, context) in [
+        ("mcp.server.v1", json!({"name": "sky", "transport": {"type": "stdio", "command": "sky"}})),
+        ("mcp.status.v1", json!({"server": "sky", "state": "connected", "tools": [], "instructions": says})),
+    ] {
+        let record = json!({"title": "sky", "schema_name": schema, "context": context});
+        world.post("/breadcrumbs", &curator, record).await.ok();
+    }
     let found = world.get("/tools?for=look+at+the+barometer", &token).await.ok().json();
     assert_eq!(found["hints"][0]["id"], "sky", "{found}");
     assert_eq!(found["hints"][0]["summary"], "For sailors: barometer and wind.");
