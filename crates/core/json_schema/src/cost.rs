@@ -1,5 +1,5 @@
-//! The most visits of a validator to one place in a value, by the place's depth, and the pattern
-//! states that each byte of text there is matched against.
+//! The most visits of a validator to one place in a value, by the depth of the place, with the names
+//! that it looks up there, and the pattern states that each byte of text there is matched against.
 //!
 //! Two references to the same definition from one place double the visits there. A recursive schema
 //! that does so doubles them at every level, which is too expensive for a deep value. So the cost
@@ -8,12 +8,15 @@
 use serde_json::Value;
 
 use crate::expansion::Expansions;
+use crate::graph::Graph;
 use crate::pattern::Patterns;
 
 /// Deeper values are refused.
 pub(crate) const MAX_VALUE_DEPTH: usize = 128;
 /// Pattern states that are matched against one byte in the time of one step.
 const STATES_OF_A_STEP: u64 = 4;
+/// Names that are looked up in an object in the time of one step.
+const LOOKUPS_OF_A_STEP: u64 = 4;
 
 /// Costs by depth. The last entry applies to all deeper places.
 #[derive(Debug)]
@@ -30,10 +33,11 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    pub(crate) fn of_schema(expansions: &Expansions, patterns: &Patterns) -> Self {
+    pub(crate) fn of_schema(graph: &Graph<'_>, expansions: &Expansions, patterns: &Patterns) -> Self {
         let of = |node: usize| patterns.matching.get(node).copied().unwrap_or_default();
+        let visit = |node: usize| 1 + graph.nodes.get(node).map_or(0, |node| lookups(node.schema)) / LOOKUPS_OF_A_STEP;
         Self {
-            visits: cumulated(expansions.by_depth(MAX_VALUE_DEPTH, &|_| 1)),
+            visits: cumulated(expansions.by_depth(MAX_VALUE_DEPTH, &visit)),
             states: expansions.by_depth(MAX_VALUE_DEPTH, &|node| of(node).states),
             preparation: expansions.by_depth(MAX_VALUE_DEPTH, &|node| of(node).preparation),
             start: patterns.preparation,
@@ -78,6 +82,13 @@ impl Cost {
             _ => pay(visits),
         }
     }
+}
+
+/// The names that one visit can look up in an object, however small the object is.
+fn lookups(schema: &Value) -> u64 {
+    let dependent = ["dependentRequired", "dependentSchemas", "dependencies"];
+    let entries = dependent.iter().filter_map(|keyword| schema.get(*keyword)?.as_object()).flatten();
+    entries.map(|(_, needed)| 1 + needed.as_array().map_or(0, Vec::len) as u64).sum()
 }
 
 pub(crate) fn at(costs: &[u64], depth: usize) -> u64 {

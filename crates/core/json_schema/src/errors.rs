@@ -43,7 +43,7 @@ const SILENT: [&str; 25] = [
     "prefixItems",
     "dependentSchemas",
 ];
-/// Keywords of our own. Their errors contain a copy of the value.
+/// Keywords of our own. Their errors contain a copy of the value (those of `multipleOf`: a number).
 const COPIED: [&str; 4] = ["enum", "const", "uniqueItems", "pattern"];
 /// Their errors contain the errors of all branches, each with a copy of its value.
 const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
@@ -127,7 +127,9 @@ fn units(schema: &Value) -> u64 {
     };
     let of_keyword = |(keyword, value): (&String, &Value)| match keyword.as_str() {
         "required" => of_names(value),
-        "dependentRequired" => value.as_object().into_iter().flat_map(|entries| entries.values()).map(of_names).sum(),
+        "dependentRequired" | "dependencies" => {
+            value.as_object().into_iter().flat_map(|entries| entries.values()).map(of_names).sum()
+        }
         // These errors contain the schema.
         "not" => ERROR + COPY * value.to_string().len() as u64 / UNIT,
         "enum" | "const" | "pattern" => ERROR + shorten(&value.to_string()).len() as u64 / UNIT,

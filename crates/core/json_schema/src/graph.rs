@@ -153,8 +153,11 @@ impl<'s> Builder<'s> {
             self.found.add(at("$id"), "is allowed only at the root of a schema; use $defs and \"#/$defs/…\"");
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {
-            if let Some(Value::String(name)) = keywords.get(keyword) {
-                self.anchors.insert(name, index);
+            let Some(Value::String(name)) = keywords.get(keyword) else { continue };
+            if self.anchors.insert(name, index).is_some() {
+                // The validator could use the other one, whose cost is not counted.
+                let shown: String = name.chars().take(100).collect();
+                self.found.add(at(keyword), format!("is {shown:?}, which another subschema has; choose another name"));
             }
         }
         for keyword in ["$ref", "$dynamicRef"] {
@@ -226,13 +229,19 @@ fn children<'s>(keywords: &'s Map<String, Value>, pointer: &str) -> Vec<(Edge, &
                     .iter()
                     .map(|(name, item)| (Edge::Property(name.clone()), item, format!("{at}/{}", escape(name)))),
             ),
-            ("patternProperties" | "dependentSchemas" | "$defs" | "definitions", Value::Object(entries)) => {
+            // `dependencies` is from older drafts. The validator still applies it.
+            (
+                "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
+                Value::Object(entries),
+            ) => {
                 let edge = match keyword.as_str() {
                     "patternProperties" => Edge::AnyChild,
-                    "dependentSchemas" => Edge::InPlace,
+                    "dependentSchemas" | "dependencies" => Edge::InPlace,
                     _ => Edge::Definition,
                 };
-                found.extend(entries.iter().map(|(name, item)| (edge.clone(), item, format!("{at}/{}", escape(name)))));
+                // A list in `dependencies` has names.
+                let schemas = entries.iter().filter(|(_, item)| !item.is_array());
+                found.extend(schemas.map(|(name, item)| (edge.clone(), item, format!("{at}/{}", escape(name)))));
             }
             _ => {}
         }

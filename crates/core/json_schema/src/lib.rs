@@ -32,6 +32,7 @@ mod graph;
 mod lint;
 mod matching;
 mod message;
+mod multiple_of;
 mod path;
 mod pattern;
 mod schema;

@@ -97,7 +97,6 @@ fn words(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}{}", is(error)),
         ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be above {limit}{}", is(error)),
         ValidationErrorKind::ExclusiveMaximum { limit } => format!("must be below {limit}{}", is(error)),
-        ValidationErrorKind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}{}", is(error)),
         ValidationErrorKind::MinLength { limit } => format!("must have at least {limit} characters"),
         ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),

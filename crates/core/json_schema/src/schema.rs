@@ -12,6 +12,7 @@ use crate::errors::ErrorCost;
 use crate::expansion::Expansions;
 use crate::graph::Graph;
 use crate::matching::{Matches, PATTERN_BYTES};
+use crate::multiple_of::MultipleOf;
 use crate::{message, pattern};
 
 /// The most violations that are reported for one value.
@@ -67,7 +68,7 @@ impl Schema {
             );
             Violations::one("", message)
         })?;
-        let cost = Cost::of_schema(&expansions, &patterns);
+        let cost = Cost::of_schema(&graph, &expansions, &patterns);
         let errors = ErrorCost::of(&graph, &expansions);
         let expressions = pattern::compile(&graph)?;
         let compiled = std::thread::scope(|scope| {
@@ -79,6 +80,7 @@ impl Schema {
                         .should_validate_formats(false)
                         .with_keyword("enum", |_, values, _| Ok(Box::new(OneOf::of(values))))
                         .with_keyword("const", |_, value, _| Ok(Box::new(OneOf::only(value))))
+                        .with_keyword("multipleOf", |_, divisor, _| Ok(Box::new(MultipleOf::new(divisor))))
                         .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::if_asked(asked))))
                         .with_keyword("pattern", move |_, pattern, _| {
                             let known = pattern.as_str().and_then(|text| expressions.get(text)).cloned();

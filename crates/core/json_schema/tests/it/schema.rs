@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use rcrt_json_schema::{Budget, MAX_VIOLATIONS, Schema};
 use serde_json::{Value, json};
 
-fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {
+pub fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {
     let schema = Schema::compile(schema).unwrap_or_else(|errors| panic!("{errors}"));
     schema.check_as("input", value).into_iter().map(|found| (found.field, found.message)).collect()
 }
 
-fn refusal(schema: &Value) -> String {
+pub fn refusal(schema: &Value) -> String {
     Schema::compile(schema).expect_err("accepted an invalid schema").to_string()
 }
 
