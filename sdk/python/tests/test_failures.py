@@ -121,6 +121,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "stream_ticket": lambda rcrt: rcrt.stream_ticket(),
     "test_tool": lambda rcrt: rcrt.test_tool({}),
     "tool": lambda rcrt: rcrt.tool("calculator"),
+    "tool_types": lambda rcrt: rcrt.tool_types(),
     "tools": lambda rcrt: rcrt.tools(),
     "tools_for": lambda rcrt: rcrt.tools_for("mcp"),
     "update_breadcrumb": lambda rcrt: rcrt.update_breadcrumb("b", 1, {}),

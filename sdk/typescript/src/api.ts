@@ -1628,6 +1628,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Declare the TypeScript types of a tool
+         * @description With `tool_spec`, the types `Input`, `Output` and `Context` of this tool, from its schemas and
+         *     its `required_secrets`. Without it, what all tools share: the globals of the sandbox, and the
+         *     namespace `tools` with the types of each tool that `GET /tools` lists.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        post: operations["tool_types"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/validate": {
         parameters: {
             query?: never;
@@ -3500,6 +3524,16 @@ export interface components {
             /** @description Absent for all tools together. */
             tool?: string | null;
         };
+        /** @description TypeScript declarations. */
+        ToolTypes: {
+            /**
+             * @description The text of a `.d.ts` file.
+             * @example type Input = {
+             *       text: string;
+             *     };
+             */
+            types: string;
+        };
         /** @description The result of the validators. */
         ToolValidation: {
             /**
@@ -3518,6 +3552,10 @@ export interface components {
          * @enum {string}
          */
         TtlType: "never" | "datetime" | "duration" | "usage" | "hybrid";
+        TypesOf: {
+            /** @description The context of a `tool.code.v1`. */
+            tool_spec?: Record<string, unknown> | null;
+        };
         /** @description One invalid field of an input, with what is accepted. */
         Violation: {
             /**
@@ -6573,6 +6611,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tool_types: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TypesOf"];
+            };
+        };
+        responses: {
+            /** @description Declare the TypeScript types of a tool */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolTypes"];
                 };
             };
             /** @description Refused: a problem document that says why */

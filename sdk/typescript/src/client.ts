@@ -345,6 +345,15 @@ export class Rcrt {
     return (await this.call("create_tool", input, rest)) as authoring.ToolCreation;
   }
 
+  /**
+   * TypeScript declarations. Of a tool: `Input`, `Output` and `Context`. Without one, what all tools
+   * share: the globals of the sandbox, and the namespace `tools`.
+   */
+  async toolTypes(spec?: authoring.ToolSpec, options: RequestOptions = {}): Promise<string> {
+    const body = spec === undefined ? {} : { tool_spec: spec };
+    return (await this.#transport.json("post", "/tools/types", { ...options, body, again: true })).types;
+  }
+
   /** What the validators find in a tool. Nothing is written. */
   async validateTool(spec: authoring.ToolSpec, options: RequestOptions = {}): Promise<shapes.ToolValidation> {
     return await this.#transport.json("post", "/tools/validate", { ...options, body: { tool_spec: spec }, again: true });

@@ -112,6 +112,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   streamTicket: (client) => client.streamTicket(),
   testTool: (client) => client.testTool({}),
   tool: (client) => client.tool("calculator"),
+  toolTypes: (client) => client.toolTypes(),
   tools: (client) => client.tools(),
   toolsFor: (client) => client.toolsFor("mcp"),
   updateBreadcrumb: (client) => client.updateBreadcrumb("b", 1, {}),

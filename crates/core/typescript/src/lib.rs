@@ -1,5 +1,5 @@
 //! The TypeScript front end: turns source into JavaScript and a source map, reports what the syntax
-//! tree shows, and declares the types of JSON Schemas.
+//! tree shows, and declares the types of JSON Schemas and of tools.
 //!
 //! It does not depend on tools, an engine or files: text in, text and findings out. Hostile source
 //! results in errors and never in a crash.
@@ -33,10 +33,12 @@ mod source_map;
 mod static_text;
 mod syntax;
 mod tool_calls;
+mod tool_types;
 mod unsupported;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
-pub use declare::{comment, declare, pascal_case, unique};
+pub use declare::{declare, pascal_case, unique};
 pub use inspect::{Finding, Inspection, Rule, inspect};
 pub use source_map::SourceMap;
 pub use tool_calls::ToolCall;
+pub use tool_types::{GLOBALS, TypedTool, types_of_tool, types_of_tools};

@@ -385,6 +385,13 @@ class Rcrt:
         ``status`` in the result says so. Takes the options of :meth:`invoke`."""
         return cast(dict[str, Any], await self.call("create_tool", creation(spec, mode, if_version), **options))
 
+    async def tool_types(self, spec: dict[str, Any] | None = None) -> str:
+        """TypeScript declarations. Of a tool: ``Input``, ``Output`` and ``Context``. Without one, what
+        all tools share: the globals of the sandbox, and the namespace ``tools``."""
+        body = {} if spec is None else {"tool_spec": spec}
+        found = cast(types.ToolTypes, await self._transport.json("POST", "/tools/types", body=body, again=True))
+        return found["types"]
+
     async def validate_tool(self, spec: dict[str, Any]) -> types.ToolValidation:
         """What the validators find in a tool. Nothing is written."""
         found = await self._transport.json("POST", "/tools/validate", body={"tool_spec": spec}, again=True)

@@ -1407,6 +1407,12 @@ class ToolStats(_ToolStats, total=False):
     """Absent for all tools together."""
 
 
+class ToolTypes(TypedDict):
+    """TypeScript declarations."""
+    types: str
+    """The text of a `.d.ts` file."""
+
+
 class ToolValidation(TypedDict):
     """The result of the validators."""
     definition_hash: str
@@ -1414,6 +1420,11 @@ class ToolValidation(TypedDict):
     valid: bool
     """Whether there are no errors."""
     validation: ToolFindings
+
+
+class TypesOf(TypedDict, total=False):
+    tool_spec: Union[dict[str, Any], None]
+    """The context of a `tool.code.v1`."""
 
 
 class Violation(TypedDict):

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 const SETTINGS: (&str, &str) = ("tsconfig.json", include_str!("../editor/tsconfig.json"));
-const GLOBALS: (&str, &str) = ("rcrt.d.ts", include_str!("../editor/rcrt.d.ts"));
+const GLOBALS: (&str, &str) = ("rcrt.d.ts", rcrt_typescript::GLOBALS);
 
 /// Writes the files and returns those that changed. The settings belong to the author, so existing
 /// ones stay. So does a file of another origin with the name of the globals.

@@ -1,14 +1,13 @@
 //! `rcrt tool types`: the TypeScript types of tools, from their schemas.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Args;
 use rcrt_breadcrumb::{Breadcrumb, ToolDefinition, nearest_names};
 use rcrt_client::Client;
 use rcrt_egress::PrivateHost;
-use rcrt_typescript::{comment, declare, pascal_case, unique};
+use rcrt_typescript::{TypedTool, types_of_tools};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -19,9 +18,6 @@ use crate::connection;
 use crate::exit::Failure;
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
-
-/// The names in the namespace that are not those of tools.
-const OWN_NAMES: [&str; 4] = ["Catalog", "Name", "Input", "Output"];
 
 /// Print the TypeScript types of tools, from their schemas
 #[derive(Debug, Args)]
@@ -43,28 +39,6 @@ pub struct Types {
     private_hosts: PrivateHosts,
 }
 
-/// A tool whose types are declared.
-struct TypedTool {
-    name: String,
-    description: String,
-    input: Value,
-    output: Value,
-    /// `None` for a tool of which only the catalog is known.
-    secrets: Option<Vec<String>>,
-}
-
-impl From<ToolDefinition> for TypedTool {
-    fn from(tool: ToolDefinition) -> Self {
-        Self {
-            name: tool.name,
-            description: tool.description,
-            input: tool.input_schema,
-            output: tool.output_schema,
-            secrets: Some(tool.required_secrets),
-        }
-    }
-}
-
 impl Types {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let mut found: BTreeMap<String, TypedTool> = BTreeMap::new();
@@ -82,7 +56,8 @@ impl Types {
             let is_wanted = |name: &String| names.is_empty() || names.contains(&name);
             found.extend(offered.into_iter().filter(|(name, _)| is_wanted(name)));
         }
-        let declared = declared(found.values());
+        let declared = types_of_tools(found.values());
+        let declared = format!("// The types of tools, from their schemas. Written by `rcrt tool types`.\n\n{declared}");
         if output.is_json() { output.json(&json!({"types": declared})) } else { output.line(declared.trim_end()) }
     }
 }
@@ -102,7 +77,7 @@ fn of_files(path: &Path, allowed: &[PrivateHost]) -> anyhow::Result<Vec<TypedToo
         let definition = candidate
             .definition
             .map_err(|errors| Failure::Usage(format!("{} is not valid:\n  {}", candidate.name, errors.join("\n  "))))?;
-        found.push(TypedTool::from(definition));
+        found.push(of_definition(definition));
     }
     Ok(found)
 }
@@ -122,41 +97,19 @@ async fn of_catalog(client: &Client) -> anyhow::Result<BTreeMap<String, TypedToo
                 output: Value::Bool(true),
                 secrets: None,
             },
-            TypedTool::from,
+            of_definition,
         );
         (tool.name, typed)
     };
     Ok(catalog.tools.into_iter().map(typed).collect())
 }
 
-fn declared<'t>(tools: impl Iterator<Item = &'t TypedTool>) -> String {
-    let mut taken: BTreeSet<String> = OWN_NAMES.map(str::to_owned).into();
-    let (mut entries, mut namespaces) = (String::new(), String::new());
-    for tool in tools {
-        let words = pascal_case(&tool.name);
-        // A tool's name can be without ASCII letters, or begin with a digit.
-        let is_name = words.starts_with(|first: char| first.is_ascii_alphabetic());
-        let name = unique(&if is_name { words } else { format!("Tool{words}") }, |name| taken.contains(name));
-        taken.insert(name.clone());
-        let key = Value::from(tool.name.as_str());
-        let _ = writeln!(entries, "    {key}: {{ input: {name}.Input; output: {name}.Output }};");
-        let mut types = declare("Input", &tool.input) + &declare("Output", &tool.output);
-        if let Some(secrets) = &tool.secrets {
-            let names: Vec<String> = secrets.iter().map(|name| Value::from(name.as_str()).to_string()).collect();
-            let names = if names.is_empty() { "never".to_owned() } else { names.join(" | ") };
-            let _ = writeln!(types, "type Context = RcrtContext<{names}>;");
-        }
-        let _ =
-            writeln!(namespaces, "{}  namespace {name} {{\n{}  }}", comment(&tool.description, 1), indented(&types));
+fn of_definition(tool: ToolDefinition) -> TypedTool {
+    TypedTool {
+        name: tool.name,
+        description: tool.description,
+        input: tool.input_schema,
+        output: tool.output_schema,
+        secrets: Some(tool.required_secrets),
     }
-    format!(
-        "// The types of tools, from their schemas. Written by `rcrt tool types`.\n\ndeclare namespace tools {{\n  \
-         interface Catalog {{\n{entries}  }}\n  type Name = keyof Catalog;\n  type Input<N extends Name> = \
-         Catalog[N][\"input\"];\n  type Output<N extends Name> = Catalog[N][\"output\"];\n{namespaces}}}\n\n// For context.api.callTool.\ninterface \
-         RcrtTools extends tools.Catalog {{}}\n"
-    )
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect()
 }

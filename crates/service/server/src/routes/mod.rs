@@ -29,6 +29,7 @@ pub(crate) mod tokens;
 pub(crate) mod tool_authoring;
 pub(crate) mod tool_ranking;
 pub(crate) mod tool_schemas;
+pub(crate) mod tool_types;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
 
@@ -133,6 +134,7 @@ fn operations_of_the_api() -> Vec<RouteEntry> {
         entry(CALL_READERS, routes!(tools::list)),
         entry(CALL_READERS, routes!(tools::get)),
         entry(REQUESTERS, routes!(invoke::invoke)),
+        entry(CALL_READERS, routes!(tool_types::types)),
         entry(WRITERS, routes!(tool_authoring::validate)),
         entry(WRITERS, routes!(tool_authoring::test)),
         entry(CURATORS, routes!(tool_authoring::publish)),

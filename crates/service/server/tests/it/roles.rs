@@ -45,6 +45,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/tools", CALL_READERS),
     ("GET", "/tools/{name}", CALL_READERS),
     ("POST", "/tools/{name}/invoke", REQUESTERS),
+    ("POST", "/tools/types", CALL_READERS),
     ("POST", "/tools/validate", WRITERS),
     ("POST", "/tools/test", WRITERS),
     ("POST", "/tools/{name}/publish", CURATORS),

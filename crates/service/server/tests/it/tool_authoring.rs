@@ -55,6 +55,30 @@ async fn a_tool_is_validated_without_being_written() {
     world.close().await;
 }
 
+#[tokio::test]
+async fn the_types_of_a_tool_are_made_from_its_schemas() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Caller]).await;
+    let types = async |body: Value| {
+        let found = world.post("/tools/types", &token, body).await.ok().json();
+        found["types"].as_str().unwrap().to_owned()
+    };
+    let mut spec = spec(GOOD);
+    spec["required_secrets"] = json!(["KEY"]);
+    let own = types(json!({"tool_spec": spec})).await;
+    for declared in ["type Input = {", "type Output = {", "n?: number;", "type Context = RcrtContext<\"KEY\">;"] {
+        assert!(own.contains(declared), "{declared}: {own}");
+    }
+    // While its author types, fields are missing or of another kind.
+    let unfinished = types(json!({"tool_spec": {"input_schema": 7, "required_secrets": "KEY"}})).await;
+    assert_eq!(unfinished, "type Input = unknown;\ntype Output = unknown;\ntype Context = RcrtContext<never>;\n");
+    let shared = types(json!({})).await;
+    assert!(shared.contains("interface RcrtContext<") && shared.contains("declare namespace tools {"), "{shared}");
+    world.post("/tools/types", &token, json!({"tool_spec": 7})).await.violation("tool_spec");
+    world.close().await;
+}
+
 /// As the runners decide it. A curator's tool waits for its private hosts.
 #[tokio::test]
 async fn a_private_host_is_valid_if_every_live_runner_allows_it() {

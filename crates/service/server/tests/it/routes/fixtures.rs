@@ -102,6 +102,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /tools", "/tools", "", 200, 200),
     fixture("GET /tools/{name}", "/tools/{offered}", "", 200, 404),
     fixture("POST /tools/{name}/invoke", "/tools/{offered}/invoke", r#"{"input": {}}"#, 202, 202),
+    fixture("POST /tools/types", "/tools/types", "{}", 200, 200),
     fixture("POST /tools/validate", "/tools/validate", r#"{"tool_spec": {"name": "x"}}"#, 200, 200),
     // No runner: a call in the queue.
     fixture("POST /tools/test", "/tools/test", r#"{"tool_spec": {"name": "x"}}"#, 202, 202),
