@@ -17,7 +17,7 @@ class Keys {
       this.palette = !this.palette;
       return true;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return false;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0] ?? event.target)) return false;
     // Not `help` and `palette`: they become false some time after their dialog is closed.
     if (document.querySelector("dialog[open]") !== null) return false;
     if (this.#goes) {

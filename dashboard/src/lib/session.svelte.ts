@@ -56,6 +56,8 @@ class Session {
 
   signOut(why = ""): void {
     sessionStorage.removeItem(KEY);
+    // What the editor keeps is still there if the same agent signs in again after its token expired.
+    if (why === "") Object.keys(sessionStorage).filter((key) => key.startsWith("rcrt.")).forEach((key) => sessionStorage.removeItem(key));
     this.ended = why;
     this.token = undefined;
   }

@@ -1,0 +1,133 @@
+/** Checks a tool while it is written: its types in a worker, its definition by the server's validators. */
+import { session } from "../lib/session.svelte";
+import { canonical, contextOf, type Definition, type ToolText, parse } from "./definition";
+import { Checker } from "./checker";
+import { ofTypes, ofValidator, type Finding } from "./findings";
+
+/** After the last key. */
+const TYPES_MS = 300;
+const VALIDATOR_MS = 500;
+
+export class Checks {
+  readonly checker = new Checker();
+  /** Of the types, and of the validators. */
+  #typed = $state.raw<Finding[]>([]);
+  #validated = $state.raw<Finding[]>([]);
+  /** The text that the validators saw, for a check before it is written. */
+  #seen = $state.raw<ToolText | undefined>(undefined);
+  #running = $state(0);
+  /** Why a check could not be made. */
+  failed = $state("");
+  #text: ToolText = { json: "", source: "" };
+  #shared: Promise<string> | undefined;
+  /** The fields of the definition that the types come from, and the types. */
+  #own = { of: "", types: "" };
+  #timers: ReturnType<typeof setTimeout>[] = [];
+  #controller = new AbortController();
+
+  get findings(): Finding[] {
+    return [...this.#typed, ...this.#validated];
+  }
+
+  get errors(): number {
+    return this.findings.filter((finding) => finding.severity === "error").length;
+  }
+
+  get warnings(): number {
+    return this.findings.length - this.errors;
+  }
+
+  get busy(): boolean {
+    return this.#running > 0;
+  }
+
+  /** Whether the validators found no error in exactly this text. */
+  isValid(text: ToolText): boolean {
+    const seen = this.#seen;
+    return seen !== undefined && seen.json === text.json && seen.source === text.source && this.#validated.every((one) => one.severity !== "error");
+  }
+
+  /** Checks this text soon, instead of an earlier one. */
+  check(text: ToolText): void {
+    this.#text = text;
+    this.#stop();
+    const signal = this.#controller.signal;
+    this.#timers = [setTimeout(() => void this.#run(this.#types(text, signal)), TYPES_MS), setTimeout(() => void this.#run(this.#validate(text, signal)), VALIDATOR_MS)];
+  }
+
+  close(): void {
+    this.#stop();
+    this.checker.close();
+  }
+
+  #stop(): void {
+    this.#timers.forEach(clearTimeout);
+    this.#controller.abort();
+    this.#controller = new AbortController();
+  }
+
+  async #run(check: Promise<void>): Promise<void> {
+    this.#running++;
+    try {
+      await check;
+      this.failed = "";
+    } catch (error) {
+      if ((error as Error).name === "AbortError" || this.#controller.signal.aborted) return;
+      session.check(error);
+      this.failed = (error as Error).message;
+    } finally {
+      this.#running--;
+    }
+  }
+
+  async #types(text: ToolText, signal: AbortSignal): Promise<void> {
+    const definition = parse(text.json).value;
+    if (definition !== undefined) await this.#declare(definition, signal);
+    if (signal.aborted) return;
+    await this.checker.source(text.source, isTyped(definition));
+    const found = await this.checker.problems();
+    if (!signal.aborted) this.#typed = ofTypes(found, text.source);
+  }
+
+  /** Gives the checker the types of the schemas, if those changed. */
+  async #declare(definition: Definition, signal: AbortSignal): Promise<void> {
+    const { input_schema, output_schema, required_secrets } = definition;
+    const of = canonical({ input_schema, output_schema, required_secrets });
+    if (of === this.#own.of) return;
+    this.#shared ??= session.client.toolTypes();
+    // The next check tries again.
+    this.#shared.catch(() => (this.#shared = undefined));
+    const spec = JSON.parse(of) as Definition;
+    const [shared, types] = await Promise.all([this.#shared, session.client.toolTypes(spec, { signal })]);
+    this.#own = { of, types };
+    await this.checker.types(shared, types);
+  }
+
+  async #validate(text: ToolText, signal: AbortSignal): Promise<void> {
+    const { value, wrong } = parse(text.json);
+    if (value === undefined) {
+      this.#seen = undefined;
+      this.#validated = [{ severity: "error", where: "json", place: "the definition", message: wrong, source: "JSON", from: 0, to: 0 }];
+      return;
+    }
+    const { validation } = await session.client.validateTool(contextOf(value, text.source), { signal });
+    if (signal.aborted) return;
+    this.#validated = [...ofValidator(validation.errors as never, "error", text.source, text.json), ...ofValidator(validation.warnings as never, "warning", text.source, text.json)];
+    this.#seen = text;
+  }
+
+  /** What the validators say about this text, now. */
+  async validateNow(text: ToolText): Promise<boolean> {
+    if (this.#text !== text) this.#text = text;
+    this.#stop();
+    await this.#run(this.#validate(text, this.#controller.signal));
+    this.#timers = [setTimeout(() => void this.#run(this.#types(text, this.#controller.signal)), 0)];
+    return this.isValid(text);
+  }
+
+  isTyped = (): boolean => isTyped(parse(this.#text.json).value);
+}
+
+export function isTyped(definition: Definition | undefined): boolean {
+  return (definition?.["code"] as { language?: unknown } | undefined)?.language !== "javascript";
+}
