@@ -16,6 +16,8 @@ export class Checks {
   /** The text that the validators saw, for a check before it is written. */
   #seen = $state.raw<ToolText | undefined>(undefined);
   #running = $state(0);
+  /** Whether something waits to be checked. */
+  #isDue = $state(true);
   /** Why a check could not be made. */
   failed = $state("");
   #text: ToolText = { json: "", source: "" };
@@ -38,7 +40,7 @@ export class Checks {
   }
 
   get busy(): boolean {
-    return this.#running > 0;
+    return this.#running > 0 || this.#isDue;
   }
 
   /** Whether the validators found no error in exactly this text. */
@@ -51,8 +53,14 @@ export class Checks {
   check(text: ToolText): void {
     this.#text = text;
     this.#stop();
+    this.#isDue = true;
     const signal = this.#controller.signal;
-    this.#timers = [setTimeout(() => void this.#run(this.#types(text, signal)), TYPES_MS), setTimeout(() => void this.#run(this.#validate(text, signal)), VALIDATOR_MS)];
+    const types = setTimeout(() => void this.#run(this.#types(text, signal)), TYPES_MS);
+    const validator = setTimeout(() => {
+      void this.#run(this.#validate(text, signal));
+      this.#isDue = false;
+    }, VALIDATOR_MS);
+    this.#timers = [types, validator];
   }
 
   close(): void {
@@ -121,7 +129,8 @@ export class Checks {
     if (this.#text !== text) this.#text = text;
     this.#stop();
     await this.#run(this.#validate(text, this.#controller.signal));
-    this.#timers = [setTimeout(() => void this.#run(this.#types(text, this.#controller.signal)), 0)];
+    await this.#run(this.#types(text, this.#controller.signal));
+    this.#isDue = false;
     return this.isValid(text);
   }
 

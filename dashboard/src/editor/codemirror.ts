@@ -97,6 +97,22 @@ const theme = EditorView.theme({
   ".cm-searchMatch-selected": { backgroundColor: "var(--accent-bg)", outline: "1px solid var(--accent)" },
 });
 
+/**
+ * A browser that replaces a selection keeps its style in an inline style, which the
+ * Content-Security-Policy refuses. So the selection is replaced here.
+ */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { state } = view;
+    const text = event.data;
+    const { from, to, empty } = state.selection.main;
+    if (event.inputType !== "insertText" || text === null || empty || view.composing || state.readOnly) return false;
+    const usual = () => state.update(state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    if (!state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, usual))) view.dispatch(usual());
+    return true;
+  },
+});
+
 function extensions(setup: Setup): Extension[] {
   const isJson = setup.language === "json";
   const assistance = setup.assistance;
@@ -123,9 +139,10 @@ function extensions(setup: Setup): Extension[] {
     ...(assistance === undefined ? [] : [autocompletion({ override: [assistance.completions] }), hoverTooltip(assistance.hover, { hoverTime: 400 })]),
     // Ctrl-Enter is the screen's own key.
     keymap.of([...closeBracketsKeymap, ...defaultKeymap.filter((one) => one.key !== "Mod-Enter"), ...searchKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap, indentWithTab]),
-    EditorView.contentAttributes.of({ "aria-label": setup.label, "aria-readonly": String(setup.readOnly) }),
+    EditorView.contentAttributes.of({ "aria-label": setup.label, tabindex: "0", "aria-readonly": String(setup.readOnly) }),
     EditorView.updateListener.of((update) => update.docChanged && setup.changed(update.state.doc.toString())),
     ...(isJson ? [EditorView.lineWrapping] : []),
+    replacing,
     theme,
   ];
 }
