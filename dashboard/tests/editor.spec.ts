@@ -177,6 +177,18 @@ test("unsaved changes are back after a reload, and can be discarded", async ({ a
   await expect(page.getByRole("textbox", { name: "Code" })).not.toContainText("Not saved");
 });
 
+test("a call is kept as an example of its tool", async ({ api, page, open }) => {
+  await slug(api, "called");
+  const call = await api.call("called", { text: "From A Call" });
+  await open(`calls/${call.request}`);
+  await page.getByRole("link", { name: "Save as example" }).click();
+  await expect(page.getByLabel("Input of example 2")).toHaveValue(/From A Call/);
+  await expect(page.getByLabel("Output of example 2")).toHaveValue(/from-a-call/);
+  await page.keyboard.press("Control+Enter");
+  await expect(page.getByRole("region", { name: "Example 2" })).toContainText("passed");
+  await expect(page.getByText("unsaved changes", { exact: true })).toBeVisible();
+});
+
 test("an older version is rolled back to", async ({ api, page, open }) => {
   const id = await slug(api, "rolled");
   const read = await api.send<{ context: Record<string, unknown> }>("GET", `/breadcrumbs/${id}/full`);

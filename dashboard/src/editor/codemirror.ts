@@ -54,7 +54,7 @@ const triangle = { clipPath: "polygon(50% 0, 100% 100%, 0 100%)" };
 
 const theme = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--panel)", fontSize: "13px" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
   ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
@@ -184,6 +184,11 @@ export class CodeView {
     const [anchor, head] = [Math.min(from, length), Math.min(to, length)];
     this.#view.dispatch({ selection: { anchor, head }, effects: EditorView.scrollIntoView(anchor, { y: "center" }) });
     this.#view.focus();
+  }
+
+  /** Scrolls to a place. */
+  show(at: number): void {
+    this.#view.dispatch({ effects: EditorView.scrollIntoView(Math.min(at, this.#view.state.doc.length), { y: "start", yMargin: 8 }) });
   }
 
   destroy(): void {

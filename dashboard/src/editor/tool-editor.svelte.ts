@@ -1,5 +1,6 @@
 /** One tool in the editor: its text, the version of the record that it comes from, and how it is written. */
-import { ProblemError, type Breadcrumb, type ToolTest } from "@rcrt/client";
+import { largeResult, ProblemError, type Breadcrumb, type ToolTest } from "@rcrt/client";
+import { inputOf, responseOf } from "../lib/call";
 import { session } from "../lib/session.svelte";
 import { readTool } from "../lib/tools";
 import { Checks } from "./checks.svelte";
@@ -102,6 +103,19 @@ export class ToolEditor {
   set(path: string[], value: unknown): void {
     const { value: definition } = this.definition;
     if (definition !== undefined) this.edit({ ...this.text, json: JSON.stringify(changed(definition, path, value), null, 2) });
+  }
+
+  /** Adds a call to the examples, with its output or its failure. */
+  async addCall(id: string): Promise<void> {
+    await this.#act("Reading the call…", async () => {
+      const call = await session.client.getCall(id);
+      const response = responseOf(call);
+      const isWhole = response?.status === "success" && !largeResult(response);
+      const failure = response?.status === "error" ? { error: { code: response.error_code, message: response.error } } : {};
+      const examples = this.#parsed()["examples"];
+      const example = { description: "From a call", input: inputOf(call), ...(isWhole ? { output: response.output } : failure) };
+      this.set(["examples"], [...(Array.isArray(examples) ? examples : []), example]);
+    });
   }
 
   keepNow(): void {
