@@ -22,6 +22,9 @@ LEFT_OUT = {
     "GET /openapi.json",
     "GET /swagger",
     "POST /admin/purge",
+    # For links to the dashboard.
+    "POST /auth/sign-in",
+    "POST /auth/ticket",
     # For clients of the Model Context Protocol.
     "DELETE /mcp",
     "GET /mcp",

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
-    mcp, restore, runner, runners, secret, server, tenant, token, tool, up,
+    mcp, open, restore, runner, runners, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -31,6 +31,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(up::Up),
+    Open(open::Open),
     Server(server::Server),
     Runner(runner::Runner),
     Runners(runners::Runners),

@@ -46,6 +46,14 @@ pub struct Token {
     pub expires_in: u64,
 }
 
+/// A ticket for one sign-in to the dashboard.
+#[derive(Debug, Deserialize)]
+pub struct SignInTicket {
+    pub ticket: String,
+    /// Seconds in which it must be used.
+    pub expires_in: u64,
+}
+
 #[derive(Debug, Deserialize)]
 pub struct Health {
     pub status: String,
@@ -90,6 +98,11 @@ impl Client {
     pub async fn request_token(&self, request: &TokenRequest) -> Result<Token, StoreError> {
         let sent = Request::new(Method::POST, &["auth", "token"], RetryPolicy::Idempotent).json(request)?;
         Ok(self.send(Request { anonymous: true, ..sent }).await?)
+    }
+
+    /// A ticket that signs a browser in once, with the rights of this client's token.
+    pub async fn sign_in_ticket(&self) -> Result<SignInTicket, StoreError> {
+        Ok(self.send(Request::new(Method::POST, &["auth", "ticket"], RetryPolicy::Idempotent)).await?)
     }
 
     /// Creates an agent in the caller's tenant and returns its key. Requires a curator.

@@ -50,7 +50,7 @@ use rcrt_breadcrumb::{StoreError, Violations, is_this_machine};
 use url::Url;
 use uuid::Uuid;
 
-pub use agents::{Health, TenantDetails, TenantSettings, Token, TokenRequest};
+pub use agents::{Health, SignInTicket, TenantDetails, TenantSettings, Token, TokenRequest};
 pub use credentials::Credentials;
 pub use problem::refused_for_now;
 pub use revocation::{Revoke, Revoked};

@@ -38,6 +38,7 @@ mod mcp_changes;
 mod mcp_install;
 mod mcp_serve;
 mod mcp_state;
+pub mod open;
 mod required_secrets;
 pub mod restore;
 pub mod runner;
@@ -130,6 +131,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Call(call) => call.run(config, output).await,
         Command::Calls(calls) => calls.run(config, output).await,
         Command::Logs(logs) => logs.run(config, output).await,
+        Command::Open(open) => open.run(config, output).await,
         Command::Runners(runners) => runners.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-use super::catalog_wait;
+use super::{catalog_wait, open};
 use crate::assembly::{
     DatabaseInfo, PreparedRunner, RunnerTaskOptions, ServingOptions, StartedServer, System, WebhookHosts,
     WebhookOptions,
@@ -134,7 +134,7 @@ impl Up {
         progress.step("Calling the calculator");
         let (response, took) = tokio::select! {
             answer = async {
-                let answer = first_call(&base_url, token).await?;
+                let answer = first_call(&base_url, token.clone()).await?;
                 if !awaited.is_empty() {
                     catalog_wait::until_written(&*store, &awaited).await?;
                 }
@@ -145,7 +145,10 @@ impl Up {
         progress.done();
         ready.store(true, Ordering::Relaxed);
 
+        let shown = self.serving.public_url().unwrap_or(base_url.as_str()).trim_end_matches('/');
+        let sign_in = open::new_link(&base_url, token, shown).await?;
         let summary = Summary {
+            sign_in: &sign_in,
             response: &response,
             took,
             ready: begun_at.elapsed(),
@@ -208,6 +211,8 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
 
 /// The summary that is printed after the start.
 struct Summary<'a> {
+    /// Works once.
+    sign_in: &'a str,
     response: &'a Breadcrumb,
     took: Duration,
     ready: Duration,
@@ -230,6 +235,7 @@ impl Summary<'_> {
                 "api": base,
                 "public_url": self.public_url,
                 "dashboard": format!("{}/", self.public_url.unwrap_or(base)),
+                "sign_in": self.sign_in,
                 "docs": format!("{}/docs", self.public_url.unwrap_or(base)),
                 "data": self.data,
                 "token_file": token,
@@ -249,6 +255,8 @@ impl Summary<'_> {
         }
         let shown = self.public_url.unwrap_or(base);
         output.line(&format!("{}{shown}/", name("Dashboard")))?;
+        output.line(&format!("{}{}", name("Sign in"), self.sign_in))?;
+        output.line(&format!("{}once, within 10 minutes; later with `rcrt open`", name("")))?;
         output.line(&format!("{}{shown}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::AuthMode;
 use crate::ServerState;
-use crate::auth::token::{TokenError, TokenId, VerifiedTicket, VerifiedToken};
+use crate::auth::token::{TicketUse, TokenError, TokenId, VerifiedTicket, VerifiedToken};
 use crate::http::connections::ConnectionPermit;
 use crate::http::guarded_body;
 use crate::http::headers::one_header;
@@ -91,6 +91,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// A ticket with the rights of the caller's token.
+    pub(crate) fn ticket(&self, state: &ServerState, purpose: TicketUse) -> Result<String, Problem> {
+        state.token_key.issue_ticket(purpose, &self.identity, self.token, self.expires_at).map_err(|error| {
+            tracing::error!(%error, "a ticket cannot be signed");
+            Problem::internal()
+        })
+    }
+
     /// A runner names the agent on whose behalf it acts in a header, and then sees what that agent
     /// can see.
     fn on_behalf_of(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
@@ -138,7 +146,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     }
     let admitted = match credential(&state, access, &request) {
         Ok(Credential::Token(token)) => authenticate_token(&state, access, &token).await,
-        Ok(Credential::Ticket(ticket)) => authenticate_ticket(&state, access, &ticket).await,
+        Ok(Credential::Ticket(ticket)) => redeem(&state, access, TicketUse::Stream, &ticket).await,
         Err(problem) => Err(problem),
     };
     let caller = match admitted {
@@ -180,17 +188,22 @@ async fn authenticate_token(state: &ServerState, access: Access, token: &str) ->
 }
 
 /// Redeems a ticket, which is valid once.
-async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
-    const ANOTHER: &str = "get another from POST /events/ticket";
+pub async fn redeem(
+    state: &ServerState,
+    access: Access,
+    purpose: TicketUse,
+    ticket: &str,
+) -> Result<Caller, Problem> {
+    let another = purpose.source();
     let refused = |error| match error {
-        TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {ANOTHER}")),
-        TokenError::Forged => Problem::unauthorized(format!("the ticket was not issued by this server; {ANOTHER}")),
+        TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {another}")),
+        TokenError::Forged => Problem::unauthorized(format!("the ticket was not issued by this server; {another}")),
     };
-    let VerifiedTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
+    let VerifiedTicket { id, expires_at, token } = state.token_key.verify_ticket(purpose, ticket).map_err(refused)?;
     let caller = authorize(state, access, token).await?;
     let until = i64::try_from(expires_at).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
     if !state.tenancy.use_ticket(caller.identity.owner_id, id, until.unwrap_or_default()).await? {
-        return Err(Problem::unauthorized(format!("the ticket was already used; {ANOTHER}")));
+        return Err(Problem::unauthorized(format!("the ticket was already used; {another}")));
     }
     Ok(caller)
 }

@@ -17,8 +17,32 @@ pub const MIN_KEY_BYTES: usize = 32;
 /// The longest validity of a token: 30 days. It becomes invalid earlier if its agent is deleted.
 pub const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
 
-/// How long a ticket is valid.
-pub const TICKET_TIME: Duration = Duration::from_secs(30);
+/// What a ticket is for. It is accepted for nothing else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketUse {
+    #[default]
+    Stream,
+    SignIn,
+}
+
+impl TicketUse {
+    /// How long a ticket is valid.
+    pub fn time(self) -> Duration {
+        match self {
+            Self::Stream => Duration::from_secs(30),
+            Self::SignIn => Duration::from_mins(10),
+        }
+    }
+
+    /// Where to get another one.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Stream => "get another from POST /events/ticket",
+            Self::SignIn => "get another link with `rcrt open`, or a ticket from POST /auth/ticket",
+        }
+    }
+}
 
 /// Identifies a token, for revocations.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +87,8 @@ pub struct VerifiedTicket {
 struct TicketToken {
     jti: Uuid,
     exp: u64,
+    #[serde(default)]
+    purpose: TicketUse,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,7 +106,7 @@ struct Claims {
     /// its token.
     iat: f64,
     jti: Uuid,
-    /// A ticket can only open one event stream.
+    /// A ticket can only open one event stream, or sign in once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ticket_of: Option<TicketToken>,
 }
@@ -112,10 +138,10 @@ impl TokenKey {
         })
     }
 
-    /// A ticket for one event stream of this identity, whose token is `id` and expires at
-    /// `expires_at`.
+    /// A ticket of this identity, whose token is `id` and expires at `expires_at`.
     pub(crate) fn issue_ticket(
         &self,
+        purpose: TicketUse,
         identity: &Identity,
         id: TokenId,
         expires_at: u64,
@@ -126,10 +152,10 @@ impl TokenKey {
             roles: identity.roles.clone(),
             profile: identity.profile,
             operator: false,
-            exp: (now() as u64).saturating_add(TICKET_TIME.as_secs()).min(expires_at),
+            exp: (now() as u64).saturating_add(purpose.time().as_secs()).min(expires_at),
             iat: id.issued_at,
             jti: Uuid::new_v4(),
-            ticket_of: Some(TicketToken { jti: id.jti, exp: expires_at }),
+            ticket_of: Some(TicketToken { jti: id.jti, exp: expires_at, purpose }),
         })
     }
 
@@ -149,9 +175,11 @@ impl TokenKey {
         Ok(claims.verified(id, expires_at))
     }
 
-    pub(crate) fn verify_ticket(&self, ticket: &str) -> Result<VerifiedTicket, TokenError> {
+    pub(crate) fn verify_ticket(&self, purpose: TicketUse, ticket: &str) -> Result<VerifiedTicket, TokenError> {
         let claims = self.decode(ticket)?;
-        let Some(of) = &claims.ticket_of else { return Err(TokenError::Forged) };
+        let Some(of) = claims.ticket_of.as_ref().filter(|of| of.purpose == purpose) else {
+            return Err(TokenError::Forged);
+        };
         let (id, expires_at) = (claims.jti, claims.exp);
         let (of, until) = (TokenId { jti: of.jti, issued_at: claims.iat }, of.exp);
         Ok(VerifiedTicket { id, expires_at, token: claims.verified(of, until) })

@@ -31,7 +31,7 @@ use uuid::Uuid;
 use crate::AuthMode;
 use crate::ServerState;
 use crate::auth::access::{Caller, current_identity};
-use crate::auth::token::TICKET_TIME;
+use crate::auth::token::TicketUse;
 use crate::http::headers::one_header;
 use crate::http::json_body;
 use crate::http::problem::Problem;
@@ -123,11 +123,8 @@ pub async fn ticket(
     query: Query,
 ) -> Result<NoStore<StreamTicket>, Problem> {
     query.finish()?;
-    let ticket = state.token_key.issue_ticket(&caller.identity, caller.token, caller.expires_at).map_err(|error| {
-        tracing::error!(%error, "a ticket cannot be signed");
-        Problem::internal()
-    })?;
-    Ok(NoStore(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
+    let ticket = caller.ticket(&state, TicketUse::Stream)?;
+    Ok(NoStore(StreamTicket { ticket, expires_in: TicketUse::Stream.time().as_secs() }))
 }
 
 /// Follow events

@@ -24,6 +24,7 @@ pub(crate) mod runners;
 pub(crate) mod secret_grants;
 pub(crate) mod secrets;
 pub(crate) mod selectors;
+pub(crate) mod sign_in;
 pub(crate) mod tenants;
 pub(crate) mod tokens;
 pub(crate) mod tool_authoring;
@@ -62,7 +63,7 @@ const READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner]);
 const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
 /// What callers may use too. A caller reads only its own calls and writes only requests: the store
 /// sees to that.
-const CALL_READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner, Caller]);
+pub(crate) const CALL_READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner, Caller]);
 pub(crate) const REQUESTERS: Access = Access::Roles(&[Emitter, Runner, Caller]);
 const FOLLOWERS: &[Role] = &[Subscriber, Runner, Caller];
 const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
@@ -107,6 +108,8 @@ fn protocols() -> Vec<RouteEntry> {
 fn operations_of_the_api() -> Vec<RouteEntry> {
     vec![
         entry(Access::Unauthenticated, routes!(tokens::token)),
+        entry(CALL_READERS, routes!(sign_in::ticket)),
+        entry(Access::Unauthenticated, routes!(sign_in::sign_in)),
         entry(CALL_READERS, routes!(tokens::list)),
         entry(CALL_READERS, routes!(revocation::revoke)),
         // Records

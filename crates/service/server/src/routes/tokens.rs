@@ -109,6 +109,11 @@ pub async fn token(
         }
         identity.profile = wanted;
     }
+    issue(&state, identity, ttl)
+}
+
+/// Issues a token that is valid for `ttl` seconds.
+pub(crate) fn issue(state: &ServerState, identity: Identity, ttl: u64) -> Result<NoStore<GivenToken>, Problem> {
     let token = state.token_key.issue(&identity, Duration::from_secs(ttl)).map_err(|error| {
         tracing::error!(%error, "a token could not be signed");
         Problem::internal()

@@ -14,6 +14,7 @@ fn routes() -> Vec<(&'static str, String)> {
     let id = uuid::Uuid::new_v4();
     vec![
         ("POST", "/auth/token".into()),
+        ("POST", "/auth/sign-in".into()),
         ("POST", "/breadcrumbs".into()),
         ("PATCH", format!("/breadcrumbs/{id}")),
         ("POST", "/calls/claim".into()),

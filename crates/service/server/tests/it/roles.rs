@@ -22,6 +22,8 @@ const CURATORS: Roles = Some(&[Curator]);
 /// The roles of each route, intentionally written a second time.
 pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("POST", "/auth/token", ANYONE),
+    ("POST", "/auth/ticket", CALL_READERS),
+    ("POST", "/auth/sign-in", ANYONE),
     ("GET", "/auth/tokens", CALL_READERS),
     ("POST", "/auth/revoke", CALL_READERS),
     ("POST", "/breadcrumbs", REQUESTERS),

@@ -1,9 +1,9 @@
-//! One-time tickets for event streams, and the tokens in URLs that `rcrt_compat` accepts.
+//! One-time tickets for event streams and sign-ins, and the tokens in URLs that `rcrt_compat` accepts.
 
 use std::time::Duration;
 
 use rcrt_breadcrumb::{Identity, Profile, Role, Tenancy};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -55,6 +55,48 @@ async fn tickets_and_tokens_are_not_interchangeable() {
     world.get(&format!("/events/stream?ticket={ticket}&ticket={ticket}"), "").await.problem(400, "invalid");
     // None of these requests has used it.
     Wire::open(world.request("GET", &format!("/events/stream?ticket={ticket}"), "")).await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_sign_in_ticket_is_exchanged_once_for_a_token_with_the_same_rights() {
+    let world = World::start().await;
+    let beside = world.beside().await;
+    let token = world.token(&[Role::Subscriber]).await;
+    let given = answer(world.request("POST", "/auth/ticket", &token)).await.ok();
+    assert_eq!(given.header("cache-control"), "no-store");
+    let given = given.json();
+    assert_eq!(given["expires_in"], 600);
+    let ask = json!({"ticket": given["ticket"]});
+    let session = beside.post("/auth/sign-in", "", ask.clone()).await.ok().json();
+    let own = key().verify(session["token"].as_str().unwrap()).unwrap();
+    let first = key().verify(&token).unwrap();
+    assert_eq!((&own.identity, own.expires_at <= first.expires_at), (&first.identity, true));
+    assert!(own.id.jti != first.id.jti && session["expires_in"].as_u64().unwrap() <= 12 * 3600);
+    for server in [&world, &beside] {
+        let again = server.post("/auth/sign-in", "", ask.clone()).await.problem(401, "unauthorized");
+        assert!(detail(&again).contains("already used") && detail(&again).contains("rcrt open"), "{again}");
+    }
+    beside.close().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn tickets_are_accepted_for_their_purpose_only() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Curator]).await;
+    let for_stream = ticket(&world, &token).await;
+    let given = answer(world.request("POST", "/auth/ticket", &token)).await.ok().json();
+    let to_sign_in = given["ticket"].as_str().unwrap();
+    for wrong in [&*for_stream, &*token, "x", ""] {
+        world.post("/auth/sign-in", "", json!({"ticket": wrong})).await.problem(401, "unauthorized");
+    }
+    world.get(&format!("/events/stream?ticket={to_sign_in}"), "").await.problem(401, "unauthorized");
+    world.get("/breadcrumbs", to_sign_in).await.problem(401, "unauthorized");
+    // Also not after the token with which it was requested was revoked.
+    answer(world.request("POST", "/auth/revoke", &token).json(&json!({}))).await.ok();
+    let refused = world.post("/auth/sign-in", "", json!({"ticket": to_sign_in})).await.problem(401, "unauthorized");
+    assert!(detail(&refused).contains("revoked"), "{refused}");
     world.close().await;
 }
 

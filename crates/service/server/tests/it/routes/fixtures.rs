@@ -69,6 +69,8 @@ const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {
 #[rustfmt::skip] // A table.
 pub const FIXTURES: &[Fixture] = &[
     fixture("POST /auth/token", "/auth/token", r#"{"owner_id": "{tenant}", "agent_id": "{agent}", "agent_key": "{agent_key}"}"#, 200, 200),
+    fixture("POST /auth/ticket", "/auth/ticket", "", 200, 200),
+    fixture("POST /auth/sign-in", "/auth/sign-in", r#"{"ticket": "{ticket}"}"#, 200, 200),
     // The id of an agent's token: for the agent itself, or a curator.
     fixture("POST /auth/revoke", "/auth/revoke", r#"{"jti": "{request}", "agent_id": "{agent}"}"#, 403, 404)
         .judging(&[(Role::Curator, 200)]),

@@ -47,6 +47,10 @@ impl Resources {
             let claims = world.post("/calls/claim", &resources.curator, claim).await.ok().json();
             resources.ids.push(("{lease}", claims[0]["lease"].to_string()));
         }
+        if names("{ticket}") {
+            let ticket = world.post("/auth/ticket", &resources.curator, json!({})).await.ok().json();
+            resources.ids.push(("{ticket}", ticket["ticket"].as_str().unwrap().to_owned()));
+        }
         if names("{secret}") {
             let secret = json!({"name": "KEY", "value": resources.mark});
             let secret = resources.make(world, "/secrets", secret).await;
