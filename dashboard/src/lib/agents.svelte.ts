@@ -1,4 +1,5 @@
 /** The names of agents, which only curators can list. For others an agent is a short id. */
+import type { AgentInfo } from "@rcrt/client";
 import { session } from "./session.svelte";
 import { shortId } from "./format";
 
@@ -34,6 +35,13 @@ class AgentNames {
   get all(): [string, string][] {
     return [...this.#names];
   }
+}
+
+/** Which tools an agent can call, in words. */
+export function allowedTools(agent: AgentInfo): string {
+  if (agent.tools == null) return "every offered tool";
+  const { names = [], sources = [], tags = [] } = agent.tools;
+  return [...names, ...sources.map((one) => `source ${one}`), ...tags.map((one) => `tag ${one}`)].join(", ") || "no tool";
 }
 
 export const agentNames = new AgentNames();

@@ -59,10 +59,27 @@ export function relative(at: number, now: number): string {
   return "";
 }
 
-export function absolute(at: number, zone: "local" | "utc"): string {
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** In a named zone. The names of zones come from the browser, so an unknown one is not possible. */
+function inZone(date: Date, timeZone: string): string {
+  let format = formats.get(timeZone);
+  if (format === undefined) {
+    const two = "2-digit";
+    format = new Intl.DateTimeFormat("en", { timeZone, year: "numeric", month: two, day: two, hour: two, minute: two, second: two, hourCycle: "h23", fractionalSecondDigits: 3 });
+    formats.set(timeZone, format);
+  }
+  const parts = Object.fromEntries(format.formatToParts(date).map(({ type, value }) => [type, value]));
+  const { year, month, day, hour, minute, second, fractionalSecond } = parts as Record<string, string>;
+  return `${year}-${month}-${day} ${hour}:${minute}:${second}.${fractionalSecond} ${timeZone}`;
+}
+
+/** In the zone `local`, `utc` or one with an IANA name. */
+export function absolute(at: number, zone: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
   if (zone === "utc") return `${date.toISOString().replace("T", " ").slice(0, 23)} UTC`;
+  if (zone !== "local") return inZone(date, zone);
   const two = (value: number, width = 2) => String(value).padStart(width, "0");
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
@@ -70,7 +87,7 @@ export function absolute(at: number, zone: "local" | "utc"): string {
 }
 
 /** The time of day, for lists of recent things. */
-export function clock(at: number, zone: "local" | "utc"): string {
+export function clock(at: number, zone: string): string {
   return absolute(at, zone).slice(11, 19);
 }
 

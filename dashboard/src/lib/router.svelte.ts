@@ -37,6 +37,12 @@ class Router {
     location.hash = href;
   }
 
+  /** Goes there without an entry for the screen that is left. */
+  replace(href: string): void {
+    history.replaceState(null, "", href);
+    this.#route = read();
+  }
+
   /** Changes the query without a new entry in the browser's history. Empty values are left out. */
   setQuery(query: Record<string, string | undefined>): void {
     history.replaceState(null, "", to(this.#route.parts, query));

@@ -54,6 +54,15 @@ class Session {
     this.token = token;
   }
 
+  /** Exchanges the ticket of a link for a token, which then is only in this tab. */
+  async redeem(ticket: string): Promise<void> {
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(`${server}/auth/sign-in`, { method: "POST", headers, body: JSON.stringify({ ticket }) });
+    const { token, detail } = (await answer.json()) as { token?: string; detail?: string };
+    if (!answer.ok || token === undefined) throw new Error(detail ?? "The server does not accept this link.");
+    await this.signIn(token);
+  }
+
   signOut(why = ""): void {
     sessionStorage.removeItem(KEY);
     // What the editor keeps is still there if the same agent signs in again after its token expired.
