@@ -65,10 +65,76 @@ test("a call is copied as code, and a large output opens in steps", async ({ api
   await expect(page.getByRole("region", { name: "The call in Python" })).toContainText('rcrt.call("large"');
 });
 
+test("a large result is read by its outline, its words and its parts", async ({ api, page, open }) => {
+  const text = `# First chapter\n${"some words ".repeat(7000)}\n# Second chapter\na needle\n${"more words ".repeat(7000)}`;
+  const call = await api.call("echo", { message: text }, { session: "outline" });
+  await open(`calls/${call.request}`);
+  const output = page.getByRole("region", { name: "Output" });
+  await output.getByRole("list", { name: "Outline of the result" }).getByRole("button").last().click();
+  await expect(output.getByRole("region", { name: /^Part/ })).toContainText("more words");
+  await output.getByLabel("Words in the result").fill("needle");
+  await output.getByRole("button", { name: "Find" }).click();
+  await output.getByRole("list", { name: "Passages" }).getByRole("button").first().click();
+  await expect(output.getByRole("list", { name: "Passages" })).toContainText("a needle");
+  await expect(output.getByRole("region", { name: "Part 2" })).toBeVisible();
+  await output.getByRole("button", { name: "Previous" }).click();
+  await expect(output.getByRole("region", { name: "Part 1" })).toContainText("First chapter");
+});
+
+test("2 MB of JSON and a log of 10,000 lines do not freeze the page", async ({ api, page, open }) => {
+  await api.tool(
+    "heavy",
+    `export async function execute() {
+      for (let i = 0; i < 10000; i++) console.log("line " + i + " of many");
+      return { rows: Array.from({ length: 20000 }, (_, id) => ({ id, text: "x".repeat(80) })) };
+    }`,
+    { limits: { memory_mb: 512, timeout_ms: 60000 } },
+  );
+  const call = await api.send<{ metadata: { request: string } }>("POST", "/tools/heavy/invoke", { input: {}, max_result_chars: 4000000 }, { prefer: "wait=60" });
+  const begun = Date.now();
+  await open(`calls/${call.metadata.request}`);
+  const output = page.getByRole("region", { name: "Output" });
+  await expect(output.getByText("[20000 items]")).toBeVisible();
+  const lines = page.getByRole("region", { name: "Console" });
+  await expect(lines.locator("li").first()).toBeVisible();
+  expect(Date.now() - begun).toBeLessThan(20_000);
+  // Only what is visible is in the page.
+  expect(await page.locator("main *").count()).toBeLessThan(6000);
+  const longest = await page.evaluate(async () => {
+    let worst = 0;
+    let last = performance.now();
+    const list = document.querySelector(".console .viewport");
+    for (let frame = 0; frame < 40; frame++) {
+      list?.scrollBy(0, 500);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      worst = Math.max(worst, performance.now() - last);
+      last = performance.now();
+    }
+    return worst;
+  });
+  expect(longest).toBeLessThan(1000);
+});
+
+test("a call is saved as an example of its tool", async ({ api, page, open }) => {
+  await api.tool("doubles", "export async function execute(input) { return { twice: input.n * 2 }; }", {
+    input_schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+    examples: [{ description: "One.", input: { n: 1 }, output: { twice: 2 } }],
+  });
+  const call = await api.call("doubles", { n: 21 });
+  await open(`calls/${call.request}`);
+  await page.getByRole("button", { name: "Save as example" }).click();
+  await page.getByLabel("What it shows").fill("The answer <b>is</b> 42.");
+  await page.getByRole("button", { name: "Save the example" }).click();
+  const example = page.getByRole("region", { name: "Example 2" });
+  await expect(example).toContainText("The answer <b>is</b> 42.");
+  await expect(example).toContainText("42");
+});
+
 test("a call names its parent and its children", async ({ api, page, open }) => {
   const made = await api.call("workflow", { steps: [{ id: "one", tool: "echo", input: { message: "from the workflow" } }] });
   await open(`calls/${made.request}`);
   const children = page.getByRole("region", { name: "Calls by this call" });
+  await expect(page.getByRole("list", { name: "Stages of the call" }).getByRole("link", { name: "echo" })).toBeVisible();
   await children.getByRole("link", { name: "echo" }).click();
   await expect(page.getByRole("region", { name: "Output" })).toContainText("from the workflow");
   await page.getByRole("link", { name: /the call/ }).click();

@@ -32,6 +32,11 @@ impl ScheduleRecord {
         self.schedule.as_ref().is_ok_and(|schedule| schedule.status == Status::Active)
     }
 
+    /// Whether it is active or paused, so that its name is taken.
+    pub fn is_open(&self) -> bool {
+        self.schedule.as_ref().is_ok_and(|schedule| !schedule.status.is_ended())
+    }
+
     /// The change that writes this schedule into the record.
     pub fn changed_to(&self, schedule: &Schedule) -> BreadcrumbChanges {
         BreadcrumbChanges { context: Some(schedule.written_into(self.context.clone())), ..BreadcrumbChanges::default() }

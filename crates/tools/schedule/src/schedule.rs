@@ -75,15 +75,23 @@ pub enum Missed {
 pub enum Status {
     #[default]
     Active,
+    /// Does not fire until it is active again.
+    Paused,
     /// A task with `run_once` that has run.
     Done,
     Cancelled,
 }
 
 impl Status {
+    /// Whether it never fires again.
+    pub fn is_ended(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::Paused => "paused",
             Self::Done => "done",
             Self::Cancelled => "cancelled",
         }
@@ -160,12 +168,13 @@ impl Schedule {
         self
     }
 
-    /// Replaces an active task. If the times are the same, its state is kept, so that a fire that
-    /// is due or in progress is not lost.
+    /// Replaces a task that has not ended. If it is active and the times are the same, its state is
+    /// kept, so that a fire that is due or in progress is not lost.
     #[must_use]
     pub(crate) fn replacing(mut self, there: &Self) -> Self {
         self.replaced = true;
-        if self.run_once == there.run_once && self.state.basis == there.state.basis {
+        let is_same = self.run_once == there.run_once && self.state.basis == there.state.basis;
+        if is_same && there.status == Status::Active {
             self.state = there.state.clone();
         }
         self

@@ -39,7 +39,7 @@ impl NativeTool for CancelScheduledTask {
         let mut last = None;
         for _ in 0..TRIES {
             let entries = records::named(store, &name).await.map_err(|error| failed(&error))?;
-            let Some(entry) = entries.iter().find(|entry| entry.is_active()) else {
+            let Some(entry) = entries.iter().find(|entry| entry.is_open()) else {
                 let ended = last.or_else(|| entries.into_iter().next_back()?.schedule.ok());
                 return match ended {
                     Some(schedule) => Ok(self.output(&schedule)),

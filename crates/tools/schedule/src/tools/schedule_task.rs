@@ -148,7 +148,7 @@ impl ScheduleTask {
         Ok((schedule, recurrence))
     }
 
-    /// Creates the schedule, or replaces the active one with its name. Returns the record's id and
+    /// Creates the schedule, or replaces the one with its name that has not ended. Returns the record's id and
     /// its content.
     async fn enter(
         &self,
@@ -160,8 +160,8 @@ impl ScheduleTask {
         let mut gone = 0;
         for _ in 0..TRIES {
             let entries = records::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
-            let active = entries.iter().find(|entry| entry.is_active());
-            let there = active.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
+            let open = entries.iter().find(|entry| entry.is_open());
+            let there = open.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
             let (wanted, written) = if let Some((entry, there)) = there {
                 // A repeat of the same request, after its first runner was lost.
                 if there.request == schedule.request {

@@ -293,6 +293,35 @@ async fn cancelled_task_stops_firing_and_frees_its_name() {
     );
 }
 
+/// As the dashboard pauses and resumes it: by its record.
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_task_does_not_fire_and_continues_from_its_resumption() {
+    let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
+    fixture.schedule("hourly", "0 * * * *", json!({})).await;
+    let (mut watch, running) = (fixture.watch().await, fixture.scheduler());
+    fixture.clock.set("2026-03-01T01:00:00Z");
+    watch.fired("2026-03-01T01:00:00Z").await;
+    let set = |status: &'static str| {
+        move |context: &mut serde_json::Map<String, Value>| {
+            context["status"] = status.into();
+            context["state"]["basis"] = Value::Null;
+            context["state"]["next_fire"] = Value::Null;
+        }
+    };
+    fixture.change("hourly", set("paused")).await;
+    // Its name is taken, and it is listed.
+    let listed = fixture.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    assert_eq!(listed["tasks"][0]["status"], "paused");
+    fixture.clock.set("2026-03-01T05:30:00Z");
+    fixture.change("hourly", set("active")).await;
+    let next = moment("2026-03-01T06:00:00Z");
+    watch.until(|schedule| schedule.state.next_fire == Some(next)).await;
+    fixture.clock.set("2026-03-01T06:00:00Z");
+    watch.fired("2026-03-01T06:00:00Z").await;
+    running.stop().await;
+    assert_eq!(fixture.fired().await, ["2026-03-01T01:00:00Z", "2026-03-01T06:00:00Z"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_fire_is_reported_and_the_next_is_tried() {
     let fixture = Fixture::at("2026-03-01T00:00:00Z").await;
