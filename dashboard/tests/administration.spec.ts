@@ -92,6 +92,57 @@ test("the health shows the server, the queue and the runners", async ({ page, op
   await open("health");
   await expect(page.getByRole("region", { name: "Server" })).toContainText("ok");
   await expect(page.getByRole("region", { name: "Queue" })).toContainText("Oldest waits");
-  await expect(page.getByRole("region", { name: "Runners" })).toContainText("Native tools");
+  await expect(page.getByRole("region", { name: "Runners" })).toContainText("native tools");
   await expect(page.getByRole("region", { name: "Stored" })).toContainText("default");
+});
+
+test("a schedule is made, paused, resumed and fired now", async ({ page, open }) => {
+  await open("schedules");
+  await page.getByRole("button", { name: "New schedule" }).click();
+  await page.getByLabel(/^Name/).fill("digest");
+  await page.getByLabel("What it is for").fill("Send the <b>digest</b>");
+  await page.getByLabel(/^Times/).fill("0 8 * * MON");
+  await page.getByLabel(/^Tool/).fill("echo");
+  await page.getByLabel(/^Input/).fill('{"message": "digest"}');
+  await page.getByRole("button", { name: "Create the schedule" }).click();
+  const row = page.getByRole("row", { name: /digest/ });
+  await expect(row).toContainText("active");
+  await page.getByRole("button", { name: "Show the next times" }).click();
+  await expect(row.locator(".time")).toHaveCount(3);
+  await row.getByRole("button", { name: "Pause" }).click();
+  await expect(row.getByText("paused", { exact: true })).toBeVisible();
+  await row.getByRole("button", { name: "Resume" }).click();
+  await expect(row.getByText("active", { exact: true })).toBeVisible();
+  await expect(row.locator("time").first()).toContainText(/^in /);
+  await row.getByRole("button", { name: "Fire now" }).click();
+  await expect(page.getByRole("region", { name: "Output" })).toContainText("digest");
+});
+
+test("an agent gets a token with its new key, and its page shows what it did", async ({ api, page, open }) => {
+  await open("agents");
+  await page.getByRole("button", { name: "New agent" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("reporter");
+  await page.getByRole("button", { name: "Create the agent" }).click();
+  await page.getByRole("button", { name: "Issue a token" }).click();
+  const token = await page.getByRole("region", { name: "The token" }).innerText();
+  await page.getByRole("button", { name: "I have it" }).click();
+  const { Api } = await import("./world");
+  const own = new Api(api.url, token.trim());
+  await own.call("echo", { message: "a <i>report</i>" }, { session: "reports" });
+  await page.getByRole("link", { name: "reporter" }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "reporter" })).toBeVisible();
+  const calls = page.getByRole("list", { name: "Calls of the agent" });
+  await expect(calls).toContainText("a <i>report</i>");
+  await own.call("calculator", { expression: "40 + 2" }, { session: "sums" });
+  await expect(calls.getByRole("article")).toHaveCount(2);
+  await calls.getByRole("link", { name: "sums" }).click();
+  await expect(page.getByRole("heading", { name: "Session sums" })).toBeVisible();
+});
+
+test("the runners show their load", async ({ page, open }) => {
+  await open("health");
+  const runners = page.getByRole("region", { name: "Runners" });
+  await expect(runners.getByText("ready", { exact: true })).toBeVisible();
+  await expect(runners).toContainText(/\d+ of \d+ used/);
+  await expect(page.getByRole("region", { name: "Server" })).toContainText("Event lag");
 });

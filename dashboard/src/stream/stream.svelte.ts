@@ -9,6 +9,8 @@ export type Listener = (changes: Change[]) => void;
 class Stream {
   state = $state<Connection>("connecting");
   why = $state("");
+  /** How long after its write the newest change was here, in milliseconds, and when. */
+  lag = $state.raw<{ ms: number; at: number } | undefined>(undefined);
   /** With what reads the list anew: changes before the stream was connected are not in it. */
   #listeners = new Map<Listener, () => void>();
   #worker: SharedWorker | undefined;
@@ -75,6 +77,8 @@ class Stream {
 
   #receive(message: Message): void {
     if (message.type === "changes") {
+      const newest = message.changes.at(-1);
+      if (newest !== undefined) this.lag = { ms: Math.max(0, Date.now() - Date.parse(newest.at)), at: Date.now() };
       for (const listener of this.#listeners.keys()) listener(message.changes);
       return;
     }
