@@ -27,7 +27,7 @@ export interface Row {
   fraction?: number | undefined;
 }
 
-export type Filter = Pick<CallQuery, "tool" | "state" | "status" | "agent_id" | "session" | "text" | "error_code">;
+export type Filter = Pick<CallQuery, "tool" | "state" | "status" | "agent_id" | "session" | "tag" | "text" | "error_code" | "since" | "until">;
 
 /** More rows than this are dropped at the old end; they can be loaded again. */
 const MOST = 20_000;
@@ -159,10 +159,10 @@ export class Feed {
     void this.load();
   }
 
-  /** The text and the agent of a call are not in its events, so the server filters. */
+  /** The text, the tags and the agent of a call are not in its events, so the server filters. */
   get #isSimple(): boolean {
-    const { text, agent_id, state, status, error_code } = this.filter;
-    return [text, agent_id, state, status, error_code].every((value) => value === undefined);
+    const { text, tag, agent_id, state, status, error_code, until } = this.filter;
+    return [text, tag, agent_id, state, status, error_code, until].every((value) => value === undefined);
   }
 
   #clear(): void {

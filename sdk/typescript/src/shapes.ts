@@ -106,6 +106,8 @@ export interface CallQuery {
   parent?: string;
   /** The request's `requestId`, or the id of its record. */
   request_id?: string;
+  /** A tag of the request. */
+  tag?: string;
   /** Words in the request or the response. */
   text?: string;
   since?: string;

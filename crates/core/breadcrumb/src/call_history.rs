@@ -32,6 +32,8 @@ pub struct CallQuery {
     pub parent: Option<Uuid>,
     /// The caller's own id of the request, or the id of its record.
     pub request_id: Option<String>,
+    /// A tag of the request.
+    pub tag: Option<String>,
     /// Words in texts of the request or the response, or a number in the input or the output.
     pub text: Option<String>,
     /// Requests that were written at this time or later.
@@ -55,6 +57,7 @@ impl Default for CallQuery {
             error_code: None,
             parent: None,
             request_id: None,
+            tag: None,
             text: None,
             since: None,
             until: None,
@@ -68,8 +71,13 @@ impl CallQuery {
     /// Checks the texts and the limit.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
-        let texts =
-            [("tool", &self.tool), ("session", &self.session), ("request_id", &self.request_id), ("text", &self.text)];
+        let texts = [
+            ("tool", &self.tool),
+            ("session", &self.session),
+            ("request_id", &self.request_id),
+            ("tag", &self.tag),
+            ("text", &self.text),
+        ];
         for (field, text) in texts {
             if let Some(text) = text {
                 found.text(field, text, MAX_TEXT);
@@ -249,11 +257,13 @@ pub struct Percentiles {
 }
 
 /// The calls that finished in one interval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CallInterval {
     pub start: DateTime<Utc>,
     pub calls: u64,
     pub failed: u64,
+    /// As in [`ToolStats::duration_ms`].
+    pub duration_ms: Percentiles,
 }
 
 /// The unfinished calls of one tool of one tenant, for metrics.

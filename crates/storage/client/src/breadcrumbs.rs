@@ -257,6 +257,7 @@ impl CallHistory for Client {
             ("error_code", query.error_code.map(|code| code.to_string())),
             ("parent", query.parent.map(|id| id.to_string())),
             ("request_id", query.request_id.clone()),
+            ("tag", query.tag.clone()),
             ("text", query.text.clone()),
             ("since", query.since.map(|time| time.to_rfc3339())),
             ("until", query.until.map(|time| time.to_rfc3339())),

@@ -64,7 +64,9 @@ async fn listed(agent: &Agent, query: CallQuery) -> Vec<Uuid> {
 pub async fn calls_are_listed_by_every_filter(harness: &impl Harness) {
     let agent = alone(harness).await;
     let all = CallQuery::default;
-    let good = finished(&agent, asking("good", "session", "s1"), None).await;
+    let mut tagged = asking("good", "session", "s1");
+    tagged.tags.push("order:7".into());
+    let good = finished(&agent, tagged, None).await;
     let bad = finished(&agent, asking("bad", "session", "s2"), Some(ErrorCode::Timeout)).await;
     let child = child_of(harness, &agent, good).await;
     let begun = agent.call(child).await.unwrap().queued_at;
@@ -83,6 +85,7 @@ pub async fn calls_are_listed_by_every_filter(harness: &impl Harness) {
         assert_eq!(listed(&agent, CallQuery { request_id: Some(request_id.into()), ..all() }).await, [call]);
     }
     assert_eq!(listed(&agent, CallQuery { request_id: Some(bad.to_string()), ..all() }).await, [bad]);
+    assert_eq!(listed(&agent, CallQuery { tag: Some("order:7".into()), ..all() }).await, [good]);
     assert_eq!(listed(&agent, CallQuery { text: Some("zebra".into()), ..all() }).await, [good]);
     assert_eq!(listed(&agent, CallQuery { since: Some(begun), ..all() }).await, [child]);
     assert_eq!(listed(&agent, CallQuery { until: Some(begun), ..all() }).await, [bad, good]);
@@ -224,6 +227,7 @@ pub async fn finished_calls_are_counted_by_tool_and_code(harness: &impl Harness)
         assert_eq!((stats.all.calls, stats.all.failed), (10, 9));
         assert_eq!(stats.intervals.iter().map(|interval| interval.calls).sum::<u64>(), 10);
         assert_eq!(stats.intervals.iter().map(|interval| interval.failed).sum::<u64>(), 9);
+        assert!(stats.intervals.iter().all(|interval| interval.duration_ms.p50 <= interval.duration_ms.p99));
         let names: Vec<Option<&str>> = stats.tools.iter().map(|tool| tool.tool.as_deref()).collect();
         assert_eq!(names, [Some("bad"), Some("(unknown)"), Some("good")]);
         let bad = &stats.tools[0];

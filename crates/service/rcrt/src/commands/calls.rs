@@ -64,7 +64,7 @@ struct Stats {
 #[derive(Debug, Args)]
 struct List {
     /// Print each call when it finishes, until interrupted
-    #[arg(long, conflicts_with_all = ["state", "since", "until", "before", "text"])]
+    #[arg(long, conflicts_with_all = ["state", "since", "until", "before", "tag", "text"])]
     follow: bool,
     /// Only failed calls
     #[arg(long)]
@@ -87,6 +87,9 @@ struct List {
     /// Only calls that the call of this request asked for
     #[arg(long, value_name = "ID", value_parser = id)]
     parent: Option<Uuid>,
+    /// Only calls whose request has this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// Only calls with these words in texts of the request or the response, or with this number in
     /// the input or the output
     #[arg(long, value_name = "WORDS")]
@@ -141,6 +144,7 @@ impl List {
             error_code: self.code,
             parent: self.parent,
             request_id: None,
+            tag: self.tag.clone(),
             text: self.text.clone(),
             since: self.since,
             until: self.until,

@@ -213,6 +213,10 @@ fn push_filters(sql: &mut QueryBuilder<Postgres>, query: &CallQuery) {
     if let Some(until) = query.until {
         sql.push(" AND c.queued_at < ").push_bind(until);
     }
+    if let Some(tag) = &query.tag {
+        sql.push(" AND EXISTS (SELECT FROM breadcrumb_tags t WHERE t.owner_id = c.owner_id AND t.tag = ");
+        sql.push_bind(tag.clone()).push(" AND t.breadcrumb_id = c.request)");
+    }
     if let Some(text) = &query.text {
         // A secret record is read only by its id.
         sql.push(" AND EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = c.owner_id");

@@ -38,6 +38,7 @@ from_row! {
 from_row! {
     struct IntervalRow {
         start: DateTime<Utc>,
+        bucket: i16,
         calls: i64,
         failed: i64,
     }
@@ -66,9 +67,9 @@ const BY_BUCKET: &str = concat!(
 );
 const BY_INTERVAL: &str = concat!(
     every!(),
-    " SELECT start, sum(totals)::bigint AS calls,
+    " SELECT start, bucket, sum(totals)::bigint AS calls,
         coalesce(sum(totals) FILTER (WHERE error_code <> ''), 0)::bigint AS failed
-     FROM every GROUP BY start ORDER BY start"
+     FROM every GROUP BY start, bucket"
 );
 
 pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> Result<CallStats> {
@@ -100,11 +101,6 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> R
     let mut tools: Vec<ToolStats> =
         by_tool.into_iter().map(|(tool, counted)| counted.stats(Some(tool), seconds)).collect();
     tools.sort_by_key(|tool| std::cmp::Reverse(tool.calls));
-    let intervals = intervals.into_iter().map(|row| CallInterval {
-        start: row.start,
-        calls: row.calls.unsigned_abs(),
-        failed: row.failed.unsigned_abs(),
-    });
     let interval_seconds = width as u32;
     Ok(CallStats {
         since,
@@ -112,8 +108,25 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &CallStatsQuery) -> R
         interval_seconds,
         all: all.stats(None, seconds),
         tools,
-        intervals: intervals.collect(),
+        intervals: by_interval(&intervals),
     })
+}
+
+/// The intervals in which calls finished, oldest first.
+fn by_interval(rows: &[IntervalRow]) -> Vec<CallInterval> {
+    let mut intervals = BTreeMap::<DateTime<Utc>, (BTreeMap<i16, u64>, u64)>::new();
+    for row in rows {
+        let (histogram, failed) = intervals.entry(row.start).or_default();
+        *histogram.entry(row.bucket).or_default() += row.calls.unsigned_abs();
+        *failed += row.failed.unsigned_abs();
+    }
+    let interval = |(start, (histogram, failed)): (DateTime<Utc>, (BTreeMap<i16, u64>, u64))| CallInterval {
+        start,
+        calls: histogram.values().sum(),
+        failed,
+        duration_ms: percentiles(&histogram),
+    };
+    intervals.into_iter().map(interval).filter(|interval| interval.calls > 0).collect()
 }
 
 #[derive(Default)]
