@@ -41,6 +41,23 @@ test("filters are in the address and narrow the list", async ({ api, page, open 
   await expect(rows).toHaveCount(2);
 });
 
+test("calls are found by the tag of their request and by time", async ({ api, page, open }) => {
+  const request = { title: "Call echo", schema_name: "tool.request.v1", tags: ["tool:request", "order:7"], context: { tool: "echo", input: { message: "tagged" }, session: "tagged" } };
+  const id = await api.record(request);
+  await api.call("echo", { message: "without" }, { session: "tagged" });
+  await open("live?session=tagged");
+  const rows = page.locator("a.call");
+  await expect(rows).toHaveCount(2);
+  await page.getByLabel("Tag", { exact: true }).fill("order:7");
+  await expect(rows).toHaveCount(1);
+  await expect(rows.first()).toHaveAttribute("href", new RegExp(id));
+  await page.getByLabel("Time", { exact: true }).selectOption("last hour");
+  await expect(page).toHaveURL(/since=/);
+  await expect(rows).toHaveCount(1);
+  await page.getByLabel("to", { exact: true }).fill("2020-01-01T00:00");
+  await expect(page.getByText("No call matches these filters")).toBeVisible();
+});
+
 test("a pause holds new calls back until it ends", async ({ api, page, open }) => {
   await open("live?session=pause");
   await expect(page.getByText("No call matches")).toBeVisible();

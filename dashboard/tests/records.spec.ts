@@ -47,3 +47,34 @@ test("new records and filters show by themselves", async ({ api, page, open }) =
   await page.getByLabel("Tags").fill("week:2");
   await expect(page.getByText("No record matches")).toBeVisible();
 });
+
+test("a record shows what led to it and what it led to", async ({ api, page, open }) => {
+  await api.tool("reacts", "export async function execute(input, context) { return { saw: context.trigger_event.breadcrumb_id }; }", {
+    subscriptions: [{ schema_name: "order.v1" }],
+  });
+  const id = await api.record({ title: "Order <b>7</b>", schema_name: "order.v1", tags: ["order"], context: { total: 12 } });
+  await expect.poll(async () => (await api.send<{ calls: unknown[] }>("GET", "/calls?tool=reacts")).calls.length).toBe(1);
+  await open(`records/${id}?tab=relations`);
+  await expect(page.getByRole("list", { name: "What led to it" })).toContainText("written by");
+  await page.getByRole("list", { name: "What it led to" }).getByRole("link", { name: /Call reacts/ }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "reacts" })).toBeVisible();
+  await page.getByRole("link", { name: "a change of a record" }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "Order <b>7</b>" })).toBeVisible();
+});
+
+test("records are selected by every condition of a selector", async ({ api, page, open }) => {
+  for (const [title, price, color] of [["cheap", 3, "red"], ["dear", 30, "blue"], ["odd", 300, "green"]] as const) {
+    await api.record({ title: `Item ${title}`, schema_name: "item.v1", tags: [`color:${color}`], context: { price } });
+  }
+  await open("records?schema=item.v1");
+  const list = page.getByRole("list", { name: "Records" }).getByRole("link");
+  await expect(list).toHaveCount(3);
+  await page.getByText("More conditions of a selector").click();
+  await page.getByLabel("Conditions").fill("$.price gt 10");
+  await expect(list).toHaveCount(2);
+  await page.getByLabel("At least one of").fill("color:red color:blue");
+  await expect(list).toHaveCount(1);
+  await expect(list.first()).toContainText("Item dear");
+  await page.getByLabel("Conditions").fill("price > 10");
+  await expect(page.getByText(/is not a path/)).toBeVisible();
+});

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { expect, test as base } from "@playwright/test";
 import { Api, expect as expectPage, signIn, test } from "./world";
 
@@ -22,6 +23,35 @@ base("a person signs in with a token, and signs out", async ({ page }) => {
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByLabel("Token")).toBeVisible();
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+});
+
+base("a link signs in once, and leaves no ticket in the address", async ({ page, browser }) => {
+  const api = new Api(process.env["RCRT_TEST_URL"] ?? "", process.env["RCRT_TEST_TOKEN"] ?? "");
+  const { ticket } = await api.send<{ ticket: string }>("POST", "/auth/ticket");
+  const link = `${url().replace(/\/$/, "")}/#/sign-in/${ticket}`;
+  await page.goto(link);
+  await expect(page.getByRole("heading", { name: "Live" })).toBeVisible();
+  expect(page.url()).not.toContain(ticket.slice(0, 20));
+  // Its own token, not the one that asked for the link.
+  const token = await page.evaluate(() => sessionStorage.getItem("rcrt.token"));
+  expect(token).not.toBe(api.token);
+  const other = await browser.newPage();
+  await other.goto(link);
+  await expect(other.getByRole("alert")).toContainText("already used");
+  await expect(other.getByLabel("Token")).toBeVisible();
+  await other.close();
+  // In a tab that is signed in, a wrong link changes nothing.
+  await page.goto(`${url().replace(/\/$/, "")}/#/sign-in/nonsense`);
+  await expect(page.getByRole("alert")).toContainText("cannot be used");
+  await page.getByRole("link", { name: "Go on as before" }).click();
+  await expect(page.getByRole("heading", { name: "Live" })).toBeVisible();
+});
+
+base("rcrt open prints a link that signs in", async ({ page }) => {
+  base.skip(process.env["RCRT_TEST_PAGE"] !== undefined, "the page comes from another server");
+  const { stdout } = spawnSync(process.env["RCRT_BIN"] ?? "", ["open", "--print", "--server", process.env["RCRT_TEST_URL"] ?? "", "--token", process.env["RCRT_TEST_TOKEN"] ?? ""], { encoding: "utf8" });
+  await page.goto(stdout.trim());
+  await expect(page.getByRole("heading", { name: "Live" })).toBeVisible();
 });
 
 base("a revoked token ends the session", async ({ page }) => {
