@@ -1,4 +1,4 @@
-import { expect, test } from "./world";
+import { expect, findings, test } from "./world";
 
 test("theme, density and time zone are set and kept", async ({ api, page, open }) => {
   await api.call("echo", { message: "to see a time" }, { session: "settings" });
@@ -23,6 +23,7 @@ test("a new installation offers three first steps, each right there", async ({ a
   });
   await open("live");
   const steps = page.getByRole("region", { name: "Three things to begin with" });
+  expect(await findings(page)).toEqual([]);
   await steps.getByLabel("The calculator's expression").fill("6 * 7");
   await steps.getByRole("button", { name: "Call the calculator" }).click();
   await expect(steps.getByRole("status")).toContainText("42");
