@@ -4,14 +4,15 @@ import type { Api } from "./world";
 const PROGRAM = `
 import json, sys
 description = sys.argv[1]
-tool = {"name": "greet", "description": description, "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+name = sys.argv[2]
+tool = {"name": name, "description": description, "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 for line in sys.stdin:
     ask = json.loads(line)
     if "id" not in ask:
         continue
     method = ask.get("method")
     if method == "initialize":
-        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "greeter", "version": "1.0"}, "instructions": "Greet people."}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "test-server", "version": "1.0"}, "instructions": "Give a name."}
     elif method == "tools/list":
         result = {"tools": [tool]}
     elif method == "tools/call":
@@ -24,17 +25,17 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": result}), flush=True)
 `;
 
-export function config(name: string, description: string): Record<string, unknown> {
-  return { name, description: "Greets people.", transport: { type: "stdio", command: "python3", args: ["-c", PROGRAM, description] } };
+function config(name: string, description: string, tool: string): Record<string, unknown> {
+  return { name, transport: { type: "stdio", command: "python3", args: ["-c", PROGRAM, description, tool] } };
 }
 
 /** Adds the server, and returns the id of its record. */
-export async function add(api: Api, name: string, description: string): Promise<string> {
-  return await api.record({ title: `MCP server ${name}`, schema_name: "mcp.server.v1", tags: ["mcp:server", `mcp:${name}`, "workspace:tools"], context: config(name, description) });
+export async function add(api: Api, name: string, description: string, tool = "greet"): Promise<string> {
+  return await api.record({ title: `MCP server ${name}`, schema_name: "mcp.server.v1", tags: ["mcp:server", `mcp:${name}`, "workspace:tools"], context: config(name, description, tool) });
 }
 
 /** The server describes its tool in another way from now on. */
-export async function change(api: Api, id: string, name: string, description: string): Promise<void> {
+export async function change(api: Api, id: string, name: string, description: string, tool = "greet"): Promise<void> {
   const { version } = await api.send<{ version: number }>("GET", `/breadcrumbs/${id}/full`);
-  await api.send("PATCH", `/breadcrumbs/${id}`, { context: config(name, description) }, { "if-match": `"${version}"` });
+  await api.send("PATCH", `/breadcrumbs/${id}`, { context: config(name, description, tool) }, { "if-match": `"${version}"` });
 }
