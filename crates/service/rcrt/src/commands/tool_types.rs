@@ -57,7 +57,8 @@ impl Types {
             found.extend(offered.into_iter().filter(|(name, _)| is_wanted(name)));
         }
         let declared = types_of_tools(found.values());
-        let declared = format!("// The types of tools, from their schemas. Written by `rcrt tool types`.\n\n{declared}");
+        let declared =
+            format!("// The types of tools, from their schemas. Written by `rcrt tool types`.\n\n{declared}");
         if output.is_json() { output.json(&json!({"types": declared})) } else { output.line(declared.trim_end()) }
     }
 }

@@ -188,12 +188,7 @@ async fn authenticate_token(state: &ServerState, access: Access, token: &str) ->
 }
 
 /// Redeems a ticket, which is valid once.
-pub async fn redeem(
-    state: &ServerState,
-    access: Access,
-    purpose: TicketUse,
-    ticket: &str,
-) -> Result<Caller, Problem> {
+pub async fn redeem(state: &ServerState, access: Access, purpose: TicketUse, ticket: &str) -> Result<Caller, Problem> {
     let another = purpose.source();
     let refused = |error| match error {
         TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {another}")),

@@ -40,7 +40,7 @@ pub async fn ticket(
     caller: Caller,
     query: Query,
 ) -> Result<NoStore<SignInTicket>, Problem> {
-    query.finish(&[])?;
+    query.finish()?;
     let ticket = caller.ticket(&state, TicketUse::SignIn)?;
     Ok(NoStore(SignInTicket { ticket, expires_in: TicketUse::SignIn.time().as_secs() }))
 }
