@@ -92,7 +92,7 @@ impl A2a {
 
     /// The agent of this name. A well-known one without a record gets one, with its present card.
     pub(crate) async fn find(&self, call: &ToolCall, name: &str) -> Result<KnownAgent, ToolFailure> {
-        let known = agents(&*self.store).await.map_err(from_store)?;
+        let known = agents(&*self.store).await.map_err(|error| from_store(&error))?;
         if let Some(found) = known.iter().find(|known| known.has_name(name)) {
             return Ok(found.clone());
         }
@@ -133,7 +133,7 @@ impl A2a {
             pending: None,
             accepted_hash: None,
         };
-        let created = self.store.create(agent.record(), None).await.map_err(from_store)?;
+        let created = self.store.create(agent.record(), None).await.map_err(|error| from_store(&error))?;
         Ok(KnownAgent { id: created.id, version: created.version, agent })
     }
 
@@ -197,7 +197,7 @@ pub(crate) fn rules_of(call: &ToolCall) -> Result<NetRules, ToolFailure> {
 
 /// A secret that is granted to the tool. Its use is audited.
 async fn held(store: &dyn Breadcrumbs, name: &str, tool_id: Uuid) -> Result<HeldSecret, ToolFailure> {
-    let secrets = store.secrets().await.map_err(from_store)?;
+    let secrets = store.secrets().await.map_err(|error| from_store(&error))?;
     let ungranted = || {
         denied(format!(
             "the secret {name:?} of the agent does not exist or is not granted to invoke_agent; a curator can do so with \
@@ -215,7 +215,7 @@ async fn held(store: &dyn Breadcrumbs, name: &str, tool_id: Uuid) -> Result<Held
     let value = match store.decrypt_secret(secret.id, "a request to another agent", Some(tool_id)).await {
         Ok(value) => value,
         Err(StoreError::Forbidden(_) | StoreError::NotFound { .. }) => return Err(ungranted()),
-        Err(error) => return Err(from_store(error)),
+        Err(error) => return Err(from_store(&error)),
     };
     check_opaque_length(value.len(), "its value").map_err(|found| denied(format!("the secret {name:?}: {found}")))?;
     let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();

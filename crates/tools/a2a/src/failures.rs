@@ -16,6 +16,6 @@ pub(crate) fn denied(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorCode::PermissionDenied, message)
 }
 
-pub(crate) fn from_store(error: StoreError) -> ToolFailure {
-    store_failed(&error, "a tool for agents")
+pub(crate) fn from_store(error: &StoreError) -> ToolFailure {
+    store_failed(error, "a tool for agents")
 }

@@ -40,7 +40,7 @@ impl CardWay {
 /// Where the card of an agent can be: at the URL itself, or at the well-known path below it. Some
 /// servers want a slash.
 fn places(url: &Url) -> [String; 2] {
-    let is_card = url.path().trim_end_matches('/').ends_with(".json");
+    let is_card = url.path().trim_end_matches('/').to_ascii_lowercase().ends_with(".json");
     let first = if is_card { url.to_string() } else { format!("{}{CARD_PATH}", url.as_str().trim_end_matches('/')) };
     let second = format!("{}/", first.trim_end_matches('/'));
     [first, second]
@@ -102,7 +102,7 @@ impl A2a {
                 Some(failure)
             }
         };
-        self.rewrite(&known).await.map_err(from_store)?;
+        self.rewrite(&known).await.map_err(|error| from_store(&error))?;
         failure.map_or(Ok(known), Err)
     }
 }

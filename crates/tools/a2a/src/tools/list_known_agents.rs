@@ -30,7 +30,7 @@ impl NativeTool for ListKnownAgents {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input { skill } = read_input(call)?;
-        let known = agents(&*self.0.store).await.map_err(from_store)?;
+        let known = agents(&*self.0.store).await.map_err(|error| from_store(&error))?;
         let listed = known.iter().map(|known| &known.agent);
         let mut list: Vec<Value> = listed
             .clone()

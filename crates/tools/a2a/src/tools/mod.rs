@@ -31,7 +31,7 @@ async fn check_rights(call: &ToolCall) -> Result<(), ToolFailure> {
     if let Some(profile) = call.profiles.iter().next() {
         return Err(denied(format!("the profile {profile} does not decide which agents are known; it needs main")));
     }
-    if !call.breadcrumbs.is_curator().await.map_err(from_store)? {
+    if !call.breadcrumbs.is_curator().await.map_err(|error| from_store(&error))? {
         return Err(denied("only an agent with the role curator can register and unregister agents"));
     }
     Ok(())

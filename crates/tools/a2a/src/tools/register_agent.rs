@@ -61,7 +61,7 @@ impl NativeTool for RegisterAgent {
         check_rights(call).await?;
         let found = self.0.read_card(&CardWay::of(call)?, &url).await?;
         let name = name.unwrap_or_else(|| found.read.name.clone());
-        let known = agents(&*self.0.store).await.map_err(from_store)?;
+        let known = agents(&*self.0.store).await.map_err(|error| from_store(&error))?;
         if known.iter().any(|known| known.has_name(&name)) || self.0.well_known(&name).is_some() {
             let why =
                 format!("there is already an agent {name:?}; choose another name, or unregister that agent first");

@@ -30,7 +30,7 @@ impl NativeTool for UnregisterAgent {
         }
         // For an unknown name: the failure says which names there are.
         let known = self.0.find(call, &agent_name).await?;
-        let removed = remove_agent(&*self.0.store, &known.agent.name).await.map_err(from_store)?;
+        let removed = remove_agent(&*self.0.store, &known.agent.name).await.map_err(|error| from_store(&error))?;
         Ok(json!({"agentName": removed.unwrap_or(known.agent.name), "removed": true}))
     }
 }
