@@ -7,12 +7,17 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import urllib.error
 import urllib.request
 
 SCENARIO = os.environ["MCP_CONFORMANCE_SCENARIO"]
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
 SECONDS = 40
+# What the suite expects of a client that is described by a document.
+CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
 # A value for an argument that has no other.
 VALUES = {"string": "x", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
@@ -50,12 +55,16 @@ class Server:
 
     def login(self):
         """Opens the page where a person would allow the access. The suite's page redirects to the command at once."""
-        command = [os.environ["RCRT_BINARY"], "mcp", "login", self.name]
+        command = [os.environ["RCRT_BINARY"], "mcp", "login", self.name, *client_options()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            # A page that does not redirect would leave the command waiting for a person.
+            timer = threading.Timer(SECONDS, process.kill)
+            timer.start()
             for line in process.stdout:
                 print(line, end="", flush=True)
                 if page := re.search(r"https?://\S+[?&]response_type=code\S*", line):
-                    urllib.request.urlopen(page[0], timeout=30).close()
+                    open_page(page[0])
+            timer.cancel()
         if process.returncode != 0:
             sys.exit(f"{SCENARIO}: not logged in")
 
@@ -64,6 +73,25 @@ class Server:
 
     def details(self):
         return {tool["tool_name"]: tool for tool in run("call", "mcp_get_service_details", json.dumps({"server_name": self.name}))["output"]["tools"]}
+
+
+def client_options():
+    """How the authorization server knows the client. Without options, the client registers itself."""
+    if SCENARIO == "auth/basic-cimd":
+        return ["--client-metadata", CLIENT_METADATA]
+    if "client_id" not in CONTEXT:
+        return []
+    secret = tempfile.NamedTemporaryFile("w", delete=False)
+    with secret:
+        secret.write(CONTEXT.get("client_secret", ""))
+    return ["--client-id", CONTEXT["client_id"], "--client-secret-file", secret.name]
+
+
+def open_page(url):
+    try:
+        urllib.request.urlopen(url, timeout=30).close()
+    except urllib.error.URLError as error:
+        print(error, flush=True)
 
 
 def offered():
