@@ -26,5 +26,5 @@ mod runner;
 mod subscriptions;
 
 pub use dispatch::local::{LocalDispatch, LocalRegistration};
-pub use options::RunnerOptions;
+pub use options::{AbsentProtection, Protections, RunnerOptions};
 pub use runner::{Runner, RunnerError};

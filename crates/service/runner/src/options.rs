@@ -62,6 +62,8 @@ pub struct RunnerOptions {
     /// warning at the start of runners whose files differ. Default: none.
     pub host: String,
     pub working_folder: Option<String>,
+    /// The protections around tools, for the announcement of the runner. Default: not known.
+    pub protections: Option<Protections>,
     /// Non-public hosts that tools can name in `permissions.net`; the same as the egress gate has.
     /// Default: none.
     pub allowed_private: Vec<PrivateHost>,
@@ -74,6 +76,23 @@ pub struct RunnerOptions {
     /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
     /// and secrets by id. Default: false.
     pub rcrt_compat: bool,
+}
+
+/// The protections around tools on the machine of a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protections {
+    /// What the operator requires: `strict` or `minimal`.
+    pub level: String,
+    /// The names of those in force.
+    pub in_force: Vec<String>,
+    pub absent: Vec<AbsentProtection>,
+}
+
+/// A protection that the machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentProtection {
+    pub name: String,
+    pub reason: String,
 }
 
 impl Default for RunnerOptions {
@@ -97,6 +116,7 @@ impl Default for RunnerOptions {
             system_authors: HashSet::new(),
             host: String::new(),
             working_folder: None,
+            protections: None,
             allowed_private: Vec::new(),
             large_results: rcrt_large_results::Settings::default(),
             meaning_weight: rcrt_tool_search::MEANING_WEIGHT,

@@ -151,7 +151,13 @@ impl Parts {
         );
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(QueueHints::default());
-        let peers = PeerRunners::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
+        let peers = PeerRunners::new(
+            store.clone(),
+            registry.clone(),
+            hints.clone(),
+            options.runner_id,
+            options.protections.clone(),
+        );
         let most_waiting = options.max_waiting;
         let slots = Slots::new(
             registry.clone(),

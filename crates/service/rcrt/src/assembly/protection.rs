@@ -1,5 +1,6 @@
-//! Logs the protections around tools at the start.
+//! The protections around tools: logged at the start, and announced by the runner.
 
+use rcrt_runner::{AbsentProtection, Protections};
 use rcrt_sandbox::{Level, ProtectionState, Report};
 
 /// Logs the protections in force, the unavailable ones, and a prominent warning if `--sandbox
@@ -34,4 +35,17 @@ pub fn log(report: &Report) {
             );
         }
     }
+}
+
+/// For the announcement of the runner.
+pub fn announced(report: &Report) -> Protections {
+    let (mut in_force, mut absent) = (Vec::new(), Vec::new());
+    for protection in &report.protections {
+        let name = protection.name.clone();
+        match &protection.state {
+            ProtectionState::Applied => in_force.push(name),
+            ProtectionState::Unavailable(reason) => absent.push(AbsentProtection { name, reason: reason.clone() }),
+        }
+    }
+    Protections { level: report.level.to_string(), in_force, absent }
 }

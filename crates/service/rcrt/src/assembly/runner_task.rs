@@ -223,6 +223,7 @@ impl RunnerTask {
             prepared;
         protection::log(sandbox.report());
         let NativeTools { executor, schedule, clock, large_results, meaning_weight, a2a, workdir, mcp } = native;
+        settings.protections = Some(protection::announced(sandbox.report()));
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
         settings.system_authors = system_author.into_iter().collect();

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 use crate::coordination::queue_hints::QueueHints;
+use crate::options::Protections;
 use crate::registry::Registry;
 use crate::registry::tool::Candidate;
 
@@ -40,6 +41,7 @@ pub(crate) struct PeerRunners {
     registry: Arc<Registry>,
     hints: Arc<QueueHints>,
     runner_id: Uuid,
+    protections: Option<Protections>,
     known: Mutex<KnownPeers>,
     listed: OnceCell<()>,
 }
@@ -98,8 +100,15 @@ impl KnownPeers {
 }
 
 impl PeerRunners {
-    pub fn new(store: Arc<dyn Records>, registry: Arc<Registry>, hints: Arc<QueueHints>, runner_id: Uuid) -> Arc<Self> {
-        Arc::new(Self { store, registry, hints, runner_id, known: Mutex::default(), listed: OnceCell::new() })
+    pub fn new(
+        store: Arc<dyn Records>,
+        registry: Arc<Registry>,
+        hints: Arc<QueueHints>,
+        runner_id: Uuid,
+        protections: Option<Protections>,
+    ) -> Arc<Self> {
+        let (known, listed) = (Mutex::default(), OnceCell::new());
+        Arc::new(Self { store, registry, hints, runner_id, protections, known, listed })
     }
 
     fn known(&self) -> MutexGuard<'_, KnownPeers> {
@@ -241,7 +250,7 @@ impl PeerRunners {
             let is_due = renew <= Instant::now();
             let is_news = published.as_ref().is_none_or(|(_, before)| *before != serves);
             if is_news || is_due {
-                let record = record(self.runner_id, &serves);
+                let record = record(self.runner_id, &serves, self.protections.as_ref());
                 match with_retries("publish what this runner serves", || self.store.create(record.clone(), None)).await
                 {
                     Ok(created) => {
@@ -272,10 +281,16 @@ fn serves(context: &Map<String, Value>, own: Uuid) -> Option<(Uuid, HashSet<Stri
     Some((runner_id, names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect()))
 }
 
-fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
+fn record(runner_id: Uuid, serves: &BTreeSet<String>, protections: Option<&Protections>) -> NewBreadcrumb {
     let mut context = Map::new();
     context.insert("runner_id".into(), runner_id.to_string().into());
     context.insert("serves".into(), serves.iter().cloned().collect());
+    if let Some(protections) = protections {
+        let absent = protections.absent.iter().map(|one| json!({"name": one.name, "reason": one.reason}));
+        let (level, in_force) = (&protections.level, &protections.in_force);
+        let described = json!({"level": level, "in_force": in_force, "absent": absent.collect::<Vec<Value>>()});
+        context.insert("protections".into(), described);
+    }
     NewBreadcrumb {
         title: "Live runner".into(),
         context,
