@@ -95,6 +95,49 @@ test("a burst of calls does not fill the page or lose one", async ({ api, page, 
   expect(worst).toBeLessThan(1000);
 });
 
+test("50,000 calls are scrolled without long frames", async ({ page, open }) => {
+  test.slow();
+  const many = 50_000;
+  const at = (index: number) => `0198c0de-0000-7000-8000-${String(many - index).padStart(12, "0")}`;
+  await page.route(/\/calls\?/, async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const before = query.get("before");
+    const from = before === null ? 0 : many - Number(before.slice(-12)) + 1;
+    const calls = Array.from({ length: Math.min(200, many - from) }, (_, index) => {
+      const request = at(from + index);
+      const queued_at = new Date(Date.UTC(2026, 0, 1) - (from + index) * 1000).toISOString();
+      return { request, request_id: request, tool: `tool-${index % 7}`, state: "finished", status: "success", attempt: 1, max_attempts: 1, cancel_requested: false, queued_at, finished_at: queued_at, duration_ms: 12 };
+    });
+    await route.fulfill({ json: { calls, ...(from + 200 < many ? { next: at(from + 199) } : {}) } });
+  });
+  await open("live?tool=many");
+  await expect(page.locator("a.call").first()).toBeVisible();
+  const frames = await page.evaluate(async (all) => {
+    const viewport = document.querySelector(".viewport");
+    const size = () => Number(document.querySelector("li[aria-setsize]")?.getAttribute("aria-setsize"));
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    // To the end, which loads page after page.
+    while (size() < all) {
+      viewport?.scrollTo(0, viewport.scrollHeight);
+      await frame();
+    }
+    const took: number[] = [];
+    viewport?.scrollTo(0, 0);
+    await frame();
+    for (let index = 0; index < 200; index++) {
+      const begun = performance.now();
+      viewport?.scrollBy(0, 600);
+      await frame();
+      took.push(performance.now() - begun);
+    }
+    return took.sort((a, b) => a - b);
+  }, many);
+  expect(await page.locator("a.call").count()).toBeLessThan(80);
+  // A display draws a frame every 16.7 ms; one more is for a busy machine.
+  expect(frames[Math.floor(frames.length / 2)]).toBeLessThan(34);
+  console.log(`50,000 calls: median frame ${frames[100]?.toFixed(1)} ms, 99 % ${frames[197]?.toFixed(1)} ms`);
+});
+
 test("all tabs share one event stream", async ({ api, page, open, context }) => {
   const streams = async () => {
     const answer = await fetch(`${api.url}/metrics`, { headers: { authorization: `Bearer ${api.token}` } });
