@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients dashboard lint fmt audit clean help
+.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients test-deploy dist dashboard lint fmt audit clean help
 
 up: preflight ## Build RCRT and start it on this machine
 	@exec cargo run --locked --bin rcrt -- up $(ARGS)
@@ -28,6 +28,12 @@ mcp-conformance: preflight ## Run the conformance suite of the Model Context Pro
 
 mcp-clients: preflight ## Try the official SDKs and the Inspector of the Model Context Protocol
 	@cargo build --quiet --locked --bin rcrt && build/try-mcp-clients $(ARGS)
+
+test-deploy: preflight ## Check the image, the chart, the units and the alerts of deploy/
+	@cargo build --quiet --locked --bin rcrt && build/test-deploy
+
+dist: preflight ## Make a release archive in target/dist; SIGN_KEY=… signs its checksums with ssh-keygen
+	@build/dist $(ARGS)
 
 dashboard: ## Serve the dashboard's sources with hot reload, against RCRT_SERVER (http://127.0.0.1:8081 by default)
 	@cd dashboard && { [ -d node_modules ] || npm ci --no-audit --no-fund; } && exec npm run --silent dev

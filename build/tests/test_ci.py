@@ -10,6 +10,7 @@ STEPS = {
     "api": "fuzz-api",
     "mcp": "mcp-conformance",
     "mcp clients": "mcp-clients",
+    "deploy": "test-deploy",
     "clippy": "lint",
     "fuzz": "fuzz",
     "dependencies": "audit",
@@ -24,7 +25,7 @@ class Ci(Stage):
         self.stand_in("apt-get")
         self.stand_in("make")
         self.stand_in("id", "echo 0")
-        for name in ("cc", "c++", "python3", "curl", "nginx", "chromium"):
+        for name in ("cc", "c++", "python3", "curl", "nginx", "chromium", "buildah", "mmdebstrap", "podman", "crun", "promtool", "systemd-analyze"):
             self.stand_in(name)
 
     def ci(self, **settings):
@@ -83,6 +84,9 @@ class Prepare(Ci):
             (["curl"], ["curl"]),
             (["nginx"], ["nginx"]),
             (["chromium"], ["chromium"]),
+            (["buildah", "mmdebstrap"], ["buildah", "mmdebstrap"]),
+            (["promtool"], ["prometheus"]),
+            (["systemd-analyze"], ["systemd"]),
             (["python3", "curl", "nginx"], ["python3 python3-pip", "curl", "nginx"]),
         ):
             with self.subTest(gone):
