@@ -237,7 +237,7 @@ impl NativeToolOptions {
         tools.extend(rcrt_schedule::tools(&schedule, &clock));
         tools.extend(rcrt_processes::deferred_tools(programs));
         let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
-        Ok(NativeTools { executor, schedule, clock, large_results, meaning_weight, a2a, workdir, mcp })
+        Ok(NativeTools { executor, schedule, clock, large_results, a2a, meaning_weight, workdir, mcp })
     }
 
     /// The absolute paths of `--mcp-folder`. The data folder has keys and tokens.

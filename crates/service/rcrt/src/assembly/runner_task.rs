@@ -222,7 +222,7 @@ impl RunnerTask {
         let PreparedRunner { sandbox, egress, mcp_egress, egress_log_channel, code, native, mut settings, dispatch } =
             prepared;
         protection::log(sandbox.report());
-        let NativeTools { executor, schedule, clock, large_results, meaning_weight, a2a, workdir, mcp } = native;
+        let NativeTools { executor, schedule, clock, large_results, a2a, meaning_weight, workdir, mcp } = native;
         settings.protections = Some(protection::announced(sandbox.report()));
         settings.host = host_name();
         settings.working_folder = Some(workdir.display().to_string());
@@ -252,7 +252,7 @@ impl RunnerTask {
         let connector = tokio::spawn(rcrt_mcp::Connector::new(servers).run(connector_stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
-        Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer }
+        Self { sandbox, stop, task, scheduler, connector, connector_stop, agents, egress_log_writer }
     }
 
     /// Returns when the runner or another task stops by itself, with the reason.
@@ -277,7 +277,7 @@ impl RunnerTask {
     /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
     /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer } = self;
+        let Self { sandbox, stop, task, scheduler, connector, connector_stop, agents, egress_log_writer } = self;
         stop.cancel();
         // If one has stopped by itself, `lost` already returned its error.
         for (name, part) in [("scheduler", scheduler), ("follower of agents", agents)] {
