@@ -1,11 +1,11 @@
 //! The parameters of the operations. Unknown fields are ignored, as the protocol requires.
 
+use std::fmt;
+
 use rcrt_a2a_types::{A2aError, Message};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-
-use crate::push::PushConfig;
 
 /// The most tasks in one page.
 pub(crate) const MAX_PAGE: u32 = 100;
@@ -54,6 +54,42 @@ pub struct List {
     /// RFC 3339.
     pub status_timestamp_after: Option<String>,
     pub include_artifacts: Option<bool>,
+}
+
+/// Where the updates of a task are posted.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PushConfig {
+    /// Its name among those of the task. The server makes one for a configuration without.
+    pub id: Option<String>,
+    pub task_id: String,
+    pub url: String,
+    /// Sent with each notification, so that the receiver knows where it comes from.
+    pub token: Option<String>,
+    pub authentication: Option<Authentication>,
+}
+
+/// The `Authorization` of each notification.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Authentication {
+    pub scheme: String,
+    pub credentials: Option<String>,
+}
+
+/// Of the operations that name one configuration, or all of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PushName {
+    pub task_id: String,
+    pub id: String,
+}
+
+/// Without the token and the credentials.
+impl fmt::Debug for PushConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushConfig").field("id", &self.id).field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 impl Configuration {

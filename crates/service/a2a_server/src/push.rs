@@ -1,58 +1,20 @@
 //! Push notifications: where the updates of one task are posted, and what is posted. The webhooks of
 //! the tenant deliver them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rcrt_a2a_types::{A2aError, ErrorKind, StreamResponse};
 use rcrt_breadcrumb::{CallWebhook, Event, EventKind, Webhooks, check_webhook_host, schema_names};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::agent::A2aAgent;
 use crate::error::from_store;
-use crate::params::present;
+use crate::params::{Authentication, PushConfig, PushName, present};
 use crate::task;
 
 /// The header field with the token of a configuration.
 const TOKEN_HEADER: &str = "x-a2a-notification-token";
-
-/// Where the updates of a task are posted.
-#[derive(Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PushConfig {
-    /// Its name among those of the task. The server makes one for a configuration without.
-    pub id: Option<String>,
-    pub task_id: String,
-    pub url: String,
-    /// Sent with each notification, so that the receiver knows where it comes from.
-    pub token: Option<String>,
-    pub authentication: Option<Authentication>,
-}
-
-/// The `Authorization` of each notification.
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Authentication {
-    pub scheme: String,
-    pub credentials: Option<String>,
-}
-
-/// Of the operations that name one configuration, or all of a task.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PushName {
-    pub task_id: String,
-    pub id: String,
-}
-
-/// Without the token and the credentials.
-impl fmt::Debug for PushConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushConfig").field("id", &self.id).field("url", &self.url).finish_non_exhaustive()
-    }
-}
 
 impl PushConfig {
     pub(crate) fn of_task(&self, task: Uuid) -> Self {

@@ -1,5 +1,7 @@
 //! Reads an agent card: what counts of it, bounded and cleaned.
 
+use std::time::Duration;
+
 use rcrt_a2a_types::{HTTP_JSON, JSON_RPC, is_supported_version};
 use rcrt_breadcrumb::hex;
 use serde::Deserialize;
@@ -21,6 +23,15 @@ pub(crate) struct ReadCard {
     /// As the agent calls itself.
     pub name: String,
     pub card: PinnedCard,
+}
+
+/// A card, and where it was found.
+#[derive(Debug)]
+pub(crate) struct FoundCard {
+    pub url: String,
+    pub read: ReadCard,
+    /// How long it is valid, as its agent says.
+    pub max_age: Option<Duration>,
 }
 
 #[derive(Deserialize)]

@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use crate::A2a;
 use crate::agent::{self, AGENT_SCHEMA, AgentRecord, Auth, Interface};
+use crate::card::FoundCard;
 use crate::failures::{denied, failed, from_store, invalid};
-use crate::refresh::{CardWay, FoundCard};
-use crate::remote::{GATE_NAME, Remote};
+use crate::remote::{CardWay, GATE_NAME, Remote};
 use crate::settings::WellKnown;
 
 /// The name of a well-known agent's header in the vault.
@@ -188,11 +188,6 @@ impl A2a {
         let Ok(of_agent) = origin(&interface.url) else { return false };
         self.settings.own_origins.iter().any(|own| origin(own).as_ref() == Ok(&of_agent))
     }
-}
-
-/// The hosts that the tool can reach, by its own definition.
-pub(crate) fn rules_of(call: &ToolCall) -> Result<NetRules, ToolFailure> {
-    NetRules::read(&call.definition.permissions.net).map_err(|error| failed(format!("permissions.net: {error}")))
 }
 
 /// A secret that is granted to the tool. Its use is audited.

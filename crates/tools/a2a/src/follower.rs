@@ -21,8 +21,8 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::A2a;
+use crate::answer::RemoteError;
 use crate::directory::agents;
-use crate::remote::RemoteError;
 use crate::task::{Status, TASK_SCHEMA, TaskRecord};
 use crate::task_records::{self, StoredTask};
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::A2a;
 use crate::directory::{KnownAgent, agents};
-use crate::refresh::CardWay;
+use crate::remote::CardWay;
 use crate::settings::WellKnown;
 
 /// How many cards are read at the same time.

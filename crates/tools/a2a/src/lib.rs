@@ -11,6 +11,7 @@
 //! Begin with `task.rs` (a task and its states), `tools/invoke_agent.rs` and `follower.rs`.
 
 mod agent;
+mod answer;
 mod card;
 mod directory;
 mod failures;

@@ -1,46 +1,25 @@
 //! Cards: read through the egress gate, and read again. A changed card waits.
 
-use std::time::Duration;
+use std::path::Path;
 
 use chrono::Utc;
 use rcrt_a2a_types::CARD_PATH;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_egress::{Connections, NetRules, Origin, Vault};
-use rcrt_executors::ToolCall;
+use rcrt_egress::{Connections, Vault};
 use url::Url;
 
 use crate::A2a;
-use crate::card::{self, ReadCard};
-use crate::directory::{KnownAgent, rules_of};
+use crate::answer::RemoteError;
+use crate::card::{self, FoundCard};
+use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, from_store};
-use crate::remote::{GATE_NAME, Remote, RemoteError};
+use crate::remote::{CardWay, GATE_NAME, Remote};
 use crate::text::line;
-
-/// By which rules a card is read, and for whom.
-pub(crate) struct CardWay {
-    pub rules: NetRules,
-    pub origin: Origin,
-}
-
-/// A card, and where it was found.
-#[derive(Debug)]
-pub(crate) struct FoundCard {
-    pub url: String,
-    pub read: ReadCard,
-    /// How long it is valid, as its agent says.
-    pub max_age: Option<Duration>,
-}
-
-impl CardWay {
-    pub fn of(call: &ToolCall) -> Result<Self, ToolFailure> {
-        Ok(Self { rules: rules_of(call)?, origin: Origin::from(call) })
-    }
-}
 
 /// Where the card of an agent can be: at the URL itself, or at the well-known path below it. Some
 /// servers want a slash.
 fn places(url: &Url) -> [String; 2] {
-    let is_card = url.path().trim_end_matches('/').to_ascii_lowercase().ends_with(".json");
+    let is_card = Path::new(url.path()).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let first = if is_card { url.to_string() } else { format!("{}{CARD_PATH}", url.as_str().trim_end_matches('/')) };
     let second = format!("{}/", first.trim_end_matches('/'));
     [first, second]

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use rcrt_a2a_types::{
-    A2aError, ErrorKind, JSON_RPC, MEDIA_TYPE, Message, Reply, Task, VERSION, VERSION_HEADER, methods,
-};
-use rcrt_breadcrumb::{FetchRequest, FetchResponse, OpError, Redirect};
+use rcrt_a2a_types::{JSON_RPC, MEDIA_TYPE, Message, Reply, Task, VERSION, VERSION_HEADER, methods};
+use rcrt_breadcrumb::{FetchRequest, FetchResponse, Redirect, ToolFailure};
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
+use rcrt_executors::ToolCall;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::agent::Interface;
+use crate::answer::{RemoteError, from_gate, garbage, result};
+use crate::failures::failed;
 use crate::text::line;
 use crate::updates::{self, Updates};
 
@@ -27,37 +28,21 @@ const EVENTS: &str = "text/event-stream";
 /// Redirects of a request for a card. Messages are not redirected.
 const CARD_REDIRECTS: usize = 3;
 
-/// Why an agent gave no usable answer.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum RemoteError {
-    /// The gate does not let the request out.
-    #[error("{0}")]
-    Refused(String),
-    /// Nothing came back, so the agent may have acted or not.
-    #[error("{0}")]
-    Network(String),
-    #[error("the agent answered with {0}")]
-    Status(u16),
-    #[error("the agent's answer {0}")]
-    Garbage(String),
-    #[error("the agent refused: {0}")]
-    Agent(A2aError),
+/// By which rules a card is read, and for whom.
+pub(crate) struct CardWay {
+    pub rules: NetRules,
+    pub origin: Origin,
 }
 
-impl RemoteError {
-    /// Whether the agent certainly did not accept the message.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Agent(_)) || matches!(self, Self::Status(status) if *status < 500)
+impl CardWay {
+    pub fn of(call: &ToolCall) -> Result<Self, ToolFailure> {
+        Ok(Self { rules: rules_of(call)?, origin: Origin::from(call) })
     }
+}
 
-    /// Whether the agent does not have the operation.
-    pub fn is_unsupported(&self) -> bool {
-        match self {
-            Self::Agent(error) => matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::UnsupportedOperation),
-            Self::Status(status) => matches!(status, 404 | 405 | 501),
-            _ => false,
-        }
-    }
+/// The hosts that the tool can reach, by its own definition.
+pub(crate) fn rules_of(call: &ToolCall) -> Result<NetRules, ToolFailure> {
+    NetRules::read(&call.definition.permissions.net).map_err(|error| failed(format!("permissions.net: {error}")))
 }
 
 /// The way to one agent for one call, or for one look at a task.
@@ -197,19 +182,6 @@ impl Remote<'_> {
     }
 }
 
-/// The result of an operation in an answer, or in an event of a stream.
-pub(crate) fn result<T: DeserializeOwned>(answer: Value, is_rpc: bool) -> Result<T, RemoteError> {
-    let Value::Object(mut fields) = answer else { return Err(garbage("is not an object")) };
-    if let Some(Value::Object(error)) = fields.get("error") {
-        let mut error = A2aError::read(error);
-        error.message = line(&error.message, 500);
-        return Err(RemoteError::Agent(error));
-    }
-    let result = if is_rpc { fields.remove("result").unwrap_or_default() } else { Value::Object(fields) };
-    T::deserialize(result)
-        .map_err(|error| garbage(&format!("is not what A2A describes: {}", line(&error.to_string(), 200))))
-}
-
 /// The JSON of an answer. An error of the protocol says more than its status.
 async fn json_of(response: FetchResponse) -> Result<Value, RemoteError> {
     let status = response.status;
@@ -242,19 +214,6 @@ fn max_age(text: &str) -> Option<Duration> {
     let text = text.to_ascii_lowercase();
     let age = text.split(',').find_map(|directive| directive.trim().strip_prefix("max-age="))?;
     age.trim_matches('"').parse().ok().map(Duration::from_secs)
-}
-
-pub(crate) fn garbage(why: &str) -> RemoteError {
-    RemoteError::Garbage(why.to_owned())
-}
-
-pub(crate) fn from_gate(error: &OpError) -> RemoteError {
-    let message = line(&error.message, 500);
-    match error.name.as_str() {
-        "PermissionDenied" => RemoteError::Refused(message),
-        "ResourceExhausted" => garbage(&format!("is too large: {message}")),
-        _ => RemoteError::Network(message),
-    }
 }
 
 /// A step of a path.

@@ -9,7 +9,7 @@ use rcrt_a2a_types::{Artifact, ArtifactUpdate, Reply, StatusUpdate, StreamRespon
 use rcrt_breadcrumb::BodyStream;
 use sse_stream::SseByteStream;
 
-use crate::remote::{RemoteError, garbage, result};
+use crate::answer::{RemoteError, garbage, result};
 use crate::text::line;
 
 /// The most bytes of one stream.

@@ -112,11 +112,11 @@ pub struct RunnerTask {
     task: JoinHandle<anyhow::Result<()>>,
     /// Fires the scheduled tasks.
     scheduler: JoinHandle<()>,
+    /// Follows the tasks of other agents, and keeps their cards.
+    agents: JoinHandle<()>,
     /// Keeps the tools of MCP servers registered. Stopped after the last call.
     connector: JoinHandle<()>,
     connector_stop: CancellationToken,
-    /// Follows the tasks of other agents, and keeps their cards.
-    agents: JoinHandle<()>,
     egress_log_writer: EgressLogWriter,
 }
 

@@ -21,9 +21,10 @@ use uuid::Uuid;
 
 use crate::A2a;
 use crate::agent::Interface;
-use crate::directory::{KnownAgent, rules_of};
+use crate::answer::RemoteError;
+use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, from_store, invalid};
-use crate::remote::{Remote, RemoteError};
+use crate::remote::{Remote, rules_of};
 use crate::task::{Status, TASK_SCHEMA, TaskRecord, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
 use crate::text::line;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::get_agent_details::Named;
 use crate::A2a;
 use crate::card::differences;
-use crate::refresh::CardWay;
+use crate::remote::CardWay;
 
 pub(crate) struct RefreshAgentCard(pub Arc<A2a>);
 

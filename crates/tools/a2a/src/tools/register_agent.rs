@@ -16,7 +16,7 @@ use crate::A2a;
 use crate::agent::Auth;
 use crate::directory::agents;
 use crate::failures::{from_store, invalid};
-use crate::refresh::CardWay;
+use crate::remote::CardWay;
 
 pub(crate) struct RegisterAgent(pub Arc<A2a>);
 
