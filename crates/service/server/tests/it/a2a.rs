@@ -363,13 +363,8 @@ async fn push_configurations_belong_to_a_task_and_show_no_secret() {
         "authentication": {"scheme": "Bearer", "credentials": "a secret"}});
     let shown = json!({"id": "mine", "taskId": id, "url": "https://example.com/hook"});
     assert_eq!(rest(world, "POST", &path, &scene.token, Some(&config)).await.ok().json(), shown);
-    let made = result(
-        world,
-        &scene.token,
-        "CreateTaskPushNotificationConfig",
-        &json!({"taskId": id, "url": "https://example.com/2"}),
-    );
-    let made = made.await;
+    let second = json!({"taskId": id, "url": "https://example.com/2"});
+    let made = result(world, &scene.token, "CreateTaskPushNotificationConfig", &second).await;
     let list = rest(world, "GET", &path, &scene.token, None).await.ok().json();
     assert_eq!(list, json!({"configs": [shown, made], "nextPageToken": ""}));
     let named = json!({"taskId": id, "id": "mine"});
