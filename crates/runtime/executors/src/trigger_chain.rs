@@ -11,7 +11,6 @@
 //! Tools can call tools by writing requests, including requests for themselves. Such a request
 //! carries `nested:<depth>`, so that a cycle of requests stops.
 
-use rcrt_breadcrumb::Breadcrumb;
 use uuid::Uuid;
 
 const PREFIX: &str = "triggered:";
@@ -49,9 +48,9 @@ impl TriggerChain {
         Self { depth, ..Self::of(tags, 1) }
     }
 
-    /// What led to the call of this request, for the records that the call writes.
-    pub fn of_call(request: &Breadcrumb) -> Self {
-        Self { call: Some(request.id), ..Self::of_request(&request.tags) }
+    /// What led to the call of this request with these tags, for the records that the call writes.
+    pub fn of_call(request: Uuid, tags: &[String]) -> Self {
+        Self { call: Some(request), ..Self::of_request(tags) }
     }
 
     /// The request of the call that wrote the record, if the call belongs to a chain.

@@ -1,4 +1,3 @@
-use rcrt_breadcrumb::NewBreadcrumb;
 use rcrt_executors::TriggerChain;
 use uuid::Uuid;
 
@@ -17,18 +16,13 @@ fn marks_apply_to_the_written_version_only() {
 #[test]
 fn records_of_a_triggered_call_name_it() {
     let id = Uuid::now_v7();
-    let request = |tags: &[&str]| {
-        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        let record = NewBreadcrumb { title: "x".into(), tags, ..NewBreadcrumb::default() };
-        record.into_first_version(id, Uuid::nil(), None, (String::new(), 0), Default::default())
-    };
     let mut tags = vec![format!("triggered-by:{}:2", Uuid::nil())];
-    TriggerChain::of_call(&request(&["triggered:first:1"])).mark(&mut tags, 3);
+    TriggerChain::of_call(id, &["triggered:first:1".to_owned()]).mark(&mut tags, 3);
     assert_eq!(tags, ["triggered:first:3".to_owned(), format!("triggered-by:{id}:3")]);
     assert_eq!(TriggerChain::of(&tags, 3).call(), Some(id));
     assert_eq!(TriggerChain::of(&tags, 4).call(), None);
     // No event led to it.
-    assert_eq!(TriggerChain::of_call(&request(&[])).call(), None);
+    assert_eq!(TriggerChain::of_call(id, &[]).call(), None);
 }
 
 #[test]

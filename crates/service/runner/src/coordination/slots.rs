@@ -111,8 +111,8 @@ impl Slots {
         inner.next_claim(some_wait, tools_of_peers)
     }
 
-    /// The tools of which only calls that others wait for are taken now: those that can call others,
-    /// while their calls have half of the places to wait.
+    /// The tools of which only calls that others wait for are taken now: those that can call
+    /// others, while their calls have half of the places to wait.
     pub fn awaited_only(&self) -> Vec<String> {
         {
             let inner = self.inner.lock();

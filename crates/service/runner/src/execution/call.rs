@@ -255,10 +255,11 @@ impl CallRunner {
             // bounded.
             Ok(output) if pending.attempt.request.kind == RequestKind::Creation => Ok(output),
             Ok(output) => {
-                let chain = TriggerChain::of_call(&pending.claim.request);
+                let request = &pending.claim.request;
+                let chain = TriggerChain::of_call(request.id, &request.tags);
                 let settings = &self.options.large_results;
                 // The parts belong to the agent that asked, as what its tools write.
-                let agent = pending.claim.request.created_by;
+                let agent = request.created_by;
                 let store = on_behalf_of(&self.store, agent).unwrap_or_else(|_| self.store.clone());
                 let memory = WorkingMemory::new(store, chain, pending.claim.profiles.clone(), agent);
                 tokio::select! {

@@ -189,7 +189,7 @@ impl CallRunner {
     ) -> Result<(ToolCall, ProgressWriter, Arc<OpenChildren>), ToolFailure> {
         let mut limits = tool.definition.limits;
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
-        let chain = TriggerChain::of_call(record);
+        let chain = TriggerChain::of_call(record.id, &record.tags);
         // A tool reads only what the agent that made the request can read.
         let own = on_behalf_of(&self.store, record.created_by).map_err(|error| {
             ToolFailure::new(

@@ -269,7 +269,7 @@ fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
     if request.sensitivity == Sensitivity::Secret {
         record.sensitivity = Sensitivity::Secret;
     }
-    let chain = TriggerChain::of_call(request);
+    let chain = TriggerChain::of_call(request.id, &request.tags);
     if !chain.is_empty() {
         chain.mark(&mut record.tags, 1);
     }
