@@ -39,6 +39,11 @@ test("what tools and agents wrote is only text", async ({ api, page, open }) => 
     await expect(page.getByRole("tab", { selected: true })).toBeVisible();
     await harmless();
   }
+  for (const tab of ["code", "about", "input", "examples"]) {
+    await open(`editor/attacker?tab=${tab}`);
+    await expect(page.getByRole("region", { name: "Problems" })).toContainText(/problem|warning|error/);
+    await harmless();
+  }
   for (const fail of [false, true]) {
     const call = await api.call("attacker", { text, fail }, { session: text.slice(0, 100) });
     await open(`calls/${call.request}`);

@@ -20,6 +20,7 @@ test("the pictures", async ({ api, page, open }) => {
       await open(hash);
       await page.locator("main h1").waitFor();
       await page.locator("[data-state=live]").waitFor();
+      await page.getByText("Checking…").waitFor({ state: "hidden" });
       // The event stream keeps the network busy, so this is a time and not a signal.
       await page.waitForTimeout(1200);
       const path = join(folder, `${name}-${colorScheme}.png`);

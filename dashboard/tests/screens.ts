@@ -2,6 +2,51 @@
 import { add, change } from "./mcp-server";
 import { Api } from "./world";
 
+/** It runs, but has a mistake that the type checker finds, and one that the validator finds. */
+const RANK = `// Ranks support tickets, the most urgent one first.
+
+const HOUR_MS = 3_600_000;
+
+function urgency(ticket: Input["tickets"][number], now: number): number {
+  const hours = (now - Date.parse(ticket.opened_at)) / HOUR_MS;
+  return ticket.plan === "gold" ? hours * 4 : hours;
+}
+
+export async function execute(input: Input, context: Context): Promise<Output> {
+  const now = Date.parse(input.now);
+  const ranked = input.tickets
+    .map((ticket) => ({ id: ticket.id, hours: urgency(ticket, now) }))
+    .sort((a, b) => b.hours - a.hours);
+  context.progress("ranked " + ranked.length);
+  return { first: ranked[0].id, order: ranked.map((one) => one.id) };
+}
+`;
+
+async function rankTickets(api: Api): Promise<void> {
+  const { tools } = await api.send<{ tools: { name: string }[] }>("GET", "/tools");
+  if (tools.some((tool) => tool.name === "rank-tickets")) return;
+  const text = (description?: string) => ({ type: "string", ...(description === undefined ? {} : { description }) });
+  const tickets = [{ id: "T-1", opened_at: "2026-03-01T08:00:00Z", plan: "gold" }, { id: "T-2", opened_at: "2026-03-01T07:00:00Z" }];
+  await api.tool("rank-tickets", RANK, {
+    description: "Ranks support tickets by how long they wait and by the customer's plan.",
+    input_schema: {
+      type: "object",
+      properties: {
+        now: { ...text("The current time."), format: "date-time" },
+        tickets: {
+          type: "array",
+          description: "The open tickets.",
+          maxItems: 1000,
+          items: { type: "object", properties: { id: text("The ticket."), opened_at: text("When it was opened."), plan: text() }, required: ["id", "opened_at"] },
+        },
+      },
+      required: ["now", "tickets"],
+    },
+    output_schema: { type: "object", properties: { first: text("The most urgent one."), order: { type: "array", description: "All of them.", items: { type: "string" } } }, required: ["first", "order"] },
+    examples: [{ description: "A gold customer is first", input: { now: "2026-03-01T12:00:00Z", tickets }, output: { first: "T-1", order: ["T-1", "T-2"] } }],
+  });
+}
+
 export async function fill(api: Api): Promise<Record<string, string>> {
   // Again after a failed test.
   const secrets = await api.send<{ name: string }[]>("GET", "/secrets");
@@ -9,6 +54,7 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     const made = await api.send<{ id: string }>("POST", "/secrets", { name: "WEATHER_API_KEY", value: "a value of a test", hosts: ["api.example.com"] });
     await api.send("POST", `/secrets/${made.id}/grants`, { tool: "public-holidays" });
   }
+  await rankTickets(api);
   const agents = await api.send<{ id: string; name: string }[]>("GET", "/agents");
   const known = (name: string) => agents.find((agent) => agent.name === name)?.id;
   const bot = known("support bot") === undefined ? new Api(api.url, await api.agent("support bot", ["caller"])) : api;
@@ -47,8 +93,9 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     examples: "tools/calculator?tab=examples",
     "tool-calls": "tools/calculator?tab=calls",
     "waiting-tool": "tools/openrouter",
-    editor: "editor/calculator",
-    "editor-form": "editor/calculator?tab=input",
+    editor: "editor/rank-tickets",
+    "editor-form": "editor/rank-tickets?tab=input",
+    "editor-examples": "editor/rank-tickets?tab=examples",
     "new-tool": "editor",
     connections: "connections",
     records: "records",

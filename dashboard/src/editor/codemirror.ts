@@ -186,9 +186,13 @@ export class CodeView {
     this.#view.focus();
   }
 
-  /** Scrolls to a place. */
+  /** Scrolls the text to a place, and not the page. */
   show(at: number): void {
-    this.#view.dispatch({ effects: EditorView.scrollIntoView(Math.min(at, this.#view.state.doc.length), { y: "start", yMargin: 8 }) });
+    const view = this.#view;
+    view.requestMeasure({
+      read: () => view.lineBlockAt(Math.min(at, view.state.doc.length)).top,
+      write: (top) => view.scrollDOM.scrollTo(0, top),
+    });
   }
 
   destroy(): void {

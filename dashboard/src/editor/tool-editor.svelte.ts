@@ -143,8 +143,7 @@ export class ToolEditor {
 
   /** The person decided what remains of both. */
   mergedWith(record: Breadcrumb, text: ToolText): void {
-    this.base = record;
-    this.other = undefined;
+    this.#based(record);
     this.error = undefined;
     this.edit(text);
     this.done = `Your changes are now based on version ${record.version}. Save them.`;
@@ -176,7 +175,6 @@ export class ToolEditor {
       }
       const record = await session.client.getFullBreadcrumb(base.id);
       if (record.tags.includes(DRAFT)) throw new Error("It is still a draft: this tenant lets only curators publish tools. Ask one to publish it.");
-      this.published = record.version;
       this.#wrote(record, `Version ${record.version} is published: everybody can call it.`);
     });
   }
@@ -189,7 +187,6 @@ export class ToolEditor {
       const { title, tags, context, schema_name } = version;
       const record = await this.#write({ title, tags, context, schema_name: schema_name ?? "tool.code.v1" });
       const isDraft = record.tags.includes(DRAFT);
-      if (!isDraft) this.published = record.version;
       this.#wrote(record, `Version ${version.version} is now version ${record.version}${isDraft ? ", a draft" : ""}.`);
     });
   }
@@ -245,10 +242,15 @@ export class ToolEditor {
     }
   }
 
-  /** `sent` is the text that was written; what was typed since then stays. */
-  #wrote(record: Breadcrumb, done: string, sent = this.text): void {
+  #based(record: Breadcrumb): void {
     this.base = record;
     this.other = undefined;
+    if (!record.tags.includes(DRAFT)) this.published = record.version;
+  }
+
+  /** `sent` is the text that was written; what was typed since then stays. */
+  #wrote(record: Breadcrumb, done: string, sent = this.text): void {
+    this.#based(record);
     this.restored = undefined;
     const text = textOf(record.context);
     // The JSON stays as the person wrote it, if it says the same.
