@@ -30,6 +30,8 @@ async def test_a_tool_is_validated_tested_created_and_called() -> None:
         assert not found["valid"]
         assert any(one["rule"] == "description" and one.get("fix") for one in found["validation"]["errors"])
         assert (await rcrt.validate_tool(doubling(name, 8)))["valid"]
+        assert "type Input = {" in await rcrt.tool_types(doubling(name, 8))
+        assert "declare namespace tools" in await rcrt.tool_types()
 
         failing = await rcrt.test_tool(doubling(name, 9))
         example = failing["examples"][0]

@@ -25,6 +25,8 @@ test("a tool is validated, tested, created and called", async () => {
   assert.equal(found.valid, false);
   assert.ok(found.validation.errors.some((one) => one.rule === "description" && one.fix !== undefined));
   assert.equal((await client.validateTool(doubling(name, 8))).valid, true);
+  assert.match(await client.toolTypes(doubling(name, 8)), /type Input = \{/);
+  assert.match(await client.toolTypes(), /declare namespace tools/);
 
   const failing = await client.testTool(doubling(name, 9));
   assert.deepEqual([failing.passed, failing.examples[0]?.status, failing.examples[0]?.actual], [false, "failed", { n: 8 }]);

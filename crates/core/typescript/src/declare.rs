@@ -250,6 +250,6 @@ pub fn unique(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
 }
 
 /// A comment for editors; empty without a text.
-pub fn comment(description: &str, depth: usize) -> String {
+pub(crate) fn comment(description: &str, depth: usize) -> String {
     text(description.lines().map(str::to_owned).collect(), depth)
 }
