@@ -68,8 +68,9 @@ export async function fill(api: Api): Promise<Record<string, string>> {
   const good = await api.call("calculator", { expression: "(1 + 2) * 3" }, { session: "chat-7" });
   await api.call("calculator", { expression: 5 });
   const failed = await bot.call("calculator", { expression: "1/0" }, { session: "support-12" });
-  const chapters = ["Delivery", "Returns", "Invoices"].map((title) => `# ${title}\n${`All about ${title.toLowerCase()}. `.repeat(1600)}`);
-  const large = await api.call("echo", { message: chapters.join("\n") }, { session: "chat-7" });
+  const rows = (name: string) => Array.from({ length: 400 }, (_, id) => ({ id, name: `${name} ${id}`, total: id * 3 }));
+  const data = { customers: rows("customer"), orders: rows("order"), invoices: rows("invoice"), returns: rows("return") };
+  const large = await api.call("json-transform", { data, steps: [{ op: "omit", paths: ["nothing"] }] }, { session: "chat-7" });
   const flow = await api.call("workflow", { steps: [{ id: "order", tool: "echo", input: { message: "order 4711" } }, { id: "sum", tool: "calculator", input: { expression: "3 * 19.90" } }] }, { session: "chat-7" });
   await api.call("save_to_working_memory", { key: "plan", value: { steps: ["search", "compare", "answer"], done: 1 } }, { session: "chat-7" });
   await api.call("save_to_working_memory", { key: "customer", value: "Ada Lovelace, account 4711" }, { session: "support-12" });

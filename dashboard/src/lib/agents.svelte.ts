@@ -6,6 +6,8 @@ import { shortId } from "./format";
 class AgentNames {
   #names = $state.raw<Map<string, string>>(new Map());
   #loadedFor: string | undefined;
+  /** Those that were not in the list: they are new, or deleted. */
+  #unknown = new Set<string>();
 
   async load(): Promise<void> {
     const token = session.token;
@@ -29,7 +31,16 @@ class AgentNames {
   of(id: string | null | undefined): string {
     if (id == null) return "";
     if (id === session.identity?.agentId) return this.#names.get(id) ?? "you";
-    return this.#names.get(id) ?? shortId(id);
+    const name = this.#names.get(id);
+    if (name === undefined) this.#ask(id);
+    return name ?? shortId(id);
+  }
+
+  /** An agent that was made since the list was read. Not at once: a screen is being drawn. */
+  #ask(id: string): void {
+    if (this.#unknown.has(id) || !session.can.curate || this.#names.size === 0) return;
+    this.#unknown.add(id);
+    setTimeout(() => void this.reload());
   }
 
   get all(): [string, string][] {
