@@ -14,6 +14,7 @@
 //! and when).
 
 mod backoff;
+mod claim_health;
 mod coordination;
 mod dispatch;
 mod event_follower;
@@ -25,6 +26,7 @@ mod registry;
 mod runner;
 mod subscriptions;
 
+pub use claim_health::ClaimHealth;
 pub use dispatch::local::{LocalDispatch, LocalRegistration};
 pub use options::{AbsentProtection, Protections, RunnerOptions};
 pub use runner::{Runner, RunnerError};

@@ -1,11 +1,14 @@
 //! The settings of a runner.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::ToolRequest;
 use rcrt_egress::PrivateHost;
 use uuid::Uuid;
+
+use crate::claim_health::ClaimHealth;
 
 /// A result up to this size is never too long for the caller, unless the caller or the operator
 /// said so.
@@ -73,6 +76,8 @@ pub struct RunnerOptions {
     /// The share of the meaning in the score of a tool that is searched for, from 0 to 1; the rest
     /// is that of its words. Default: [`rcrt_tool_search::MEANING_WEIGHT`].
     pub meaning_weight: f64,
+    /// Tells whether the runner can claim calls. Keep a copy, to serve it to a probe.
+    pub claim_health: Arc<ClaimHealth>,
     /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
     /// and secrets by id. Default: false.
     pub rcrt_compat: bool,
@@ -120,6 +125,7 @@ impl Default for RunnerOptions {
             allowed_private: Vec::new(),
             large_results: rcrt_large_results::Settings::default(),
             meaning_weight: rcrt_tool_search::MEANING_WEIGHT,
+            claim_health: Arc::default(),
             rcrt_compat: false,
         }
     }

@@ -41,7 +41,7 @@ pub use auth::token_keys::TokenKey;
 pub use http::cors::AllowedOrigins;
 pub use http::json_body::{BODY_TIME, MAX_BODY_BYTES};
 pub use http::metrics::install as install_metrics;
-pub use http::metrics_listener::serve_metrics;
+pub use http::metrics_listener::{ReadyCheck, serve_metrics};
 pub use http::public_url::PublicUrl;
 pub use http::streams::StreamOptions;
 pub use limits::{InvalidRate, Rate, ServerLimits};

@@ -12,7 +12,7 @@ use rcrt_breadcrumb::{Breadcrumbs, ToolDefinition};
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_examples::ExampleRunner;
 use rcrt_executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
-use rcrt_runner::{LocalRegistration, Runner, RunnerOptions};
+use rcrt_runner::{ClaimHealth, LocalRegistration, Runner, RunnerOptions};
 use rcrt_sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
 use rcrt_schedule::Scheduler;
 use rcrt_validate::Author;
@@ -73,6 +73,10 @@ pub struct RunnerTaskOptions {
     /// Set from `--drain-seconds`, which is an option of the command.
     #[arg(skip)]
     pub drain: Option<Duration>,
+
+    /// Tells a probe whether the runner can claim calls.
+    #[arg(skip)]
+    pub claim_health: Arc<ClaimHealth>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -153,6 +157,7 @@ impl PreparedRunner {
             allowed_private: options.private_hosts.allowed.clone(),
             max_waiting: options.max_waiting as usize,
             rcrt_compat: options.rcrt_compat,
+            claim_health: options.claim_health.clone(),
             ..RunnerOptions::default()
         };
         if let Some(most) = options.max_calls {

@@ -9,6 +9,7 @@ use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
+use rcrt_server::ReadyCheck;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,8 @@ pub struct Runner {
     runner_task: RunnerTaskOptions,
     #[command(flatten)]
     drain: DrainOption,
-    /// Address on which this runner serves its metrics (/metrics), such as 127.0.0.1:9464
+    /// Address on which this runner serves its metrics (/metrics) and whether it can claim calls
+    /// (/health), such as 127.0.0.1:9464
     #[arg(long, env = "RCRT_METRICS_LISTEN", value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
     /// A token that callers of /metrics must send; at least 16 characters, required unless the
@@ -97,7 +99,9 @@ impl Runner {
         rcrt_server::install_metrics();
         tracing::info!(address = %listener.local_addr()?, "the metrics are served");
         let stopped = stop.clone();
-        let serving = async move { rcrt_server::serve_metrics(listener, token.as_deref(), stopped).await };
+        let claims = self.runner_task.claim_health.clone();
+        let ready: Arc<ReadyCheck> = Arc::new(move || claims.check());
+        let serving = async move { rcrt_server::serve_metrics(listener, token.as_deref(), ready, stopped).await };
         Ok(Some((stop, tokio::spawn(serving))))
     }
 

@@ -36,6 +36,7 @@ impl ClaimLoop {
         });
         self.claim_until(stop, registered.as_deref()).await;
         drop(registered);
+        self.calls.call_runner.options.claim_health.answered(Some("the runner is stopping".to_owned()));
         telemetry::show_draining(true);
         self.calls.finish(self.drain).await;
     }
@@ -43,6 +44,7 @@ impl ClaimLoop {
     async fn claim_until(&mut self, stop: &CancellationToken, local: Option<&LocalAdmission>) {
         let calls = self.calls.clone();
         let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
+        let health = calls.call_runner.options.claim_health.clone();
         let learn = |backlog| {
             if let Some(local) = local {
                 local.set_backlog(backlog);
@@ -61,6 +63,7 @@ impl ClaimLoop {
                 } else {
                     poll = Instant::now() + self.poll;
                     let asked = Instant::now();
+                    health.asked();
                     let claimed = tokio::select! {
                         claimed = store.claim(&claim) => claimed,
                         () = async { stop.cancelled().await; sleep(LAST_CLAIM).await } => break,
@@ -68,6 +71,7 @@ impl ClaimLoop {
                     match claimed {
                         Ok(claims) => {
                             backoff.reset();
+                            health.answered(None);
                             let is_full = claims.len() >= claim.limit as usize;
                             // Fewer calls than requested means that the queue is empty. A new call
                             // then gives a hint.
@@ -82,6 +86,7 @@ impl ClaimLoop {
                         }
                         Err(error) => {
                             tracing::warn!(%error, "calls cannot be claimed; retrying");
+                            health.answered(Some(format!("calls cannot be claimed: {error}")));
                             tokio::select! {
                                 () = backoff.wait() => {}
                                 () = stop.cancelled() => {}

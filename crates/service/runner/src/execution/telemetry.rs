@@ -13,6 +13,7 @@ use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
 use rcrt_egress::trace;
 use uuid::Uuid;
 
+use crate::claim_health;
 use crate::execution::stages::Stages;
 use crate::registry::tool::Tool;
 
@@ -53,6 +54,7 @@ pub(crate) fn show_runner(runner_id: Uuid) {
     let labels = [("runner", runner_id.to_string()), ("host", host), ("version", env!("CARGO_PKG_VERSION").to_owned())];
     metrics::gauge!("rcrt_runner_info", &labels).set(1.0);
     show_draining(false);
+    claim_health::show_ready(false);
 }
 
 pub(crate) fn show_draining(is_draining: bool) {

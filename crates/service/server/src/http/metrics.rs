@@ -40,6 +40,7 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     );
     describe_gauge!("rcrt_runner_info", "The runner of this process: its id, host and version");
     describe_gauge!("rcrt_runner_draining", "1 while the runner of this process finishes its calls before it stops");
+    describe_gauge!("rcrt_runner_ready", "1 while the runner of this process can claim calls");
     describe_gauge!("rcrt_embeddings_waiting", "Records whose text is not yet embedded, in all tenants");
     describe_gauge!("rcrt_embedding_walks", "Tenants whose older records are being queued for embedding");
     Some(handle)

@@ -303,6 +303,11 @@ impl Problem {
             .with_header(header::CONNECTION, "close")
     }
 
+    /// For the health of a process that runs and cannot work now.
+    pub fn not_ready(why: impl Into<String>) -> Self {
+        Self::new("unavailable", why).with_header(header::RETRY_AFTER, "1")
+    }
+
     pub fn internal() -> Self {
         Self::new("internal", "the server failed; the log has the cause under the X-Request-Id of this response")
     }

@@ -15,7 +15,7 @@ use crate::http::metrics::{self, Audience};
 use crate::http::problem::Problem;
 use crate::openapi;
 
-const HEALTHY: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
+pub const HEALTHY: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
 
 #[derive(Serialize, ToSchema)]
 pub struct Health {

@@ -30,7 +30,17 @@ const CRATES: [(&str, &[&str]); 2] = [
     ),
     (
         "runner",
-        &["backoff", "on_behalf_of", "options", "registry", "coordination", "publishing", "execution", "dispatch"],
+        &[
+            "backoff",
+            "claim_health",
+            "on_behalf_of",
+            "options",
+            "registry",
+            "coordination",
+            "publishing",
+            "execution",
+            "dispatch",
+        ],
     ),
 ];
 
