@@ -217,6 +217,17 @@ AS $$
     GROUP BY c.owner_id, c.tool
 $$;
 
+-- For what scales runners: how many calls wait for a runner now, in all tenants. It tells nothing
+-- else, so that a role which can only execute it learns only this number. The operator creates that
+-- role; the server does not use the function.
+CREATE FUNCTION queue_depth() RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT count(*) FROM calls
+    WHERE runner_id IS NULL AND response IS NULL AND (run_after IS NULL OR run_after <= clock_timestamp())
+$$;
+REVOKE ALL ON FUNCTION queue_depth() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION tenants_with_call_outcomes(), tenants_with_call_stats(), unfinished_calls() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_call_outcomes(), tenants_with_call_stats(), unfinished_calls() TO rcrt_app;
 

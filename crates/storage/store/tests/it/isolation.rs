@@ -475,3 +475,38 @@ async fn private_versions(admin: &mut PgConnection, tenant: Uuid, id: Uuid) -> V
         tokio::task::yield_now().await;
     }
 }
+
+/// For autoscaling: a role that can only execute the function.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_scales_runners_learns_the_depth_of_the_queue_and_nothing_else() {
+    let harness = StoreHarness::without_sweeps().await;
+    for _ in 0..2 {
+        let agent = harness.alone().await;
+        agent.create(request(), None).await.unwrap();
+        agent.create(request(), None).await.unwrap();
+        assert_eq!(agent.claim(&claim_of(1)).await.unwrap().len(), 1);
+    }
+    let mut admin = harness.admin().await;
+    // Other tests use the same cluster. The transaction is rolled back, and with it the role.
+    sqlx::raw_sql("BEGIN; CREATE ROLE scaler_of_a_test; GRANT EXECUTE ON FUNCTION queue_depth() TO scaler_of_a_test; SET LOCAL ROLE scaler_of_a_test")
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    let depth: i64 = sqlx::query_scalar("SELECT queue_depth()").fetch_one(&mut admin).await.unwrap();
+    assert_eq!(depth, 2, "the claimed calls do not wait");
+    for sql in [
+        "SELECT 1 FROM calls",
+        "SELECT * FROM unfinished_calls()",
+        "SELECT 1 FROM breadcrumbs",
+        "SELECT * FROM all_tenants()",
+    ] {
+        sqlx::raw_sql("SAVEPOINT here").execute(&mut admin).await.unwrap();
+        let refused = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut admin).await.unwrap_err();
+        assert!(refused.to_string().contains("permission denied"), "{sql}: {refused}");
+        sqlx::raw_sql("ROLLBACK TO here").execute(&mut admin).await.unwrap();
+    }
+    sqlx::raw_sql("ROLLBACK").execute(&mut admin).await.unwrap();
+    // Not even the server's own role has it.
+    let mut app = PgConnection::connect(&harness.database.app_url).await.unwrap();
+    assert!(sqlx::query("SELECT queue_depth()").fetch_one(&mut app).await.is_err());
+}
