@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, import, keys, logs,
-    mcp, open, restore, runner, runners, secret, server, tenant, token, tool, up,
+    a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, health, import, keys,
+    logs, man, mcp, migrate, open, restore, runner, runners, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -59,11 +59,14 @@ pub enum Command {
     Restore(restore::Restore),
     Export(export::Export),
     Import(import::Import),
+    Migrate(migrate::Migrate),
     #[command(subcommand)]
     Keys(keys::Keys),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
+    Health(health::Health),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Command {
@@ -77,8 +80,11 @@ impl Command {
                 | Self::Restore(_)
                 | Self::Export(_)
                 | Self::Import(_)
+                | Self::Migrate(_)
                 | Self::Keys(_)
+                | Self::Health(_)
                 | Self::Completions(_)
+                | Self::Man(_)
         )
     }
 

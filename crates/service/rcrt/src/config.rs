@@ -89,7 +89,7 @@ pub fn id(text: &str) -> Result<Uuid, String> {
 }
 
 /// Parses the URL of a server.
-fn server(text: &str) -> Result<Url, String> {
+pub fn server(text: &str) -> Result<Url, String> {
     let read = |text: &str| Url::parse(text).ok().filter(|url| is_http(url) && url.host().is_some());
     read(text).ok_or_else(|| {
         let meant = read(&format!("http://{text}")).filter(|_| !text.contains("://"));

@@ -56,7 +56,9 @@ mod transfer;
 mod webhooks;
 mod writing;
 
-pub use database::cluster::{StoredSize, create_app_role, server_version, stored_sizes};
+pub use database::cluster::{
+    DatabaseActivity, StoredSize, create_app_role, database_activity, server_version, stored_sizes,
+};
 pub use database::migrating::{MIGRATOR, migrate};
 pub use database::open_error::{DatabaseRight, OpenError};
 pub use options::{Retention, StoreOptions};

@@ -12,6 +12,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::a2a_state;
+use super::doctor_runbooks::{self, Known, RunbookCheck};
 use super::doctor_stored::Stored;
 use super::doctor_tools::Tools;
 use super::mcp_state::{self, ServerWithState};
@@ -30,6 +31,8 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_secs(5);
 The exit status is 1 if tools cannot run here: no engine, a protection that the sandbox level requires and this machine \
 does not have, a Postgres that cannot be used, or a missing key of secrets. Postgres is the one that the running server \
 uses, else the one in DATABASE_URL.
+
+It also performs the first checks of each runbook in docs/operate.
 
 The tools that wait for something are listed with what to do. If a server responds, they are as its runners report them; \
 else as a runner with the same options (or the same environment) would find them.
@@ -66,6 +69,7 @@ struct Findings {
     mcp_servers: Vec<ServerWithState>,
     /// The same.
     agents: Vec<KnownAgent>,
+    runbooks: Vec<RunbookCheck>,
 }
 
 #[derive(Serialize)]
@@ -164,6 +168,12 @@ impl Doctor {
         let tools = Tools::find(config, &self.native, server.reachable).await;
         let server_responds = server.reachable;
         let disk = self.native.disk_bounds();
+        let known = Known {
+            server_version: server.version.as_deref(),
+            server_problem: server.problem.as_deref(),
+            min_free_bytes: disk.min_free,
+        };
+        let runbooks = doctor_runbooks::checks(config, known).await;
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
             engine,
@@ -187,6 +197,7 @@ impl Doctor {
             tools,
             mcp_servers: if server_responds { mcp_servers(config).await } else { Vec::new() },
             agents: if server_responds { agents(config).await } else { Vec::new() },
+            runbooks,
         };
         if output.is_json() {
             output.json(&findings)?;
@@ -467,7 +478,8 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     if !findings.agents.is_empty() {
         output.line(&format!("\n{}", output.paint(Style::Bold, "Agents:")))?;
     }
-    findings.agents.iter().try_for_each(|known| output.line(&format!("  {}", a2a_state::line(output, known))))
+    findings.agents.iter().try_for_each(|known| output.line(&format!("  {}", a2a_state::line(output, known))))?;
+    doctor_runbooks::print(output, &findings.runbooks)
 }
 
 fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {

@@ -120,7 +120,7 @@ impl Stored {
 }
 
 /// The URL of the database, for the store's role if it is the embedded one.
-fn database_url(config: &Config) -> Option<String> {
+pub(super) fn database_url(config: &Config) -> Option<String> {
     if let Some(url) = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty()) {
         return Some(url);
     }

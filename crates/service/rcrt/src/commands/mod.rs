@@ -18,6 +18,7 @@ pub mod completions;
 pub mod crumb;
 mod debug_lines;
 pub mod doctor;
+mod doctor_runbooks;
 mod doctor_stored;
 mod doctor_tools;
 mod editor_files;
@@ -26,18 +27,21 @@ mod example_file;
 pub mod export;
 mod failure_lines;
 mod folder_publisher;
+pub mod health;
 pub mod import;
 mod junit;
 pub mod keys;
 mod local_sandbox;
 mod local_secrets;
 pub mod logs;
+pub mod man;
 pub mod mcp;
 mod mcp_add;
 mod mcp_changes;
 mod mcp_install;
 mod mcp_serve;
 mod mcp_state;
+pub mod migrate;
 pub mod open;
 mod required_secrets;
 pub mod restore;
@@ -145,9 +149,12 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Restore(restore) => restore.run(config, output).await,
         Command::Export(export) => export.run(config, output).await,
         Command::Import(import) => import.run(config, output).await,
+        Command::Migrate(migrate) => migrate.run(config, output).await,
         Command::Keys(keys) => keys.run(config, output).await,
         Command::Token(token) => token.run(config, output).await,
         Command::Doctor(doctor) => doctor.run(config, output).await,
+        Command::Health(health) => health.run(config, output).await,
         Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     }
 }

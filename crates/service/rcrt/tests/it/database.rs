@@ -35,6 +35,34 @@ async fn up_uses_an_external_postgres_and_doctor_shows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn migrate_prepares_a_database_and_refuses_a_newer_one() {
+    let database = TestDatabase::empty().await;
+    let folder = TempDir::new().unwrap();
+    let with_url = |command: &str| {
+        let mut rcrt = rcrt();
+        rcrt.arg(command).args(["--output", "json"]).current_dir(&folder).env("DATABASE_URL", &database.admin_url);
+        Ran::of(rcrt.output().unwrap())
+    };
+    let schema = with_url("migrate").ends_with(0).json()["schema"].as_i64().unwrap();
+    assert_eq!(with_url("migrate").ends_with(0).json()["schema"], schema, "again");
+    let rollback = |report: &serde_json::Value| {
+        report["runbooks"].as_array().unwrap().iter().find(|one| one["runbook"] == "rollback").unwrap().clone()
+    };
+    assert_eq!(rollback(&with_url("doctor").json())["state"], "good");
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (9999, 'newer', true, '', 0)";
+    let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
+    sqlx::query(newer).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let refused = with_url("migrate").ends_with(1).stderr;
+    assert!(refused.contains("9999"), "{refused}");
+    let found = rollback(&with_url("doctor").json());
+    assert_eq!(found["state"], "look", "{found}");
+    assert!(found["finding"].as_str().unwrap().contains("9999"), "{found}");
+    assert!(!folder.path().join(".rcrt").exists(), "neither needs a data folder");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_tenants_of_one_database_do_not_see_each_other() {
     let database = TestDatabase::empty().await;
     let folder = TempDir::new().unwrap();

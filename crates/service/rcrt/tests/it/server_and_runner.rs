@@ -44,6 +44,12 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     for token in [None, Some("another-token-for-metrics")] {
         assert!(metrics(&listen, token).starts_with("HTTP/1.1 401 "));
     }
+    // A probe needs no token.
+    let runner_url = format!("http://{listen}");
+    let ready = run(&["health", &runner_url, "-o", "json"]).ends_with(0).json();
+    assert_eq!((&ready["status"], &ready["version"]), (&json!("ok"), &json!(env!("CARGO_PKG_VERSION"))), "{ready}");
+    assert!(run(&["health", server.api()]).ends_with(0).stdout.contains(" ok "));
+    assert!(get(&listen, "/health/live", None).starts_with("HTTP/1.1 200 "));
     let shows = |address: &str, lines: &[&str]| {
         until(|| {
             let metrics = metrics(address, Some(METRICS_TOKEN));
@@ -57,6 +63,7 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     );
     assert!(idle.contains("rcrt_tool_invocations_total{tool=\"calculator\",status=\"success\"} 1"), "{idle}");
     assert!(idle.contains("rcrt_runner_info{") && idle.contains("rcrt_runner_draining 0"), "{idle}");
+    assert!(idle.contains("rcrt_runner_ready 1"), "{idle}");
 
     let runners = server.json(&["runners"]);
     let own = &runners[0];
@@ -91,7 +98,10 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
     let used = r#"rcrt_runner_slots{kind="waiting",state="used"} 1"#;
     shows(&listen, &[used, r#"rcrt_runner_slots{kind="waiting",state="free"} 1999"#]);
     kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
-    shows(&listen, &[used, "rcrt_runner_draining 1"]);
+    shows(&listen, &[used, "rcrt_runner_draining 1", "rcrt_runner_ready 0"]);
+    let stopping = run(&["health", &runner_url]).ends_with(5).stderr;
+    assert!(stopping.contains("is not ready") && stopping.contains("the runner is stopping"), "{stopping}");
+    assert!(get(&listen, "/health/live", None).starts_with("HTTP/1.1 200 "));
     connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ndone").unwrap();
     assert_eq!(waits.wait().unwrap().code(), Some(0));
     assert_eq!(runner.wait().unwrap().code(), Some(0));
@@ -171,14 +181,37 @@ fn calls_are_listed_shown_and_counted(server: &Running) {
     assert!(unknown.contains("no call has the request id"), "{unknown}");
 }
 
-/// The whole response.
 fn metrics(address: &str, token: Option<&str>) -> String {
+    get(address, "/metrics", token)
+}
+
+/// The whole response.
+fn get(address: &str, path: &str, token: Option<&str>) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let sent = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
-    write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\n{sent}connection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n{sent}connection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+#[test]
+fn a_runner_that_cannot_claim_is_not_ready() {
+    let folder = TempDir::new().unwrap();
+    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut runner = started(&server, &["runner", "--metrics-listen", &listen]);
+    let url = format!("http://{listen}");
+    until(|| (run(&["health", &url]).status == 0).then_some(()));
+    assert_eq!(server.stop().0.code(), Some(0));
+    let why = until(|| {
+        let ran = run(&["health", &url]);
+        (ran.status == 5).then_some(ran.stderr)
+    });
+    assert!(why.contains("calls cannot be claimed: "), "{why}");
+    assert!(get(&listen, "/health/live", None).starts_with("HTTP/1.1 200 "), "it is alive");
+    kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(0));
 }
 
 #[test]

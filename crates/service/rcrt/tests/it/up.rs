@@ -289,8 +289,23 @@ fn doctor(up: &Running) {
     let sizes = report["stored"]["sizes"].as_array().unwrap();
     assert!(sizes.iter().any(|one| one["kind"] == "responses" && one["bytes_of"] == "contexts"), "{report}");
     assert!(sizes.iter().any(|one| one["kind"] == "audit log" && one["bytes_of"] == "disk"), "{report}");
+    for runbook in report["runbooks"].as_array().unwrap() {
+        let name = runbook["runbook"].as_str().unwrap();
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/operate").join(format!("{name}.md"));
+        assert!(page.is_file(), "{name} is no page");
+        let expected: &[&str] = match name {
+            // Depend on the machine and its load.
+            "full-disk" | "slow-database" | "stuck-runner" => &["good", "look"],
+            // Nothing is archived, and the server's role cannot read the migrations.
+            "point-in-time-recovery" | "rollback" => &["unknown"],
+            _ => &["good"],
+        };
+        assert!(expected.contains(&runbook["state"].as_str().unwrap()), "{runbook}");
+    }
+    assert_eq!(report["runbooks"].as_array().unwrap().len(), 8, "{report}");
     let text = up.run(&["doctor"]).stdout;
     assert!(text.contains("kept 30d (--keep-calls)") && text.contains("other records"), "{text}");
+    assert!(text.contains("First checks of the runbooks") && text.contains("1 runner is live"), "{text}");
 }
 
 fn a_second_up_is_refused(up: &Running, folder: &Path) {

@@ -103,6 +103,21 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
 }
 
 #[test]
+fn man_writes_a_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    run(&["man", pages.to_str().unwrap()]).ends_with(0);
+    for (page, says) in
+        [("rcrt.1", "completions"), ("rcrt-runner.1", "RCRT_METRICS_LISTEN"), ("rcrt-tool-new.1", "template")]
+    {
+        let text = std::fs::read_to_string(pages.join(page)).unwrap();
+        assert!(text.contains(".TH ") && text.contains(says), "{page} has not {says}: {text}");
+    }
+    let refused = run(&["man", "/dev/null/man1"]).ends_with(1).stderr;
+    assert!(refused.contains("/dev/null/man1"), "{refused}");
+}
+
+#[test]
 fn help_names_the_exit_statuses_and_every_subcommand() {
     let help = run(&["--help"]).ends_with(0).stdout;
     for word in [
@@ -117,7 +132,10 @@ fn help_names_the_exit_statuses_and_every_subcommand() {
         "token",
         "bench",
         "doctor",
+        "health",
+        "migrate",
         "completions",
+        "man",
         "Exit status",
         "RCRT_DATA",
         "RCRT_OUTPUT",
