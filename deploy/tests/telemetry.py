@@ -43,7 +43,11 @@ def faults():
     known = recorded()
     exists = lambda name: name in known or name in OF_PROMETHEUS | AFTER_AN_EVENT
     rules = [rule for group in yaml.safe_load((DEPLOY / "helm/rcrt/files/alerts.yml").read_text())["groups"] for rule in group["rules"]]
+    index = (ROOT / "docs/operate/README.md").read_text().splitlines()
     for rule in rules:
+        page = Path(rule["annotations"].get("runbook", "")).name
+        if not any(f"({page})" in row and f"`{rule['alert']}`" in row for row in index):
+            yield f"{rule['alert']} is not in the row of its runbook in docs/operate/README.md"
         yield from (f"{rule['alert']} reads {name}, which no recorded scrape has" for name in metrics(rule["expr"]) if not exists(name))
         page = rule["annotations"].get("runbook")
         if not page or not (ROOT / page).is_file():
