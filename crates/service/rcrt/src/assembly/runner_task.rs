@@ -257,7 +257,7 @@ impl RunnerTask {
         let connector = tokio::spawn(rcrt_mcp::Connector::new(servers).run(connector_stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
-        Self { sandbox, stop, task, scheduler, connector, connector_stop, agents, egress_log_writer }
+        Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer }
     }
 
     /// Returns when the runner or another task stops by itself, with the reason.
@@ -282,7 +282,7 @@ impl RunnerTask {
     /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
     /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler, connector, connector_stop, agents, egress_log_writer } = self;
+        let Self { sandbox, stop, task, scheduler, agents, connector, connector_stop, egress_log_writer } = self;
         stop.cancel();
         // If one has stopped by itself, `lost` already returned its error.
         for (name, part) in [("scheduler", scheduler), ("follower of agents", agents)] {

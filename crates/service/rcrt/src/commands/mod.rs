@@ -152,7 +152,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Migrate(migrate) => migrate.run(config, output).await,
         Command::Keys(keys) => keys.run(config, output).await,
         Command::Token(token) => token.run(config, output).await,
-        Command::Doctor(doctor) => doctor.run(config, output).await,
+        Command::Doctor(doctor) => Box::pin(doctor.run(config, output)).await,
         Command::Health(health) => health.run(config, output).await,
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
