@@ -89,8 +89,8 @@ test("names of the input and of other tools are completed", async ({ api, page, 
   await write(page, "Code", "export async function execute(input: Input, context: Context): Promise<Output> {\n  return { slug: input");
   await page.keyboard.type(".te");
   const list = page.getByRole("listbox", { name: "Completions" });
-  await expect(list.getByRole("option", { name: /^text/ })).toBeVisible();
-  await page.keyboard.press("Enter");
+  // Enter right after the list appears is a new line.
+  await list.getByRole("option", { name: /^text/ }).click();
   await page.keyboard.type(" };\n}\n");
   await expect(problems(page)).toContainText("No problems");
 });
@@ -236,6 +236,29 @@ test("a tool is made from a template, and from a REST description", async ({ pag
   // The test runs the generated code against the described response.
   await page.getByRole("button", { name: "Run examples" }).click();
   await expect(page.getByRole("region", { name: "Example 1" })).toContainText("passed");
+});
+
+test("an author that is no curator publishes its own tool, and changes no other", async ({ api, page, open }) => {
+  await slug(api, "of-others");
+  await page.addInitScript((token) => sessionStorage.setItem("rcrt.token", token), await api.agent("writes tools", ["emitter", "subscriber"]));
+  await open("editor?from=example");
+  await page.getByLabel(/^Name \(by/).fill("own-tool");
+  await page.getByLabel(/^Input/).fill('{"n": 2}');
+  await page.getByLabel(/^Output/).fill('{"n": 4}');
+  await page.getByRole("button", { name: "Write the tool" }).click();
+  await expect(problems(page)).not.toContainText("Checking");
+  await open("editor");
+  await page.getByRole("link", { name: "own-tool" }).click();
+  await write(page, "Code", "export async function execute(input: Input): Promise<Output> {\n  return { n: input.n * 2 };\n}\n");
+  await page.getByRole("tab", { name: "Description" }).click();
+  await page.getByLabel(/^Description/).fill("Doubles a number.");
+  await page.getByRole("button", { name: "Publish…" }).click();
+  await expect(page.getByText("1 passed, 0 failed")).toBeVisible();
+  await page.getByRole("button", { name: "Publish", exact: true }).click();
+  await expect(page.getByText("is published: everybody can call it")).toBeVisible();
+  expect((await api.call("own-tool", { n: 21 }))["output"]).toEqual({ n: 42 });
+  await open("editor/of-others");
+  await expect(page.getByText("Only its author and curators can change of-others")).toBeVisible();
 });
 
 test("the editor is only offered to those who can write", async ({ api, page, open }) => {

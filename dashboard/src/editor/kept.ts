@@ -31,6 +31,12 @@ export function kept(name: string): Kept | undefined {
   }
 }
 
+/** The tools with unsaved changes. */
+export function keptNames(): string[] {
+  const prefix = key("");
+  return Object.keys(sessionStorage).filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length)).sort();
+}
+
 export function forget(name: string): void {
   sessionStorage.removeItem(key(name));
 }
