@@ -115,21 +115,6 @@ test("2 MB of JSON and a log of 10,000 lines do not freeze the page", async ({ a
   expect(longest).toBeLessThan(1000);
 });
 
-test("a call is saved as an example of its tool", async ({ api, page, open }) => {
-  await api.tool("doubles", "export async function execute(input) { return { twice: input.n * 2 }; }", {
-    input_schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
-    examples: [{ description: "One.", input: { n: 1 }, output: { twice: 2 } }],
-  });
-  const call = await api.call("doubles", { n: 21 });
-  await open(`calls/${call.request}`);
-  await page.getByRole("button", { name: "Save as example" }).click();
-  await page.getByLabel("What it shows").fill("The answer <b>is</b> 42.");
-  await page.getByRole("button", { name: "Save the example" }).click();
-  const example = page.getByRole("region", { name: "Example 2" });
-  await expect(example).toContainText("The answer <b>is</b> 42.");
-  await expect(example).toContainText("42");
-});
-
 test("a call names its parent and its children", async ({ api, page, open }) => {
   const made = await api.call("workflow", { steps: [{ id: "one", tool: "echo", input: { message: "from the workflow" } }] });
   await open(`calls/${made.request}`);
