@@ -22,7 +22,7 @@ this command uses, for at most 12 hours. On a machine without a browser, it prin
 Examples:
   rcrt open
   rcrt open --print
-  ssh server rcrt open --print --server https://tools.example.com")]
+  rcrt open --print --server https://tools.example.com")]
 pub struct Open {
     /// Print the link, and do not start a browser
     #[arg(long)]

@@ -23,7 +23,7 @@ const SESSION_SEC: u64 = 12 * 3600;
 /// A ticket for one sign-in.
 #[derive(Serialize, ToSchema)]
 pub struct SignInTicket {
-    /// For `POST /auth/sign-in`, or for the link `/#/sign-in/<ticket>` of the dashboard. Valid once.
+    /// For `POST /auth/sign-in`, or the link `/#/sign-in/<ticket>` of the dashboard. Valid once.
     ticket: String,
     /// Seconds in which it must be used.
     expires_in: u64,

@@ -1,4 +1,5 @@
-//! One-time tickets for event streams and sign-ins, and the tokens in URLs that `rcrt_compat` accepts.
+//! One-time tickets for event streams and sign-ins, and the tokens in URLs that `rcrt_compat`
+//! accepts.
 
 use std::time::Duration;
 
