@@ -71,7 +71,7 @@ test("only what a token allows is offered", async ({ api, page, open }) => {
   await open("live");
   const navigation = page.getByRole("navigation", { name: "Screens" });
   await expectPage(navigation.getByRole("link", { name: "Live" })).toBeVisible();
-  for (const name of ["Records", "Agents", "Secrets", "Webhooks", "Schedules", "Working memory"]) {
+  for (const name of ["Records", "Agents", "Secrets", "Webhooks", "Schedules", "Working memory", "Connections"]) {
     await expectPage(navigation.getByRole("link", { name, exact: true })).toHaveCount(0);
   }
   // Calls of others are not shown, its own are.
