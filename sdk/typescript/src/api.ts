@@ -21,6 +21,250 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/agent-card.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the agent card
+         * @description How other agents reach this server (A2A 1.0), with the skills that the tenant `default` offers.
+         *     The skills of another tenant are in its extended card. docs/a2a.md describes how a tenant
+         *     chooses skills.
+         */
+        get: operations["agent_card"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/agent-card.json/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the agent card (with a slash)
+         * @description The same: some clients add a slash to the path.
+         */
+        get: operations["agent_card_folder"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call a method of A2A
+         * @description The binding JSON-RPC: `SendMessage`, `SendStreamingMessage`, `GetTask`, `ListTasks`,
+         *     `CancelTask`, `SubscribeToTask` and `GetExtendedAgentCard`. A streaming method answers with
+         *     server-sent events, each a JSON-RPC response. Send `A2A-Version: 1.0`: without it, 0.3 is meant,
+         *     which this server refuses. An error of the protocol has status 200 and a member `error`.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        post: operations["a2a_rpc"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/extendedAgentCard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the extended agent card
+         * @description The card with the skills of the caller's tenant that the caller can use.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        get: operations["a2a_extended_card"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/message:send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message
+         * @description The message becomes a call, and its task is returned when it has ended, or after five minutes as
+         *     it is then. With `configuration.returnImmediately` it is returned at once. A message names its
+         *     skill in `metadata.skill` and has the input in a data part.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        post: operations["a2a_send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/message:stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message and follow its task
+         * @description Server-sent events: the task, then each update until it has ended.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        post: operations["a2a_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tasks
+         * @description The caller's own tasks, newest first: every call that it asked for, by whatever route.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        get: operations["a2a_list_tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/tasks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read or follow a task
+         * @description `/a2a/tasks/{id}` is the task; `/a2a/tasks/{id}:subscribe` its updates as server-sent events.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        get: operations["a2a_get_task"];
+        put?: never;
+        /**
+         * Cancel or follow a task
+         * @description `/a2a/tasks/{id}:cancel` cancels the task; `/a2a/tasks/{id}:subscribe` follows it, as `GET`
+         *     does.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        post: operations["a2a_change_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/tasks/{id}/pushNotificationConfigs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the push configurations of a task
+         * @description Without their tokens and credentials.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        get: operations["a2a_list_push"];
+        put?: never;
+        /**
+         * Add a push configuration to a task
+         * @description The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with `token`
+         *     in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An `id` that
+         *     the task already has is replaced.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        post: operations["a2a_create_push"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/tasks/{id}/pushNotificationConfigs/{config}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a push configuration of a task
+         * @description Without its token and credentials.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        get: operations["a2a_get_push"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a push configuration of a task
+         * @description With the notifications that are not sent yet.
+         *
+         *     Roles: curator, emitter, runner, caller.
+         */
+        delete: operations["a2a_delete_push"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/acl": {
         parameters: {
             query?: never;
@@ -407,6 +651,50 @@ export interface paths {
          *     Roles: curator, emitter, subscriber, runner, caller.
          */
         post: operations["revoke_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a ticket
+         * @description Exchanges the ticket for a token, once. The token is valid for at most 12 hours, and not longer
+         *     than the token with which the ticket was requested.
+         */
+        post: operations["sign_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a ticket to sign in
+         * @description For a link to the dashboard: `rcrt up` and `rcrt open` print one. Whoever uses it first gets a
+         *     token with the rights of the token of this request.
+         *
+         *     Roles: curator, emitter, subscriber, runner, caller.
+         */
+        post: operations["sign_in_ticket"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1680,6 +1968,8 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An object as the specification of A2A 1.0 describes it. */
+        A2aObject: Record<string, unknown>;
         /** @description The request is written, and its response will follow. */
         Accepted: {
             /**
@@ -2069,6 +2359,8 @@ export interface components {
         CallInterval: {
             /** Format: int64 */
             calls: number;
+            /** @description As in [`ToolStats::duration_ms`]. */
+            duration_ms: components["schemas"]["Percentiles"];
             /** Format: int64 */
             failed: number;
             /** Format: date-time */
@@ -2205,6 +2497,8 @@ export interface components {
         };
         /** @description What a runner sends to claim calls when it has free slots. */
         ClaimRequest: {
+            /** @description Tools of which this runner takes only awaited calls now. */
+            awaited_only?: string[];
             /** @description Tools for which this runner has no free slot now. */
             except_tools?: string[];
             /**
@@ -3218,6 +3512,20 @@ export interface components {
          * @enum {string}
          */
         ServiceKind: "a2a" | "mcp" | "family";
+        SignIn: {
+            /** @description From `POST /auth/ticket`. */
+            ticket: string;
+        };
+        /** @description A ticket for one sign-in. */
+        SignInTicket: {
+            /**
+             * Format: int64
+             * @description Seconds in which it must be used.
+             */
+            expires_in: number;
+            /** @description For `POST /auth/sign-in`, or the link `/#/sign-in/<ticket>` of the dashboard. Valid once. */
+            ticket: string;
+        };
         /** @description Slots of one kind. */
         SlotCount: {
             /** Format: int32 */
@@ -3657,6 +3965,466 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agent_card: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the agent card */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agent_card_folder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the agent card (with a slash) */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_rpc: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["A2aObject"];
+            };
+        };
+        responses: {
+            /** @description Call a method of A2A */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_extended_card: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the extended agent card */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_send: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["A2aObject"];
+            };
+        };
+        responses: {
+            /** @description Send a message */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["A2aObject"];
+            };
+        };
+        responses: {
+            /** @description Send a message and follow its task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_list_tasks: {
+        parameters: {
+            query?: {
+                /** @description Only tasks of this context */
+                contextId?: string;
+                /** @description 0 or absent: without messages */
+                historyLength?: number;
+                /** @description `true`: with results */
+                includeArtifacts?: boolean;
+                /** @description 50 when absent */
+                pageSize?: number;
+                /** @description The `nextPageToken` of the previous page */
+                pageToken?: string;
+                /** @description A state such as TASK_STATE_WORKING */
+                status?: string;
+                /** @description Changed after this time (RFC 3339) */
+                statusTimestampAfter?: string;
+            };
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List tasks */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_get_task: {
+        parameters: {
+            query?: {
+                /** @description 0: without messages */
+                historyLength?: number;
+            };
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                /** @description The task's id, and :subscribe to follow it */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read or follow a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_change_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                /** @description The task's id, and :cancel or :subscribe */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cancel or follow a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_list_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the push configurations of a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_create_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["A2aObject"];
+            };
+        };
+        responses: {
+            /** @description Add a push configuration to a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_get_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                config: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read a push configuration of a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    a2a_delete_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description 1.0 */
+                "A2A-Version"?: string | null;
+            };
+            path: {
+                config: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete a push configuration of a task */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/a2a+json": components["schemas"]["A2aObject"];
+                };
             };
             /** @description Refused: a problem document that says why */
             default: {
@@ -4382,6 +5150,68 @@ export interface operations {
             };
         };
     };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Sign in with a ticket */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GivenToken"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_in_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Get a ticket to sign in */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInTicket"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_token: {
         parameters: {
             query?: never;
@@ -4728,6 +5558,8 @@ export interface operations {
                 context_match?: string;
                 /** @description Leave out the records of the runtime: tools, guides, calls, working memory, schedules and definitions of schemas */
                 exclude_runtime?: boolean;
+                /** @description Only these records, at most 100; with `mode=vector`. Repeat it for more */
+                id?: string[];
                 include_context?: boolean;
                 /** @description The same as `nn`; give only one of them */
                 limit?: number;
@@ -4798,6 +5630,8 @@ export interface operations {
                 state?: components["schemas"]["CallState"];
                 /** @description `success` or `error`: finished calls */
                 status?: components["schemas"]["ResponseStatus"];
+                /** @description A tag of the request */
+                tag?: string;
                 /** @description Words in texts of the request or the response, or a number in the input or the output */
                 text?: string;
                 /** @description The tool's name */
@@ -6631,7 +7465,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 "application/json": components["schemas"]["TypesOf"];
             };

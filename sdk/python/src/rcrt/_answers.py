@@ -1,6 +1,9 @@
 """What each response is, and its required fields. Written by generate.py."""
 
 ANSWERS: dict[str, tuple[str, list[str]]] = {
+    "GET /.well-known/agent-card.json 200": ("object", []),
+    "GET /.well-known/agent-card.json/ 200": ("object", []),
+    "POST /a2a 200": ("object", []),
     "GET /acl 200": ("list", ["actions", "breadcrumb_id", "created_at", "id"]),
     "POST /acl/grant 200": ("object", ["id"]),
     "POST /acl/revoke 200": ("object", ["rows"]),
@@ -21,6 +24,8 @@ ANSWERS: dict[str, tuple[str, list[str]]] = {
     "GET /audit/egress 200": ("object", ["entries"]),
     "POST /audit/egress 200": ("object", ["ok"]),
     "POST /auth/revoke 200": ("object", ["agent_id", "ok"]),
+    "POST /auth/sign-in 200": ("object", ["agent_id", "exp", "expires_in", "id", "owner_id", "profile", "roles", "token"]),
+    "POST /auth/ticket 200": ("object", ["expires_in", "ticket"]),
     "POST /auth/token 200": ("object", ["agent_id", "exp", "expires_in", "id", "owner_id", "profile", "roles", "token"]),
     "GET /auth/tokens 200": ("object", ["tokens"]),
     "GET /breadcrumbs 200": ("list", ["id", "tags", "title", "updated_at", "version"]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict, Union
 
+A2aObject = dict[str, Any]
+"""An object as the specification of A2A 1.0 describes it."""
 Action = Literal["read_context", "read_full", "update", "delete", "subscribe"]
 """What a grant permits."""
 CallState = Literal["queued", "claimed", "running", "finished"]
@@ -354,6 +356,8 @@ class CallAttempt(_CallAttempt, total=False):
 class CallInterval(TypedDict):
     """The calls that finished in one interval."""
     calls: int
+    duration_ms: Percentiles
+    """As in [`ToolStats::duration_ms`]."""
     failed: int
     start: str
 
@@ -433,6 +437,8 @@ class _ClaimRequest(TypedDict):
 
 class ClaimRequest(_ClaimRequest, total=False):
     """What a runner sends to claim calls when it has free slots."""
+    awaited_only: list[str]
+    """Tools of which this runner takes only awaited calls now."""
     except_tools: list[str]
     """Tools for which this runner has no free slot now."""
 
@@ -1191,6 +1197,19 @@ class SelectorSubscription(TypedDict):
     id: str
     owner_id: str
     selector: Selector
+
+
+class SignIn(TypedDict):
+    ticket: str
+    """From `POST /auth/ticket`."""
+
+
+class SignInTicket(TypedDict):
+    """A ticket for one sign-in."""
+    expires_in: int
+    """Seconds in which it must be used."""
+    ticket: str
+    """For `POST /auth/sign-in`, or the link `/#/sign-in/<ticket>` of the dashboard. Valid once."""
 
 
 class SlotCount(TypedDict):
