@@ -107,6 +107,13 @@ pub struct SecretChanges {
     pub hosts: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readable: Option<bool>,
+    /// The version that is changed. If the secret has another one, nothing changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// The record of the tool that renews the value; the secret must be granted to it. Only a curator
+    /// can omit it. With it, only the value can change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<Uuid>,
 }
 
 impl NewSecret {
@@ -160,8 +167,12 @@ impl SecretChanges {
     /// read the value, and so whether it is long enough.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
-        if self == &Self::default() {
+        let is_use_changed = self.hosts.is_some() || self.readable.is_some();
+        if self.value.is_none() && !is_use_changed {
             found.add("", "must have at least one of value, hosts and readable");
+        }
+        if self.tool_id.is_some() && is_use_changed {
+            found.add("tool_id", "must be absent if hosts or readable change; with it, only the value can change");
         }
         if let Some(value) = &self.value {
             // The stored secret may be readable. The store checks the length.
@@ -241,6 +252,8 @@ impl std::fmt::Debug for SecretChanges {
             .field("value", &self.value.as_ref().map(|_| "…"))
             .field("hosts", &self.hosts)
             .field("readable", &self.readable)
+            .field("version", &self.version)
+            .field("tool_id", &self.tool_id)
             .finish()
     }
 }

@@ -184,6 +184,7 @@ macro_rules! suite {
                 a_deleted_secret_is_gone,
                 another_tenants_secret_is_not_found,
                 a_grant_lets_one_record_use_a_secret,
+                a_runner_renews_a_value_for_a_granted_tool,
                 only_tools_are_granted_secrets,
                 a_grant_ends_with_the_tools_record,
                 only_curators_change_a_tool_with_secrets,

@@ -99,7 +99,7 @@ pub async fn only_a_readable_secret_can_be_short(harness: &impl Harness) {
     let both = SecretChanges { value: Some("12345678".into()), ..opaque };
     assert!(!agent.update_secret(made.id, both).await.unwrap().readable);
     assert_eq!(fields(agent.update_secret(made.id, SecretChanges::value("x")).await), ["value"]);
-    let both = SecretChanges { value: Some("x".into()), readable: Some(true), hosts: None };
+    let both = SecretChanges { value: Some("x".into()), readable: Some(true), ..SecretChanges::default() };
     assert!(agent.update_secret(made.id, both).await.unwrap().readable);
 }
 
@@ -171,6 +171,30 @@ pub async fn a_grant_lets_one_record_use_a_secret(harness: &impl Harness) {
     assert_eq!(left.tools.iter().map(|grant| grant.tool_id).collect::<Vec<_>>(), [other]);
     assert_forbidden(runner.decrypt_secret(id, "a call", Some(weather)).await);
     assert_not_found(curator.revoke_secret(id, weather).await);
+}
+
+pub async fn a_runner_renews_a_value_for_a_granted_tool(harness: &impl Harness) {
+    let tenant = harness.tenant().await;
+    let curator = harness.agent_with(tenant, &[Role::Curator]).await;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let id = curator.create_secret(secret("TOKENS", "a long value")).await.unwrap().id;
+    let tool = new_tool(&curator, "weather").await;
+    let renewal = |value: &str, version| SecretChanges {
+        version: Some(version),
+        tool_id: Some(tool),
+        ..SecretChanges::value(value)
+    };
+    assert_forbidden(runner.update_secret(id, renewal("a second value", 1)).await);
+    curator.grant_secret(id, tool).await.unwrap();
+    assert_forbidden(runner.update_secret(id, SecretChanges::value("a second value")).await);
+    let rebound = SecretChanges { hosts: Some(Vec::new()), ..renewal("a second value", 1) };
+    assert_eq!(fields(runner.update_secret(id, rebound).await), ["tool_id"]);
+    let renewed = runner.update_secret(id, renewal("a second value", 1)).await.unwrap();
+    assert_eq!((renewed.version, renewed.tools.len()), (2, 1));
+    // Another runner renewed it first.
+    let late = runner.update_secret(id, renewal("a third value", 1)).await;
+    assert!(matches!(late, Err(StoreError::VersionConflict { expected: 1, actual: 2 })), "{late:?}");
+    assert_eq!(runner.decrypt_secret(id, "a call", Some(tool)).await.unwrap(), "a second value");
 }
 
 pub async fn only_tools_are_granted_secrets(harness: &impl Harness) {

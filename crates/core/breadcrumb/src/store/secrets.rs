@@ -16,7 +16,11 @@ pub trait Secrets: Send + Sync + 'static {
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError>;
 
     /// Changes the fields that are present: the value, the hosts, or whether tools can read the
-    /// value. The grants remain.
+    /// value. The grants remain. If the secret is not at the version that is named, the result is
+    /// [`StoreError::VersionConflict`].
+    ///
+    /// Only a curator can leave out `tool_id`. With it the value is renewed for a tool, as its
+    /// runner does; without a grant the result is [`StoreError::Forbidden`].
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError>;
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError>;

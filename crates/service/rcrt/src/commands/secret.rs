@@ -134,7 +134,7 @@ impl Set {
     fn changes(&self, value: Option<String>) -> SecretChanges {
         let hosts = (self.no_host || !self.hosts.is_empty()).then(|| self.hosts.clone());
         let readable = (self.readable || self.not_readable).then_some(self.readable);
-        SecretChanges { value, hosts, readable }
+        SecretChanges { value, hosts, readable, ..SecretChanges::default() }
     }
 }
 

@@ -157,7 +157,7 @@ fn operations_of_the_api() -> Vec<RouteEntry> {
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),
-        entry(CURATORS, routes!(secrets::update)),
+        entry(RUNNERS, routes!(secrets::update)),
         entry(CURATORS, routes!(secrets::delete)),
         entry(CURATORS, routes!(secret_grants::grant)),
         entry(CURATORS, routes!(secret_grants::revoke)),

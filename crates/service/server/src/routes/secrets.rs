@@ -75,7 +75,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInf
 /// Change a secret
 ///
 /// A new value, other hosts, or whether tools can read it. Absent fields and the grants stay
-/// unchanged.
+/// unchanged. A runner can renew the value for a tool that the secret is granted to.
 #[utoipa::path(put, path = "/secrets/{id}", tag = "secrets", operation_id = "update_secret",
     params(("id" = Uuid, Path)), request_body = SecretChanges, responses((status = 200, body = SecretInfo)))]
 pub async fn update(

@@ -65,7 +65,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/runners", CURATORS),
     ("POST", "/secrets", CURATORS),
     ("GET", "/secrets", RUNNERS),
-    ("PUT", "/secrets/{id}", CURATORS),
+    ("PUT", "/secrets/{id}", RUNNERS),
     ("DELETE", "/secrets/{id}", CURATORS),
     ("POST", "/secrets/{id}/decrypt", RUNNERS),
     ("POST", "/secrets/{id}/grants", CURATORS),

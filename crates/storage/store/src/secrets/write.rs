@@ -72,6 +72,8 @@ from_row! {
         hosts: Vec<String>,
         readable: bool,
         sealed_bytes: i32,
+        /// To the tool that renews the value.
+        is_granted: bool,
     }
 }
 
@@ -85,13 +87,31 @@ pub(crate) async fn update(
     hosts: Option<&[String]>,
 ) -> Result<SecretInfo> {
     let old: Option<CurrentRow> = sqlx::query_as(
-        "SELECT name, version, hosts, readable, octet_length(sealed_value) AS sealed_bytes FROM secrets
-         WHERE id = $1 FOR UPDATE",
+        "SELECT name, version, hosts, readable, octet_length(sealed_value) AS sealed_bytes, EXISTS (
+            SELECT FROM secret_grants g JOIN breadcrumbs b ON b.owner_id = g.owner_id AND b.id = g.tool_id
+            WHERE g.owner_id = s.owner_id AND g.secret_id = s.id AND g.tool_id = $2 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+         ) AS is_granted FROM secrets s WHERE id = $1 FOR UPDATE OF s",
     )
     .bind(id)
+    .bind(changes.tool_id)
     .fetch_optional(tx.connection())
     .await?;
     let old = old.ok_or_else(|| unknown(id))?;
+    let line = |action| {
+        let line = AuditLine::by(agent, action).on(id, &old.name);
+        changes.tool_id.map_or(line, |tool| line.for_tool(tool))
+    };
+    if let Some(tool) = changes.tool_id
+        && !old.is_granted
+    {
+        audit::write(&mut tx, line("secret.refused")).await?;
+        tx.commit().await?;
+        let why = format!("the secret {} is not granted to the tool with the record {tool}", old.name);
+        return Err(StoreError::Forbidden(why).into());
+    }
+    if let Some(expected) = changes.version.filter(|expected| *expected != old.version) {
+        return Err(StoreError::VersionConflict { expected, actual: old.version }.into());
+    }
     let readable = changes.readable.unwrap_or(old.readable);
     if !readable {
         // Also checked for an unchanged value, which may be older than this rule.
@@ -117,7 +137,6 @@ pub(crate) async fn update(
     .bind(readable)
     .execute(tx.connection())
     .await?;
-    let line = |action| AuditLine::by(agent, action).on(id, &old.name);
     if changes.value.is_some() {
         audit::write(&mut tx, line("secret.rotated")).await?;
     }

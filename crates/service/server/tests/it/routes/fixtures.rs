@@ -146,7 +146,7 @@ pub const FIXTURES: &[Fixture] = &[
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
     fixture("GET /secrets", "/secrets", "", 200, 200),
-    fixture("PUT /secrets/{id}", "/secrets/{secret}", r#"{"value": "another long value"}"#, 200, 404),
+    fixture("PUT /secrets/{id}", "/secrets/{secret}", r#"{"value": "another long value", "tool_id": "{tool}"}"#, 200, 404),
     fixture("DELETE /secrets/{id}", "/secrets/{secret}", "", 200, 404),
     fixture("POST /secrets/{id}/decrypt", "/secrets/{secret}/decrypt", r#"{"reason": "a test", "tool_id": "{tool}"}"#, 200, 404),
     fixture("POST /secrets/{id}/grants", "/secrets/{secret}/grants", r#"{"tool_id": "{tool}"}"#, 200, 404),
