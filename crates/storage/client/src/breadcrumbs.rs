@@ -8,7 +8,7 @@ use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails, CallHistory, CallPage,
     CallQuery, CallQueue, CallState, CallStats, CallStatsQuery, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
     EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, Records, Release,
-    ReportReply, Rights, RunnerInfo, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges,
+    ReportReply, Rights, Role, RunnerInfo, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges,
     SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
     Violations,
 };
@@ -124,6 +124,13 @@ impl Records for Client {
 
 #[async_trait]
 impl Rights for Client {
+    async fn is_curator(&self) -> Result<bool, StoreError> {
+        match self.on_behalf_of {
+            Some(agent) => Ok(self.agent(agent).await?.roles.contains(&Role::Curator)),
+            None => Ok(false),
+        }
+    }
+
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
         let mut request = Request::new(Method::GET, &["acl"], Idempotent);
         request.query.extend(record.map(|record| ("breadcrumb_id", record.to_string())));

@@ -16,7 +16,7 @@ pub trait Rights: Send + Sync + 'static {
     }
 
     /// Whether the agent for which this store acts is a curator. A store that is reached over a
-    /// network does not know and returns false.
+    /// network knows it of the agent on whose behalf a runner acts, and else returns false.
     async fn is_curator(&self) -> Result<bool, StoreError> {
         Ok(false)
     }

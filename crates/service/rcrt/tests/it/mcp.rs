@@ -4,11 +4,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running};
 use crate::replaced::until;
+use crate::server_and_runner::started;
 
 /// A server with one tool, `echo`, whose description a test can change.
 struct Server {
@@ -129,6 +132,24 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     up.run(&["mcp", "remove", "echoes"]).ends_with(0);
     assert_eq!(call(&up).ends_with(4).json()["error_code"], "ToolNotFound");
     up.run(&["mcp", "show", "echoes"]).ends_with(3);
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+#[test]
+fn a_curator_registers_a_server_by_a_runner_in_another_process() {
+    let folder = TempDir::new().unwrap();
+    let server = Server::start();
+    let up = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    up.run(&["bootstrap"]).ends_with(0);
+    let mut runner = started(&up, &["runner", "--allow-private-host", &format!("echoes={}", server.address)]);
+    let input = json!({"server_name": "echoes", "url": format!("http://{}/mcp", server.address)}).to_string();
+    let response = up.json(&["call", "mcp_register_server", &input]);
+    assert_eq!(response["output"]["state"], "connected", "{response}");
+    let offered = until(|| Some(call(&up)).filter(|ran| ran.status == 0));
+    assert_eq!(offered.json()["output"], "hi");
+    kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(0));
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }

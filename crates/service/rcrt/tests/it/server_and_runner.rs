@@ -114,7 +114,7 @@ fn a_separate_runner_runs_the_calls_of_a_server() {
 }
 
 /// A command of this server, whose output is not read.
-fn started(server: &Running, arguments: &[&str]) -> Child {
+pub fn started(server: &Running, arguments: &[&str]) -> Child {
     server.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

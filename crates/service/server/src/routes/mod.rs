@@ -165,7 +165,7 @@ fn operations_of_the_api() -> Vec<RouteEntry> {
         // Agents
         entry(CURATORS, routes!(agents::create)),
         entry(CURATORS, routes!(agents::list)),
-        entry(CURATORS, routes!(agents::get)),
+        entry(RUNNERS, routes!(agents::get)),
         entry(CURATORS, routes!(agents::put)),
         entry(CURATORS, routes!(agents::rotate_key)),
         entry(CURATORS, routes!(agents::delete)),

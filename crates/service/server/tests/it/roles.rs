@@ -72,7 +72,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("DELETE", "/secrets/{id}/grants/{tool_id}", CURATORS),
     ("POST", "/agents", CURATORS),
     ("GET", "/agents", CURATORS),
-    ("GET", "/agents/{id}", CURATORS),
+    ("GET", "/agents/{id}", RUNNERS),
     ("POST", "/agents/{id}", CURATORS),
     ("POST", "/agents/{id}/rotate-key", CURATORS),
     ("DELETE", "/agents/{id}", CURATORS),

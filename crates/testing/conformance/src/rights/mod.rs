@@ -286,6 +286,8 @@ pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness)
     assert_eq!(for_author.get(id).await.unwrap().id, id);
     let for_curator = agents.runner.on_behalf_of(id_of(&agents.curator)).unwrap();
     assert_eq!(for_curator.get(id).await.unwrap().id, id);
+    assert!(for_curator.is_curator().await.unwrap());
+    assert!(!for_colleague.is_curator().await.unwrap());
     // What it writes belongs to the runner, except private records and requests, which belong to
     // the agent.
     let kept = for_author.create(private("Kept"), None).await.unwrap().id;
