@@ -110,8 +110,8 @@ pub struct SecretChanges {
     /// The version that is changed. If the secret has another one, nothing changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// The record of the tool that renews the value; the secret must be granted to it. Only a curator
-    /// can omit it. With it, only the value can change.
+    /// The record of the tool that renews the value; the secret must be granted to it. Only a
+    /// curator can omit it. With it, only the value can change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<Uuid>,
 }

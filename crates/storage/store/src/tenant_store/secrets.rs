@@ -23,7 +23,8 @@ impl Secrets for TenantStore {
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         changes.check()?;
         if changes.tool_id.is_none() && !self.actor.is_curator {
-            let why = "only a curator can change a secret without a tool; name the record of the tool that renews its value";
+            let why =
+                "only a curator can change a secret without a tool; name the record of the tool that renews its value";
             return Err(StoreError::Forbidden(why.into()));
         }
         let hosts = changes.hosts.as_deref().map(rcrt_breadcrumb::secret_hosts).transpose()?;

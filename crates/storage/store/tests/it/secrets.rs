@@ -48,7 +48,12 @@ async fn every_change_of_a_secret_is_in_the_audit_log() {
     agent.decrypt_secret(id, "a call", Some(tool)).await.unwrap();
     agent.decrypt_secret(id, "another call", Some(id)).await.unwrap_err();
     let hosts = Some(vec!["B.example.com".into(), "a.example.com".into()]);
-    let all = SecretChanges { value: Some("another value".into()), hosts: hosts.clone(), readable: Some(true), ..SecretChanges::default() };
+    let all = SecretChanges {
+        value: Some("another value".into()),
+        hosts: hosts.clone(),
+        readable: Some(true),
+        ..SecretChanges::default()
+    };
     agent.update_secret(id, all).await.unwrap();
     // An identical update changes nothing.
     agent.update_secret(id, SecretChanges { hosts, readable: Some(true), ..SecretChanges::default() }).await.unwrap();
