@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -22,11 +23,12 @@ use rmcp::transport::Transport;
 use rmcp::{ClientHandler, ClientLifecycleMode, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::definition::Definition;
 use crate::failure::McpError;
+use crate::text::{clean, redacted_line};
 use crate::transport::{RawList, RawLists, StderrTail};
 
 /// The most tools of one server.
@@ -41,7 +43,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 struct Handler {
     progress: ProgressDispatcher,
-    /// Counts the changes of the list of tools.
+    /// Counts the announced changes of the list of tools.
     changes: watch::Sender<u64>,
 }
 
@@ -98,14 +100,38 @@ pub struct ToolList {
     pub ttl: Option<Duration>,
 }
 
+/// What a connection is opened with.
+pub struct Opening {
+    /// To start, and for each list.
+    pub timeout: Duration,
+    /// The secrets that the server gets.
+    pub vault: Arc<Vault>,
+    /// The standard error of a program.
+    pub stderr: Option<StderrTail>,
+    pub token: Option<TokenInUse>,
+}
+
+/// The access token that an authorization server issued for a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenInUse {
+    /// The version of the secret that it is stored in.
+    pub version: i64,
+    /// When another one is needed, if that is known.
+    pub until: Option<Instant>,
+}
+
 pub struct Connection {
     peer: Peer<RoleClient>,
     service: Mutex<Option<RunningService<RoleClient, Handler>>>,
     progress: ProgressDispatcher,
     changes: watch::Sender<u64>,
-    lists: RawLists,
-    list: Mutex<Arc<ToolList>>,
+    raw_lists: RawLists,
+    /// The tools as they were listed last.
+    list: watch::Sender<Arc<ToolList>>,
     timeout: Duration,
+    token: Option<TokenInUse>,
+    /// Whether the server refused the token.
+    is_refused: AtomicBool,
     /// Cancelled at the end of the connection, and when it is given up.
     over: CancellationToken,
     /// The secrets that the server got. They are redacted from what it returns.
@@ -118,8 +144,8 @@ impl Connection {
     /// Connects, finds out the era, and lists the tools.
     pub async fn open<T>(
         transport: T,
-        lists: RawLists,
-        (within, vault, stderr): (Duration, Arc<Vault>, Option<StderrTail>),
+        raw_lists: RawLists,
+        Opening { timeout: within, vault, stderr, token }: Opening,
         mode: ClientLifecycleMode,
     ) -> Result<Self, McpError>
     where
@@ -133,7 +159,7 @@ impl Connection {
             rmcp::service::serve_client_with_lifecycle_and_ct(handler, transport, mode, CancellationToken::new());
         let service = match timeout(within, serving).await {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(McpError::of_start(&error, stderr.map(|stderr| stderr.text()))),
+            Ok(Err(error)) => return Err(McpError::of_start(&error, stderr.map(|stderr| stderr.text(&vault)), &vault)),
             Err(_) => return Err(McpError::Timeout(within.as_millis() as u64)),
         };
         let connection = Self {
@@ -141,9 +167,11 @@ impl Connection {
             service: Mutex::new(Some(service)),
             progress,
             changes,
-            lists,
-            list: Mutex::default(),
+            raw_lists,
+            list: watch::Sender::default(),
             timeout: within,
+            token,
+            is_refused: AtomicBool::new(false),
             over,
             vault,
             stderr,
@@ -158,12 +186,28 @@ impl Connection {
 
     /// Whether new calls need another connection.
     pub fn is_over(&self) -> bool {
-        self.over.is_cancelled() || self.peer.is_transport_closed()
+        self.over.is_cancelled() || self.peer.is_transport_closed() || self.has_expired()
+    }
+
+    /// Whether its access token is too old.
+    pub fn has_expired(&self) -> bool {
+        self.token.and_then(|token| token.until).is_some_and(|until| until <= Instant::now())
+    }
+
+    /// The version of the secret whose access token the server refused.
+    pub fn refused_token(&self) -> Option<i64> {
+        self.token.filter(|_| self.is_refused.load(Ordering::SeqCst)).map(|token| token.version)
     }
 
     /// Returns when new calls need another connection.
     pub async fn ended(&self) {
-        self.over.cancelled().await;
+        match self.token.and_then(|token| token.until) {
+            None => self.over.cancelled().await,
+            Some(until) => tokio::select! {
+                () = self.over.cancelled() => {}
+                () = sleep_until(until) => {}
+            },
+        }
     }
 
     /// New calls get another connection. This one closes after its last call.
@@ -173,17 +217,33 @@ impl Connection {
 
     /// The tools as they were listed last.
     pub fn list(&self) -> Arc<ToolList> {
-        self.list.lock().clone()
+        self.list.borrow().clone()
     }
 
-    /// Lists the tools again. If they have changed, watches are notified.
+    /// The same, with each list that differs from the one before.
+    pub fn lists(&self) -> watch::Receiver<Arc<ToolList>> {
+        self.list.subscribe()
+    }
+
+    /// Lists the tools again.
     pub async fn refresh(&self) -> Result<Arc<ToolList>, McpError> {
         let list = Arc::new(self.list_tools().await?);
-        let before = std::mem::replace(&mut *self.list.lock(), list.clone());
-        if before != list {
-            self.changes.send_modify(|changes| *changes += 1);
-        }
+        self.list.send_if_modified(|present| std::mem::replace(present, list.clone()) != list);
         Ok(list)
+    }
+
+    /// The definitions without the secrets that the server got.
+    async fn redacted(&self, mut tools: Vec<Value>) -> Result<Vec<Value>, McpError> {
+        if self.vault.is_empty() {
+            return Ok(tools);
+        }
+        let vault = self.vault.clone();
+        let redact = move || {
+            tools.iter_mut().for_each(|tool| vault.outward().json(tool));
+            tools
+        };
+        let failed = |error| McpError::Unreachable(format!("secrets cannot be redacted from its tools: {error}"));
+        tokio::task::spawn_blocking(redact).await.map_err(failed)
     }
 
     async fn list_tools(&self) -> Result<ToolList, McpError> {
@@ -195,7 +255,7 @@ impl Connection {
         let (mut cursor, mut bytes, mut shortest) = (None, 0, None::<u64>);
         for _ in 0..MAX_PAGES {
             let page = self.page(cursor).await?;
-            for raw in page.tools {
+            for raw in self.redacted(page.tools).await? {
                 bytes += raw.to_string().len();
                 if bytes > MAX_LIST_BYTES {
                     return Err(McpError::Unreachable(format!(
@@ -204,7 +264,7 @@ impl Connection {
                 }
                 match Definition::read(raw) {
                     Ok(tool) if list.tools.contains_key(&tool.name) => {
-                        list.refused.push((crate::text::clean(&tool.name, 100), "it is listed twice".to_owned()));
+                        list.refused.push((clean(&tool.name, 100), "it is listed twice".to_owned()));
                     }
                     Ok(tool) => drop(list.tools.insert(tool.name.clone(), tool)),
                     Err(refused) => list.refused.push(refused),
@@ -230,11 +290,11 @@ impl Connection {
         let request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         let options = PeerRequestOptions::with_timeout(self.timeout);
         let sent = self.peer.send_request_with_option(ClientRequest::ListToolsRequest(request), options).await;
-        let handle = sent.map_err(|error| McpError::of_request(&error))?;
+        let handle = sent.map_err(|error| self.failed(&error))?;
         let id = json!(handle.id);
         let answered = handle.await_response().await;
-        let raw = self.lists.take(&id);
-        let answered = answered.map_err(|error| McpError::of_request(&error))?;
+        let raw = self.raw_lists.take(&id);
+        let answered = answered.map_err(|error| self.failed(&error))?;
         let mut page = raw.ok_or_else(|| McpError::Unreachable("its list of tools is not well-formed".to_owned()))?;
         if let ServerResult::ListToolsResult(listed) = answered {
             // `rmcp` leaves out tools whose headers a client cannot send.
@@ -244,6 +304,22 @@ impl Connection {
             });
         }
         Ok(page)
+    }
+
+    fn failed(&self, error: &ServiceError) -> McpError {
+        self.note(error);
+        McpError::of_request(error, &self.vault)
+    }
+
+    /// Gives the connection up if the error says that it is broken, or that its token is refused.
+    fn note(&self, error: &ServiceError) {
+        let is_refused = error.is_authorization_required();
+        self.is_refused.fetch_or(is_refused, Ordering::SeqCst);
+        // Another challenge is about this request only, such as one for a further scope.
+        let is_broken = matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed);
+        if is_refused || (is_broken && error.auth_challenge().is_none()) {
+            self.give_up();
+        }
     }
 
     /// Announcements of changes of the list, from now on.
@@ -282,8 +358,22 @@ impl Connection {
         self.request(request, progress, stop).await
     }
 
-    /// Sends a request. When `stop` completes, the server is notified, and the result is `None`.
+    /// Sends a request. When `stop` completes, the server is notified, and the result is `None`. If
+    /// the connection breaks, new calls get another one.
     pub async fn request(
+        &self,
+        request: ClientRequest,
+        progress: &dyn ProgressSink,
+        stop: impl Future<Output = ()>,
+    ) -> Option<Result<ServerResult, ServiceError>> {
+        let answered = self.exchange(request, progress, stop).await?;
+        if let Err(error) = &answered {
+            self.note(error);
+        }
+        Some(answered)
+    }
+
+    async fn exchange(
         &self,
         request: ClientRequest,
         progress: &dyn ProgressSink,
@@ -307,7 +397,7 @@ impl Connection {
                     let _ = timeout(CLOSING, handle.cancel(Some("the call was cancelled".to_owned()))).await;
                     return None;
                 }
-                Some(report) = reports.next() => report_progress(progress, &report),
+                Some(report) = reports.next() => report_progress(progress, &report, &self.vault),
             }
         }
     }
@@ -330,8 +420,8 @@ pub struct ListWatch {
 }
 
 impl ListWatch {
-    /// Returns when the list has changed. If the announcements end, it never returns.
-    pub async fn changed(&mut self) {
+    /// Returns when a change was announced. If the announcements end, it never returns.
+    pub async fn announced(&mut self) {
         loop {
             tokio::select! {
                 changed = self.changes.changed() => match changed {
@@ -357,9 +447,9 @@ async fn next(subscription: &mut Option<Subscription>) -> bool {
     }
 }
 
-fn report_progress(progress: &dyn ProgressSink, report: &ProgressNotificationParam) {
+fn report_progress(progress: &dyn ProgressSink, report: &ProgressNotificationParam, vault: &Vault) {
     let fraction = report.total.filter(|total| *total > 0.0).map(|total| (report.progress / total).clamp(0.0, 1.0));
-    let message = report.message.as_deref().map(crate::text::line);
+    let message = report.message.as_deref().map(|message| redacted_line(message, vault));
     let otherwise = || report.total.map_or_else(String::new, |total| format!("{} of {total}", report.progress));
     progress.report(fraction, &message.unwrap_or_else(otherwise));
 }

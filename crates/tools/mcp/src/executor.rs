@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use rcrt_executors::{Executor, ToolCall, ToolOutput};
-use rmcp::ServiceError;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -59,33 +58,37 @@ impl McpExecutor {
             Err(failure) => return refuse(failure),
         };
         let mut stop = std::pin::pin!(stop);
-        let connecting = async {
-            let connection = self.connect(target.server).await?;
-            let may_repeat = accepted(&connection, &target).await?;
-            Ok((connection, may_repeat))
-        };
-        let (connection, may_repeat) = tokio::select! {
-            () = &mut stop => return None,
-            connected = connecting => match connected {
-                Ok(connected) => connected,
-                Err(failure) => return refuse(failure),
-            },
-        };
-        let Value::Object(arguments) = call.input.clone() else {
-            let message = "the input of a tool of an MCP server must be an object";
-            return refuse(ToolFailure::new(ErrorCode::InvalidArguments, message));
-        };
-        let mut metadata = Map::new();
-        let result = match connection.call(target.tool, arguments, &*call.progress, stop).await? {
-            Ok(result) => of_result(result, target.server, &mut metadata),
-            Err(error) => {
-                if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
-                    connection.give_up();
+        let mut is_repeated = false;
+        loop {
+            let connecting = async {
+                let connection = self.connect(target.server).await?;
+                let may_repeat = accepted(&connection, &target).await?;
+                Ok((connection, may_repeat))
+            };
+            let (connection, may_repeat) = tokio::select! {
+                () = &mut stop => return None,
+                connected = connecting => match connected {
+                    Ok(connected) => connected,
+                    Err(failure) => return refuse(failure),
+                },
+            };
+            let Value::Object(arguments) = call.input.clone() else {
+                let message = "the input of a tool of an MCP server must be an object";
+                return refuse(ToolFailure::new(ErrorCode::InvalidArguments, message));
+            };
+            let vault = &connection.vault;
+            let mut metadata = Map::new();
+            let result = match connection.call(target.tool, arguments, &*call.progress, stop.as_mut()).await? {
+                Ok(result) => of_result(result, target.server, vault, &mut metadata),
+                // The server did nothing. The next connection has a new token.
+                Err(_) if connection.refused_token().is_some() && !is_repeated => {
+                    is_repeated = true;
+                    continue;
                 }
-                Err(of_call(&error, target.server, may_repeat))
-            }
-        };
-        Some(ToolOutput::new(result, metadata).cleared(connection.vault.clone()).await)
+                Err(error) => Err(of_call(&error, target.server, may_repeat, vault)),
+            };
+            return Some(ToolOutput::new(result, metadata).cleared(vault.clone()).await);
+        }
     }
 
     async fn connect(&self, server: &str) -> Result<Arc<Connection>, ToolFailure> {

@@ -4,12 +4,13 @@
 use std::error::Error;
 
 use rcrt_breadcrumb::{ErrorCode, OpError, StoreError, ToolFailure};
+use rcrt_egress::Vault;
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::json;
 
-use crate::text;
+use crate::text::{redacted, redacted_line};
 
 /// Why there is no connection, or no list of tools.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,16 +27,27 @@ pub enum McpError {
     /// The egress gate refuses the address.
     #[error("{0}")]
     Refused(String),
+    /// The working folder of its program.
+    #[error("{0}")]
+    FolderFull(String),
     #[error("the server did not respond within {0} ms")]
     Timeout(u64),
-    #[error("the server asks for authorization: {0}")]
+    /// The server's challenge, if it sent one.
+    #[error("the server asks for authorization{}; see `rcrt mcp login`", stated(.0))]
     Unauthorized(String),
+    /// The server's challenge: the access token does not cover the request.
+    #[error("the server asks for another scope{}; see `rcrt mcp login --scope`", stated(.0))]
+    InsufficientScope(String),
     #[error("the store failed: the runner's log has the cause")]
     Store,
 }
 
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn stated(challenge: &str) -> String {
+    if challenge.is_empty() { String::new() } else { format!(" ({challenge})") }
 }
 
 impl From<StoreError> for McpError {
@@ -46,37 +58,51 @@ impl From<StoreError> for McpError {
 }
 
 impl McpError {
-    /// `stderr`: the last lines of the server's program.
-    pub fn of_start(error: &ClientInitializeError, stderr: Option<String>) -> Self {
-        if error.is_authorization_required() {
-            return Self::Unauthorized(text::line(error.auth_challenge().unwrap_or_default()));
+    /// `stderr`: the last lines of the server's program. The secrets of the vault are redacted.
+    pub fn of_start(error: &ClientInitializeError, stderr: Option<String>, vault: &Vault) -> Self {
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::of_challenge(challenge, error.is_authorization_required(), vault);
         }
         let gate = start_cause(error).and_then(gate_error);
         if let Some(refused) = gate.as_ref().filter(|error| error.name == "PermissionDenied") {
             return Self::Refused(refused.message.clone());
         }
-        let why = gate.map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
+        // The second attempt says more than that both failed.
+        let last = match error {
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
+            other => other,
+        };
+        let why = redacted_line(&gate.map_or_else(|| last.to_string(), |error| error.message), vault);
         match stderr.filter(|stderr| !stderr.is_empty()) {
-            Some(stderr) => Self::Unreachable(format!("{why}; its standard error: {}", text::line(&stderr))),
+            Some(stderr) => Self::Unreachable(format!("{why}; its standard error: {}", redacted_line(&stderr, vault))),
             None => Self::Unreachable(why),
         }
     }
 
-    pub fn of_request(error: &ServiceError) -> Self {
-        match error {
-            ServiceError::Timeout { timeout } => Self::Timeout(timeout.as_millis() as u64),
-            error if error.is_authorization_required() => Self::Unauthorized(String::new()),
-            error => Self::Unreachable(text::line(&error.to_string())),
+    /// The secrets of the vault are redacted.
+    pub fn of_request(error: &ServiceError, vault: &Vault) -> Self {
+        match (error, error.auth_challenge()) {
+            (_, Some(challenge)) => Self::of_challenge(challenge, error.is_authorization_required(), vault),
+            (ServiceError::Timeout { timeout }, None) => Self::Timeout(timeout.as_millis() as u64),
+            (error, None) => Self::Unreachable(redacted_line(&error.to_string(), vault)),
         }
+    }
+
+    fn of_challenge(challenge: &str, is_unauthorized: bool, vault: &Vault) -> Self {
+        let challenge = redacted_line(challenge, vault);
+        if is_unauthorized { Self::Unauthorized(challenge) } else { Self::InsufficientScope(challenge) }
     }
 
     /// The failure of a call. The call was not sent.
     pub fn failure(&self, server: &str) -> ToolFailure {
         let code = match self {
             Self::Unknown { .. } => ErrorCode::InvalidArguments,
-            Self::Refused(_) | Self::Disabled(_) | Self::Configuration(_) | Self::Unauthorized(_) => {
-                ErrorCode::PermissionDenied
-            }
+            Self::Refused(_)
+            | Self::Disabled(_)
+            | Self::Configuration(_)
+            | Self::Unauthorized(_)
+            | Self::InsufficientScope(_) => ErrorCode::PermissionDenied,
+            Self::FolderFull(_) => ErrorCode::ResourceExhausted,
             Self::Timeout(_) => ErrorCode::Timeout,
             Self::Unreachable(_) | Self::Store => ErrorCode::ExecutionFailed,
         };
@@ -89,16 +115,20 @@ impl McpError {
     }
 }
 
-/// The failure of a call that was sent. `may_repeat`: a second call has no further effect.
-pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFailure {
+/// The failure of a call that was sent. `may_repeat`: a second call has no further effect. The
+/// secrets of the vault are redacted from the message, but not from the details.
+pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool, vault: &Vault) -> ToolFailure {
     let failed = |code, message: String| ToolFailure::new(code, message).with_details(json!({"server": server}));
+    if let Some(challenge) = error.auth_challenge() {
+        return McpError::of_challenge(challenge, error.is_authorization_required(), vault).failure(server);
+    }
     match error {
         ServiceError::McpError(stated) => {
             let code = match stated.code {
                 rmcp::model::ErrorCode::INVALID_PARAMS => ErrorCode::InvalidArguments,
                 _ => ErrorCode::ExecutionFailed,
             };
-            let message = text::clean(&stated.message, 4000);
+            let message = redacted(&stated.message, 4000, vault);
             let mut details = json!({"server": server, "mcp_code": stated.code.0});
             if let Some(data) = stated.data.as_ref().filter(|data| data.to_string().len() <= 16 * 1024) {
                 details["data"] = data.clone();
@@ -114,7 +144,7 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFail
             Some(refused) if refused.name == "PermissionDenied" => failed(ErrorCode::PermissionDenied, refused.message),
             Some(large) if large.name == "ResourceExhausted" => failed(ErrorCode::ResourceExhausted, large.message),
             other => {
-                let why = other.map_or_else(|| text::line(&error.to_string()), |error| text::line(&error.message));
+                let why = redacted_line(&other.map_or_else(|| error.to_string(), |error| error.message), vault);
                 failed(ErrorCode::ExecutionFailed, format!("the connection to the MCP server {server:?} failed: {why}"))
                     .retryable(may_repeat)
             }
@@ -127,11 +157,11 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool) -> ToolFail
             failed(ErrorCode::ExecutionFailed, message).retryable(may_repeat)
         }
         ServiceError::Cancelled { reason } => {
-            let why = text::line(reason.as_deref().unwrap_or_default());
+            let why = redacted_line(reason.as_deref().unwrap_or_default(), vault);
             failed(ErrorCode::ExecutionFailed, format!("the MCP server {server:?} cancelled the call: {why}"))
         }
         other => {
-            let why = text::line(&other.to_string());
+            let why = redacted_line(&other.to_string(), vault);
             failed(
                 ErrorCode::ExecutionFailed,
                 format!("the MCP server {server:?} did not respond as the protocol says: {why}"),

@@ -22,6 +22,7 @@ mod connector;
 mod definition;
 mod executor;
 mod failure;
+pub mod oauth;
 mod output;
 mod records;
 mod secrets;

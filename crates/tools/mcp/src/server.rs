@@ -82,6 +82,17 @@ pub enum Transport {
 pub enum Auth {
     /// `Authorization: Bearer` with this secret.
     Bearer { secret: String },
+    /// `Authorization: Bearer` with an access token. The secret has the tokens that `rcrt mcp
+    /// login` got, and runners renew them.
+    OAuth { secret: String },
+}
+
+impl Auth {
+    pub fn secret(&self) -> &str {
+        match self {
+            Self::Bearer { secret } | Self::OAuth { secret } => secret,
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -232,8 +243,8 @@ impl Transport {
         let mut names: Vec<String> = match self {
             Self::Stdio { env, .. } => env.values().flat_map(|value| placeholders(value)).collect(),
             Self::Http { headers, auth, .. } => {
-                let bearer = auth.iter().map(|Auth::Bearer { secret }| secret.clone());
-                headers.values().flat_map(|value| placeholders(value)).chain(bearer).collect()
+                let auth = auth.iter().map(|auth| auth.secret().to_owned());
+                headers.values().flat_map(|value| placeholders(value)).chain(auth).collect()
             }
         };
         names.sort_unstable();
@@ -286,9 +297,7 @@ impl Transport {
                         found.add(field, "is set by the protocol; leave it out");
                     }
                 }
-                if let Some(Auth::Bearer { secret }) = auth
-                    && !is_secret_name(secret)
-                {
+                if auth.as_ref().is_some_and(|auth| !is_secret_name(auth.secret())) {
                     found.add("transport.auth.secret", "must be the name of a secret");
                 }
             }

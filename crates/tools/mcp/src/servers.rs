@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{Breadcrumbs, Host};
 use rcrt_egress::{Egress, NetRules, Origin, Vault};
+use rcrt_executors::builtin::{FolderContent, MAX_ENTRIES};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH, make_folder};
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
@@ -16,13 +17,13 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Opening};
 use crate::failure::McpError;
 use crate::records::{self, ServerRecord};
-use crate::secrets::{filled, vault};
-use crate::server::{Auth, ServerConfig, Transport};
+use crate::secrets::{Access, access, filled};
+use crate::server::{ServerConfig, Transport};
 use crate::settings::Settings;
-use crate::transport::{EgressClient, LegacySseTransport, RawLists, StdioTransport};
+use crate::transport::{EgressClient, LegacySseTransport, RawLists, StderrTail, StdioTransport};
 
 /// The path of the working folder in the jail.
 const FOLDER: &str = "/work";
@@ -121,21 +122,35 @@ impl Servers {
         if let Some(connection) = present.as_ref().filter(|connection| !connection.is_over()) {
             return Ok(connection.clone());
         }
-        let connection = Arc::new(self.connect(server.record.id, config).await?);
+        let refused = present.as_ref().and_then(|connection| connection.refused_token());
+        let connection = Arc::new(self.connect(server.record.id, config, refused).await?);
         *present = Some(connection.clone());
         Ok(connection)
     }
 
-    /// A new connection. Both eras are tried, and for a URL the transport of the first revision
-    /// last.
-    async fn connect(&self, record: Uuid, config: &ServerConfig) -> Result<Connection, McpError> {
-        let vault = vault(&*self.store, record, config).await?;
+    /// A new connection. `refused`: the version of the secret whose access token the server
+    /// refused.
+    async fn connect(&self, record: Uuid, config: &ServerConfig, refused: Option<i64>) -> Result<Connection, McpError> {
+        let access_with = |refused| access(&*self.store, &self.egress, (record, config), refused);
+        let first = access_with(refused).await?;
+        let version = first.token.map(|token| token.version);
+        match self.open(record, config, &first).await {
+            // The token was revoked before its time.
+            Err(McpError::Unauthorized(_)) if version.is_some() && !first.is_new => {
+                self.open(record, config, &access_with(version).await?).await
+            }
+            opened => opened,
+        }
+    }
+
+    /// Both eras are tried, and for a URL the transport of the first revision last.
+    async fn open(&self, record: Uuid, config: &ServerConfig, access: &Access) -> Result<Connection, McpError> {
         let mut failed = None;
         for attempt in Attempt::ALL {
             let opened = match &config.transport {
                 Transport::Stdio { .. } if attempt == Attempt::LegacySse => continue,
-                Transport::Stdio { .. } => self.start(config, vault.clone(), attempt).await,
-                Transport::Http { .. } => self.reach(record, config, vault.clone(), attempt).await,
+                Transport::Stdio { .. } => self.start(config, access, attempt).await,
+                Transport::Http { .. } => self.reach(record, config, access, attempt).await,
             };
             match opened {
                 Ok(connection) => return Ok(connection),
@@ -147,21 +162,23 @@ impl Servers {
         Err(failed.unwrap_or_else(|| McpError::Unreachable("it cannot be reached".to_owned())))
     }
 
-    async fn start(&self, config: &ServerConfig, vault: Arc<Vault>, attempt: Attempt) -> Result<Connection, McpError> {
+    async fn start(&self, config: &ServerConfig, access: &Access, attempt: Attempt) -> Result<Connection, McpError> {
+        self.measure(config).await?;
         let lists = RawLists::default();
-        let order = self.order(config, &vault).await?;
+        let order = self.order(config, &access.vault).await?;
         let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
         let (transport, stderr) = StdioTransport::new(program, lists.clone());
-        Connection::open(transport, lists, (config.connect_timeout(), vault, Some(stderr)), attempt.mode()).await
+        Connection::open(transport, lists, access.opening(config, Some(stderr)), attempt.mode()).await
     }
 
     async fn reach(
         &self,
         record: Uuid,
         config: &ServerConfig,
-        vault: Arc<Vault>,
+        access: &Access,
         attempt: Attempt,
     ) -> Result<Connection, McpError> {
+        let vault = &access.vault;
         let Transport::Http { url, headers, auth } = &config.transport else {
             return Err(McpError::Configuration("transport.type: is not http".to_owned()));
         };
@@ -169,9 +186,9 @@ impl Servers {
         let host = Host::of(url).zip(url.port_or_known_default());
         let (host, port) = host.ok_or_else(|| McpError::Configuration("transport.url: has no host".to_owned()))?;
         let mut sent: Vec<(String, String)> =
-            headers.iter().map(|(name, value)| (name.clone(), filled(value, &vault))).collect();
-        if let Some(Auth::Bearer { secret }) = auth {
-            let handle = vault.handle(secret).unwrap_or_default();
+            headers.iter().map(|(name, value)| (name.clone(), filled(value, vault))).collect();
+        if let Some(auth) = auth {
+            let handle = vault.handle(auth.secret()).unwrap_or_default();
             sent.push(("authorization".to_owned(), format!("Bearer {handle}")));
         }
         // A runner's log is that of its one tenant.
@@ -183,12 +200,49 @@ impl Servers {
             let opening = LegacySseTransport::open(client, url);
             let opened = tokio::time::timeout(within, opening).await;
             let opened = opened.map_err(|_| McpError::Timeout(config.connect_timeout_ms))?;
-            let transport = opened.map_err(|error| McpError::Unreachable(crate::text::line(&error.to_string())))?;
-            return Connection::open(transport, lists, (within, vault, None), attempt.mode()).await;
+            let failed = |error: &dyn std::error::Error| crate::text::redacted_line(&error.to_string(), vault);
+            let transport = opened.map_err(|error| McpError::Unreachable(failed(&error)))?;
+            return Connection::open(transport, lists, access.opening(config, None), attempt.mode()).await;
         }
         let options = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
         let transport = StreamableHttpClientTransport::with_client(client, options);
-        Connection::open(transport, lists, (within, vault, None), attempt.mode()).await
+        Connection::open(transport, lists, access.opening(config, None), attempt.mode()).await
+    }
+
+    /// Returns when the working folder of a program holds more than it may.
+    pub(crate) async fn folder_filled(&self, config: &ServerConfig) -> McpError {
+        if !matches!(config.transport, Transport::Stdio { .. }) {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(self.settings.measure_every).await;
+            if let Err(error) = self.measure(config).await {
+                return error;
+            }
+        }
+    }
+
+    async fn measure(&self, config: &ServerConfig) -> Result<(), McpError> {
+        const MB: u64 = 1_000_000;
+        let most = self.settings.most_bytes;
+        if most == 0 {
+            return Ok(());
+        }
+        let folder = self.settings.folder.join(&config.name);
+        let read = tokio::task::spawn_blocking(move || FolderContent::read(&folder)).await;
+        let content = read.map_err(std::io::Error::other).flatten();
+        let content = content
+            .map_err(|error| McpError::Unreachable(format!("its working folder cannot be measured: {error}")))?;
+        if content.bytes <= most && content.entries <= MAX_ENTRIES {
+            return Ok(());
+        }
+        Err(McpError::FolderFull(format!(
+            "the working folder of its program has {} MB in {} files and folders, and may have {} MB in {MAX_ENTRIES} \
+             (--workdir-mb); it runs again when files are removed",
+            content.bytes / MB,
+            content.entries,
+            most / MB
+        )))
     }
 
     async fn jail(&self) -> &Jail {
@@ -257,6 +311,12 @@ impl Servers {
         if let Some(jail) = self.jail.get() {
             jail.ended().await;
         }
+    }
+}
+
+impl Access {
+    fn opening(&self, config: &ServerConfig, stderr: Option<StderrTail>) -> Opening {
+        Opening { timeout: config.connect_timeout(), vault: self.vault.clone(), stderr, token: self.token }
     }
 }
 

@@ -14,6 +14,10 @@ pub struct Settings {
     /// Folders of this machine whose files that everybody can read are shown to stdio servers, such
     /// as those of their programs. Without links in their paths.
     pub readable: Vec<PathBuf>,
+    /// The most bytes of the working folder of one server. 0: no limit.
+    pub most_bytes: u64,
+    /// How often the working folder of a program is measured.
+    pub measure_every: Duration,
     /// How often the tools of a server are listed if it announces no change.
     pub refresh_every: Duration,
     /// The pauses between attempts to connect.
@@ -27,6 +31,8 @@ impl Settings {
             helper,
             folder,
             readable: Vec::new(),
+            most_bytes: 10_000_000_000,
+            measure_every: Duration::from_secs(10),
             refresh_every: Duration::from_mins(5),
             first_pause: Duration::from_secs(2),
             longest_pause: Duration::from_mins(1),

@@ -1,4 +1,7 @@
-//! Texts of third parties: bounded, and without control characters.
+//! Texts of third parties: bounded, without control characters, and without the secrets that they
+//! were given.
+
+use rcrt_egress::Vault;
 
 /// Shortens a text to this many characters, and removes control characters except line breaks and
 /// tabs.
@@ -15,4 +18,16 @@ pub fn clean(text: &str, most: usize) -> String {
 /// The same as one line, for messages.
 pub fn line(text: &str) -> String {
     clean(&text.replace(['\n', '\r', '\t'], " "), 500)
+}
+
+/// [`clean`], also without the secrets of the vault.
+pub fn redacted(text: &str, most: usize, vault: &Vault) -> String {
+    // Before the text is cut, which could leave a part of a value; and after the control characters
+    // are gone, which could have divided one.
+    vault.cleared(&clean(&vault.cleared(text), most)).into_owned()
+}
+
+/// [`line`], also without the secrets of the vault.
+pub fn redacted_line(text: &str, vault: &Vault) -> String {
+    redacted(text, 500, vault).replace(['\n', '\t'], " ")
 }

@@ -97,7 +97,8 @@ pub struct NativeToolOptions {
     #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
     packages_total_mb: u64,
 
-    /// Maximum size of the working folder, in MB; 0 for no bound
+    /// Maximum size of the working folder, and of the folder of each MCP server's program, in MB; 0
+    /// for no bound
     #[arg(long, env = "RCRT_WORKDIR_MB", default_value_t = 10_000, value_name = "MB", value_parser = megabytes)]
     workdir_mb: u64,
 
@@ -215,6 +216,7 @@ impl NativeToolOptions {
         let helper = rcrt_jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] };
         let mut mcp = rcrt_mcp::Settings::new(helper.clone(), data.join("mcp"));
         mcp.readable = self.mcp_folders(&data)?;
+        mcp.most_bytes = self.disk_bounds().workdir;
         let programs = rcrt_processes::Settings {
             helper,
             workdir: workdir.clone(),

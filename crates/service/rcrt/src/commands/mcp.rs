@@ -7,6 +7,7 @@ use serde_json::json;
 use super::mcp_add::Add;
 use super::mcp_changes::{Accept, Diff};
 use super::mcp_install::Install;
+use super::mcp_login::Login;
 use super::mcp_serve::Serve;
 use super::mcp_state::{self, ServerWithState, servers};
 use super::tool_output::tool_output;
@@ -28,6 +29,7 @@ Examples:
   rcrt mcp list
   rcrt mcp show time
   rcrt mcp test time
+  rcrt mcp login docs
   rcrt mcp diff time
   rcrt mcp accept time convert_time
   rcrt mcp remove time
@@ -54,6 +56,7 @@ pub enum Mcp {
     Remove {
         name: String,
     },
+    Login(Login),
     Diff(Diff),
     Accept(Accept),
     Serve(Serve),
@@ -68,6 +71,7 @@ impl Mcp {
             Self::Show { name } => show(config, output, &name).await,
             Self::Test { name } => test(config, output, &name).await,
             Self::Remove { name } => remove(config, output, &name).await,
+            Self::Login(login) => login.run(config, output).await,
             Self::Diff(diff) => diff.run(config, output).await,
             Self::Accept(accept) => accept.run(config, output).await,
             Self::Serve(serve) => serve.run(config).await,

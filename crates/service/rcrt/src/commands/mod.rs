@@ -39,6 +39,7 @@ pub mod mcp;
 mod mcp_add;
 mod mcp_changes;
 mod mcp_install;
+mod mcp_login;
 mod mcp_serve;
 mod mcp_state;
 pub mod migrate;

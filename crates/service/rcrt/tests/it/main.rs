@@ -19,6 +19,7 @@ mod killed;
 mod logs;
 mod mcp;
 mod mcp_clients;
+mod mcp_login;
 mod messages;
 mod migrated;
 mod missing_keys;

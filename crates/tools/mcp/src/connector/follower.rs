@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::StoreError;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::sync::{Synced, sync};
 use crate::connection::{Connection, ToolList};
+use crate::failure::McpError;
 use crate::records::{ServerState, Status, write_status};
 use crate::servers::{Server, Servers};
-use crate::text::clean;
-use crate::transport::StderrTail;
+use crate::text::{clean, redacted};
 
 /// The shortest pause between two lists, whatever the server says.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
@@ -34,6 +34,8 @@ enum Reason {
     /// The records may have changed.
     Records,
     Ended,
+    /// The working folder of its program holds more than it may.
+    Filled(McpError),
 }
 
 impl Follower {
@@ -59,6 +61,9 @@ impl Follower {
                     let why = self.keep(&connection).await;
                     // Its running calls continue.
                     connection.give_up();
+                    if connection.has_expired() {
+                        continue;
+                    }
                     why
                 }
                 Err(error) => error.to_string(),
@@ -79,11 +84,15 @@ impl Follower {
     /// Keeps the tools of a connected server registered. Returns why the connection ended.
     async fn keep(&self, connection: &Connection) -> String {
         let mut watch = connection.watch().await;
-        let mut list = match connection.refresh().await {
-            Ok(list) => list,
-            Err(error) => return error.to_string(),
-        };
+        let mut lists = connection.lists();
+        let mut refreshed = Instant::now();
+        if let Err(error) = connection.refresh().await {
+            return error.to_string();
+        }
+        let first_pause = self.servers.settings.first_pause;
+        let mut filled = std::pin::pin!(self.servers.folder_filled(&self.server.record.config));
         loop {
+            let list = lists.borrow_and_update().clone();
             let synced = self.sync(Some(&list)).await;
             let failed = synced.is_err();
             self.write(ServerState::Connected, None, Some(connection), synced).await;
@@ -92,24 +101,37 @@ impl Follower {
             let ttl = list.ttl.filter(|ttl| !ttl.is_zero());
             let valid = ttl.map_or(every, |ttl| ttl.max(SHORTEST_REFRESH).min(every));
             let reason = tokio::select! {
-                () = watch.changed() => Reason::List,
+                () = watch.announced() => Reason::List,
                 () = sleep(valid) => Reason::List,
-                () = sleep(self.servers.settings.first_pause), if failed => Reason::Records,
+                // A call listed the tools, and they have changed.
+                Ok(()) = lists.changed() => Reason::Records,
+                () = sleep(first_pause), if failed => Reason::Records,
                 () = self.resync.notified() => Reason::Records,
                 () = connection.ended() => Reason::Ended,
+                error = &mut filled => Reason::Filled(error),
             };
             match reason {
                 Reason::Ended => {
-                    let stderr = connection.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
+                    let stderr = connection.stderr.as_ref();
+                    let stderr = stderr.map(|stderr| stderr.text(&connection.vault)).unwrap_or_default();
                     let said =
                         if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
                     return format!("the connection ended{said}");
                 }
+                Reason::Filled(error) => {
+                    // Also the running calls: the program must not write any more.
+                    connection.close().await;
+                    return error.to_string();
+                }
                 Reason::Records => {}
-                Reason::List => match connection.refresh().await {
-                    Ok(fresh) => list = fresh,
-                    Err(error) => return error.to_string(),
-                },
+                Reason::List => {
+                    // A server can announce changes without end.
+                    sleep_until(refreshed + first_pause).await;
+                    refreshed = Instant::now();
+                    if let Err(error) = connection.refresh().await {
+                        return error.to_string();
+                    }
+                }
             }
         }
     }
@@ -144,6 +166,8 @@ impl Follower {
                 return;
             }
         };
+        let vault = connection.map(|connection| connection.vault.clone()).unwrap_or_default();
+        let text = |text: &str, most: usize| redacted(text, most, &vault);
         let info = connection.and_then(Connection::info);
         let info = info.as_deref();
         let implementation = info.and_then(|info| info.server_info.as_ref());
@@ -152,9 +176,9 @@ impl Follower {
             server_id: record.id,
             state,
             error: error.map(|error| clean(&error, 2000)),
-            protocol_version: info.map(|info| clean(info.protocol_version.as_str(), 50)),
-            implementation: implementation.map(|own| clean(&format!("{} {}", own.name, own.version), 200)),
-            instructions: info.and_then(|info| info.instructions.as_deref()).map(|text| clean(text, MAX_INSTRUCTIONS)),
+            protocol_version: info.map(|info| text(info.protocol_version.as_str(), 50)),
+            implementation: implementation.map(|own| text(&format!("{} {}", own.name, own.version), 200)),
+            instructions: info.and_then(|info| info.instructions.as_deref()).map(|own| text(own, MAX_INSTRUCTIONS)),
             tools: synced.tools,
             waiting: synced.waiting,
             refused: synced.refused,

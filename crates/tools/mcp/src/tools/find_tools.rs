@@ -1,9 +1,10 @@
-//! `mcp_find_tools`: the tools of all servers whose name or description has the words.
+//! `mcp_find_tools`: the tools of all servers that fit a text best.
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ToolFailure, Violations};
+use rcrt_breadcrumb::{ErrorCode, Registration, ToolFailure, ToolSource};
 use rcrt_executors::builtin::refused;
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_tool_search::{Question, ToolSearch};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -32,27 +33,41 @@ impl NativeTool for FindTools {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input { query, limit } = read_input(call)?;
-        let words = words(&query);
-        if words.is_empty() {
-            return Err(refused(&Violations::one("query", "must have at least one word")));
-        }
+        let question = Question::new("query", &query).map_err(|found| refused(&found))?;
         let tools = self.0.visible_tools(call, None).await?;
-        let mut found: Vec<(usize, &VisibleTool)> =
-            tools.iter().map(|tool| (matches(tool, &words), tool)).filter(|(matches, _)| *matches > 0).collect();
-        found.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| a.name.cmp(&b.name)));
-        Ok(found.into_iter().take(limit.clamp(1, 50)).map(|(_, tool)| describe(tool)).collect())
+        let question = question.with_meaning(&*self.0.servers.store).await;
+        // Indexing computes.
+        let ranked = tokio::task::spawn_blocking(move || rank(&tools, &question, limit.clamp(1, 50))).await;
+        ranked.map_err(|error| {
+            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the tools cannot be searched: {error}"))
+        })
     }
 }
 
-fn words(text: &str) -> Vec<String> {
-    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    parts.map(str::to_lowercase).collect()
+/// The best first. Only tools that the caller can call are in the index.
+fn rank(tools: &[VisibleTool], question: &Question, limit: usize) -> Value {
+    let mut search = ToolSearch::default();
+    for tool in tools {
+        search.insert(registration(tool));
+    }
+    let found = search.tools(question, |_| true, limit);
+    found.iter().filter_map(|found| tools.iter().find(|tool| tool.name == found.name)).map(describe).collect()
 }
 
-/// How many of the words the tool has. A word in its name counts twice.
-fn matches(tool: &VisibleTool, wanted: &[String]) -> usize {
-    let name = words(&tool.name);
-    let description = words(tool.context.get("description").and_then(Value::as_str).unwrap_or_default());
-    let count = |word: &String| 2 * usize::from(name.contains(word)) + usize::from(description.contains(word));
-    wanted.iter().map(count).sum()
+fn registration(tool: &VisibleTool) -> Registration {
+    let text = |field: &str| tool.context.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let definition = tool.context.get("definition");
+    let annotations = tool.context.get("annotations").cloned();
+    Registration {
+        name: tool.name.clone(),
+        description: text("description"),
+        parameters: definition.and_then(|definition| definition.get("inputSchema")).cloned().unwrap_or_default(),
+        output_schema: None,
+        source: ToolSource::Mcp(tool.server.clone()),
+        annotations: annotations.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
+        deprecated: None,
+        tags: Vec::new(),
+        tool_id: tool.id,
+        tool_version: 0,
+    }
 }

@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, StoreError, ToolFailure, ToolSource, schema_names};
 use rcrt_executors::builtin::{read_input, store_failed};
-use rcrt_executors::{NativeTool, ToolCall};
-use rmcp::model::{ClientRequest, ServerResult};
-use serde_json::{Map, Value};
+use rcrt_executors::{NativeTool, ToolCall, ToolOutput};
+use rmcp::model::ClientRequest;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::failure::of_call;
 use crate::records::{self, server_tag};
@@ -45,6 +46,7 @@ struct Tools {
 
 /// A registered tool that the caller can call.
 struct VisibleTool {
+    id: Uuid,
     server: String,
     /// Its name here.
     name: String,
@@ -87,7 +89,7 @@ impl Tools {
 }
 
 fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbListItem) -> Option<VisibleTool> {
-    let BreadcrumbListItem { tags, context, .. } = item;
+    let BreadcrumbListItem { id, tags, context, .. } = item;
     let context = context?;
     let implementation = context.get("implementation")?;
     if implementation.get("type")? != crate::KIND {
@@ -99,7 +101,7 @@ fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbList
     let source = ToolSource::Mcp(server.clone());
     let is_denied = call.profiles.denied_by(&name, &source).is_some();
     let is_listed = allowed.is_none_or(|allowed| allowed.allows(&name, &source, &tags));
-    (!is_denied && is_listed).then_some(VisibleTool { server, name, upstream, context })
+    (!is_denied && is_listed).then_some(VisibleTool { id, server, name, upstream, context })
 }
 
 fn failed(error: &StoreError) -> ToolFailure {
@@ -107,18 +109,35 @@ fn failed(error: &StoreError) -> ToolFailure {
 }
 
 impl Tools {
-    /// Sends a request to a server within the call's time.
-    async fn ask(&self, call: &ToolCall, server: &str, request: ClientRequest) -> Result<ServerResult, ToolFailure> {
+    /// Sends a request to a server within the call's time. Returns the result as the protocol has
+    /// it, without the secrets that the server got.
+    async fn ask(&self, call: &ToolCall, server: &str, request: ClientRequest) -> Result<Value, ToolFailure> {
         let server = self.permitted_server(call, server).await?;
         let name = &server.record.config.name;
-        let connection = self.servers.connection(&server).await.map_err(|error| error.failure(name))?;
-        // The executor ends the call at its time limit, and on cancellation.
-        let answered = connection.request(request, &*call.progress, std::future::pending()).await;
-        let Some(answered) = answered else {
-            return Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled"));
-        };
-        answered.map_err(|error| of_call(&error, name, false))
+        let mut is_repeated = false;
+        loop {
+            let connection = self.servers.connection(&server).await.map_err(|error| error.failure(name))?;
+            // The executor ends the call at its time limit, and on cancellation.
+            let answered = connection.request(request.clone(), &*call.progress, std::future::pending()).await;
+            let vault = connection.vault.clone();
+            let result = match answered {
+                None => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
+                Some(Ok(result)) => Ok(json!(result)),
+                // The next connection has a new token.
+                Some(Err(_)) if connection.refused_token().is_some() && !is_repeated => {
+                    is_repeated = true;
+                    continue;
+                }
+                Some(Err(error)) => Err(of_call(&error, name, false, &vault)),
+            };
+            return ToolOutput::new(result, Map::new()).cleared(vault).await.result;
+        }
     }
+}
+
+/// A member of a result.
+fn member(result: &mut Value, name: &str) -> Option<Value> {
+    result.get_mut(name).map(Value::take).filter(|value| !value.is_null())
 }
 
 fn unexpected_result(server: &str, expected: &str) -> ToolFailure {

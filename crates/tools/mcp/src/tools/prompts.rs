@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ServerResult};
+use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, read_input};
+use super::{Tools, member, read_input};
 
 pub(super) struct GetPrompt(pub Tools);
 
@@ -35,12 +35,13 @@ impl NativeTool for GetPrompt {
                 ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
             }
         };
-        match self.0.ask(call, &server_name, request).await? {
-            ServerResult::ListPromptsResult(listed) => Ok(json!({"prompts": listed.prompts})),
-            ServerResult::GetPromptResult(prompt) => {
-                Ok(json!({"description": prompt.description, "messages": prompt.messages}))
-            }
-            _ => Err(super::unexpected_result(&server_name, "a prompt")),
+        let is_list = matches!(request, ClientRequest::ListPromptsRequest(_));
+        let mut result = self.0.ask(call, &server_name, request).await?;
+        let parts = member(&mut result, if is_list { "prompts" } else { "messages" });
+        match parts {
+            Some(prompts) if is_list => Ok(json!({"prompts": prompts})),
+            Some(messages) => Ok(json!({"description": member(&mut result, "description"), "messages": messages})),
+            None => Err(super::unexpected_result(&server_name, "a prompt")),
         }
     }
 }

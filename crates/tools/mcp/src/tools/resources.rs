@@ -5,12 +5,11 @@ use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
 use rmcp::model::{
     ClientRequest, ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
-    ServerResult,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, read_input};
+use super::{Tools, member, read_input};
 
 pub(super) struct ListResources(pub Tools);
 
@@ -30,11 +29,10 @@ impl NativeTool for ListResources {
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let ListInput { server_name, cursor } = read_input(call)?;
         let request = ListResourcesRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
-        match self.0.ask(call, &server_name, ClientRequest::ListResourcesRequest(request)).await? {
-            ServerResult::ListResourcesResult(listed) => {
-                Ok(json!({"resources": listed.resources, "next_cursor": listed.next_cursor}))
-            }
-            _ => Err(super::unexpected_result(&server_name, "a list of resources")),
+        let mut result = self.0.ask(call, &server_name, ClientRequest::ListResourcesRequest(request)).await?;
+        match member(&mut result, "resources") {
+            Some(resources) => Ok(json!({"resources": resources, "next_cursor": member(&mut result, "nextCursor")})),
+            None => Err(super::unexpected_result(&server_name, "a list of resources")),
         }
     }
 }
@@ -57,9 +55,10 @@ impl NativeTool for ReadResource {
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let ReadInput { server_name, uri } = read_input(call)?;
         let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-        match self.0.ask(call, &server_name, ClientRequest::ReadResourceRequest(request)).await? {
-            ServerResult::ReadResourceResult(read) => Ok(json!({"contents": read.contents})),
-            _ => Err(super::unexpected_result(&server_name, "a resource")),
+        let mut result = self.0.ask(call, &server_name, ClientRequest::ReadResourceRequest(request)).await?;
+        match member(&mut result, "contents") {
+            Some(contents) => Ok(json!({"contents": contents})),
+            None => Err(super::unexpected_result(&server_name, "a resource")),
         }
     }
 }

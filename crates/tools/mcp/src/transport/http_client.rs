@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream_of_rmcp::Sse;
 
 use super::{RawLists, sse};
+use crate::text::redacted_line;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -92,12 +93,26 @@ impl EgressClient {
     pub async fn post_only(&self, uri: &str, message: &ClientJsonRpcMessage) -> Result<(), Failed> {
         let headers = vec![pair("content-type", JSON)];
         let response = self.send("POST", uri, headers, HashMap::new(), Some(serde_json::to_vec(message)?)).await?;
-        if let Some(error) = refusal(&response) {
+        if let Some(error) = self.refusal(&response) {
             return Err(error);
         }
         match response.status {
             200..300 => Ok(()),
             status => Err(unexpected(format!("the server responded with HTTP {status}"))),
+        }
+    }
+
+    /// The server asks for other credentials. A 403 without a challenge has another cause.
+    fn refusal(&self, response: &FetchResponse) -> Option<Failed> {
+        let challenge = header(response, "www-authenticate").map(|text| redacted_line(text, &self.0.vault));
+        match (response.status, challenge) {
+            (401, challenge) => {
+                Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge.unwrap_or_default())))
+            }
+            (403, Some(challenge)) => {
+                Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, None)))
+            }
+            _ => None,
         }
     }
 
@@ -117,7 +132,7 @@ impl EgressClient {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if kind != JSON {
-            return Err(StreamableHttpError::UnexpectedContentType(Some(crate::text::line(&kind))));
+            return Err(StreamableHttpError::UnexpectedContentType(Some(redacted_line(&kind, &self.0.vault))));
         }
         let body = whole(response.body).await?;
         match self.0.lists.read(&body) {
@@ -146,7 +161,7 @@ impl StreamableHttpClient for EgressClient {
         if matches!(status, 202 | 204) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        if let Some(error) = refusal(&response) {
+        if let Some(error) = self.refusal(&response) {
             return Err(error);
         }
         if status == 404 && session.is_some() {
@@ -162,7 +177,7 @@ impl StreamableHttpClient for EgressClient {
             Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
             _ => None,
         };
-        let text = crate::text::line(&String::from_utf8_lossy(&body));
+        let text = redacted_line(&String::from_utf8_lossy(&body), &self.0.vault);
         if let ClientJsonRpcMessage::Request(request) = &message {
             // A server of the older revisions refuses to be discovered in many ways.
             let is_discovery = matches!(request.request, ClientRequest::DiscoverRequest(_));
@@ -205,7 +220,7 @@ impl StreamableHttpClient for EgressClient {
         headers.extend(session.as_deref().map(|id| pair("mcp-session-id", id)));
         headers.extend(last_event_id.as_deref().map(|id| pair("last-event-id", id)));
         let response = self.send("GET", &uri, headers, custom, None).await?;
-        if let Some(error) = refusal(&response) {
+        if let Some(error) = self.refusal(&response) {
             return Err(error);
         }
         match response.status {
@@ -213,7 +228,8 @@ impl StreamableHttpClient for EgressClient {
             404 if session.is_some() => Err(StreamableHttpError::SessionExpired),
             200..300 if media_type(&response) == EVENTS => Ok(sse::events(response.body, self.0.lists.clone())),
             200..300 => {
-                Err(StreamableHttpError::UnexpectedContentType(Some(crate::text::line(&media_type(&response)))))
+                let kind = redacted_line(&media_type(&response), &self.0.vault);
+                Err(StreamableHttpError::UnexpectedContentType(Some(kind)))
             }
             status => Err(unexpected(format!("the server responded with HTTP {status}"))),
         }
@@ -231,16 +247,6 @@ fn header<'r>(response: &'r FetchResponse, name: &str) -> Option<&'r str> {
 fn media_type(response: &FetchResponse) -> String {
     let value = header(response, "content-type").unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// The server asks for other credentials.
-fn refusal(response: &FetchResponse) -> Option<Failed> {
-    let challenge = || header(response, "www-authenticate").map(crate::text::line).unwrap_or_default();
-    match response.status {
-        401 => Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge()))),
-        403 => Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge(), None))),
-        _ => None,
-    }
 }
 
 fn unexpected(text: String) -> Failed {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use parking_lot::Mutex;
+use rcrt_egress::Vault;
 use rcrt_jail::command::{Captured, LiveProgram};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -31,8 +32,10 @@ const MAX_GARBAGE: usize = 100;
 pub struct StderrTail(Arc<Mutex<Captured>>);
 
 impl StderrTail {
-    pub fn text(&self) -> String {
-        crate::text::clean(self.0.lock().text().trim(), 2000)
+    /// Without the secrets of the vault.
+    pub fn text(&self, vault: &Vault) -> String {
+        let text = self.0.lock().text();
+        crate::text::redacted(text.trim(), 2000, vault)
     }
 }
 

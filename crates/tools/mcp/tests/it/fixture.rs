@@ -20,11 +20,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub const PATIENCE: Duration = rcrt_test_servers::PATIENCE;
+/// The shortest pause of the connector.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 pub struct Fixture {
     pub tenant: Tenant,
     pub servers: Arc<Servers>,
-    _folder: TempDir,
+    pub folder: TempDir,
     pub runner: Arc<dyn Breadcrumbs>,
     stop: CancellationToken,
     connector: JoinHandle<()>,
@@ -37,18 +39,22 @@ pub fn helper() -> Helper {
 impl Fixture {
     /// The operator allows these hosts, which are on loopback.
     pub async fn with(network: Network) -> Self {
+        Self::with_settings(network, |settings| settings).await
+    }
+
+    pub async fn with_settings(network: Network, change: impl FnOnce(Settings) -> Settings) -> Self {
         let tenant = Box::pin(Tenant::new()).await;
         let runner = acting(&tenant, tenant.runner, &[Role::Runner]);
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
-            first_pause: Duration::from_millis(50),
+            first_pause: FIRST_PAUSE,
             longest_pause: Duration::from_millis(200),
             ..Settings::new(helper(), folder.path().join("mcp"))
         };
-        let servers = Servers::new(runner.clone(), Arc::new(network.egress()), settings);
+        let servers = Servers::new(runner.clone(), Arc::new(network.egress()), change(settings));
         let stop = CancellationToken::new();
         let connector = tokio::spawn(Connector::new(servers.clone()).run(stop.clone()));
-        Self { tenant, servers, _folder: folder, runner, stop, connector }
+        Self { tenant, servers, folder, runner, stop, connector }
     }
 
     /// With a server `fix` on this port.

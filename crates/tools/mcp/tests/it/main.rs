@@ -10,7 +10,9 @@ mod fixture;
 mod hostile;
 mod http;
 mod management;
+mod oauth;
 mod pins;
+mod redaction;
 mod rights;
 mod server;
 #[cfg(target_os = "linux")]

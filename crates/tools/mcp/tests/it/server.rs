@@ -27,9 +27,15 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+/// Returns the response to a message that the server refuses.
+type Guard = Arc<dyn Fn(&HeaderMap, &Value) -> Option<Response> + Send + Sync>;
+
 struct Shared {
     era: Era,
     tools: Mutex<Vec<Value>>,
+    /// What its instructions, resources, prompts and errors say.
+    said: Mutex<String>,
+    guard: Mutex<Option<Guard>>,
     /// Every message, in order, with its Authorization.
     seen: watch::Sender<Vec<(Value, Option<String>)>>,
     /// Events of the open stream of HTTP+SSE.
@@ -62,7 +68,8 @@ fn usual() -> Vec<Value> {
 impl Server {
     pub async fn new(era: Era) -> Self {
         let (tools, seen, events) = (Mutex::new(usual()), watch::Sender::default(), Mutex::default());
-        let shared = Arc::new(Shared { era, tools, seen, events });
+        let (said, guard) = (Mutex::new("Use it well.".to_owned()), Mutex::default());
+        let shared = Arc::new(Shared { era, tools, said, guard, seen, events });
         let router = match era {
             Era::Events => Router::new().route("/mcp", get(stream)).route("/messages", post(answer_by_event)),
             _ => Router::new().route("/mcp", post(answer)),
@@ -74,6 +81,16 @@ impl Server {
     /// Changes the list of tools.
     pub fn change(&self, change: impl FnOnce(&mut Vec<Value>)) {
         change(&mut self.shared.tools.lock().unwrap());
+    }
+
+    /// Changes what its texts say.
+    pub fn say(&self, text: &str) {
+        text.clone_into(&mut self.shared.said.lock().unwrap());
+    }
+
+    /// Refuses the messages that the guard responds to.
+    pub fn guard(&self, guard: impl Fn(&HeaderMap, &Value) -> Option<Response> + Send + Sync + 'static) {
+        *self.shared.guard.lock().unwrap() = Some(Arc::new(guard));
     }
 
     /// The messages of this method, with the Authorization of each.
@@ -119,6 +136,11 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
     let message: Value = serde_json::from_str(&body).unwrap();
     let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
     shared.seen.send_modify(|seen| seen.push((message.clone(), authorization)));
+    let guard = shared.guard.lock().unwrap().clone();
+    if let Some(refused) = guard.and_then(|guard| guard(&headers, &message)) {
+        return refused;
+    }
+    let said = shared.said.lock().unwrap().clone();
     let Some(id) = message.get("id").cloned() else { return StatusCode::ACCEPTED.into_response() };
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     let error = |code: i32, text: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
@@ -128,7 +150,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
             "capabilities": capabilities,
-            "instructions": "Use it well.",
+            "instructions": said,
             "ttlMs": 0,
             "cacheScope": "private",
         })),
@@ -136,7 +158,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
             "protocolVersion": if shared.era == Era::Legacy { "2025-06-18" } else { "2024-11-05" },
             "capabilities": capabilities,
             "serverInfo": {"name": "fixture", "version": "1.0"},
-            "instructions": "Use it well.",
+            "instructions": said,
         })),
         ("tools/list", era) => {
             let mut list = json!({"tools": *shared.tools.lock().unwrap()});
@@ -146,6 +168,14 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
                 list["cacheScope"] = "private".into();
             }
             result(list)
+        }
+        ("resources/read", _) if message["params"]["uri"] == "doc://said" => {
+            result(json!({"contents": [{"uri": "doc://said", "text": said}]}))
+        }
+        ("prompts/get", _) if message["params"]["name"] == "fail" => error(-32603, &said),
+        ("prompts/get", _) => {
+            let content = json!({"type": "text", "text": said});
+            result(json!({"description": said, "messages": [{"role": "user", "content": content}]}))
         }
         ("resources/list", _) => result(json!({"resources": [{"uri": "doc://one", "name": "One"}]})),
         ("resources/read", _) => result(json!({"contents": [{"uri": "doc://one", "text": "the document"}]})),

@@ -2,19 +2,20 @@
 
 use rcrt_breadcrumb::{ErrorCode, NewSecret};
 use rcrt_jail::command::Jail;
-use rcrt_mcp::ServerState;
+use rcrt_mcp::{ServerState, Settings};
 use rcrt_test_servers::network::Network;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, config, helper};
+use crate::fixture::{FIRST_PAUSE, Fixture, config, helper};
 
 /// A server of the older era in Python. `crash` ends the program; `env` returns its environment;
-/// `garbage` writes lines that are no messages; `large` returns more than 10 MB.
+/// `garbage` writes lines that are no messages; `large` returns more than 10 MB; `fill` writes 8 MB
+/// to its folder.
 const SCRIPT: &str = r#"
 import json, os, sys
 print("a banner", flush=True)
 sys.stderr.write("starting\n")
-names = ["echo", "crash", "env", "garbage", "large", "network"]
+names = ["echo", "crash", "env", "garbage", "large", "network", "fill"]
 tools = [{"name": name, "description": "Does " + name + ".", "inputSchema": {"type": "object"}} for name in names]
 def text(value):
     return {"content": [{"type": "text", "text": value}]}
@@ -28,6 +29,11 @@ def call(name, arguments):
     if name == "garbage":
         print("not a message", flush=True)
         return text("still here")
+    if name == "fill":
+        with open("filled", "wb") as file:
+            file.write(os.urandom(8 << 20))
+        import time
+        time.sleep(600)
     if name == "large":
         return text("x" * (11 << 20))
     if name == "network":
@@ -137,6 +143,26 @@ async fn a_program_gets_a_readable_secret_and_no_result_has_it() {
     let environment = fixture.run("script__env", json!({})).await.unwrap();
     let environment = environment.as_str().unwrap();
     assert!(environment.contains("\"KEY\"") && !environment.contains("a-secret-value"), "{environment}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_whose_folder_holds_too_much_is_stopped_until_it_is_emptied() {
+    if is_missing().await {
+        return;
+    }
+    let small = |settings| Settings { most_bytes: 4 << 20, measure_every: FIRST_PAUSE, ..settings };
+    let fixture = Fixture::with_settings(Network::new(), small).await;
+    fixture.add(script(json!({}))).await;
+    let mut watch = fixture.watch().await;
+    let failure = fixture.run("script__fill", json!({})).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{failure}");
+    watch.status(|status| status.error.as_ref().is_some_and(|error| error.contains("--workdir-mb"))).await;
+    let failure = fixture.run("script__echo", json!({})).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{failure}");
+    std::fs::remove_file(fixture.folder.path().join("mcp/script/filled")).unwrap();
+    watch.status(|status| status.state == ServerState::Connected).await;
+    assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
     fixture.stop().await;
 }
 
