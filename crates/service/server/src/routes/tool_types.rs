@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::json_body::OptionalBody;
+use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::routes::tool_ranking::offered;
 
@@ -21,7 +21,7 @@ const TIME: Duration = Duration::from_secs(30);
 /// The schema that accepts everything.
 static ANYTHING: Value = Value::Bool(true);
 
-#[derive(Default, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypesOf {
     /// The context of a `tool.code.v1`.
@@ -47,7 +47,7 @@ pub struct ToolTypes {
 pub async fn types(
     State(state): State<ServerState>,
     caller: Caller,
-    OptionalBody(TypesOf { tool_spec }): OptionalBody<TypesOf>,
+    JsonBody(TypesOf { tool_spec }): JsonBody<TypesOf>,
 ) -> Result<Json<ToolTypes>, Problem> {
     let owner = caller.identity.owner_id;
     let until = Instant::now() + TIME;
