@@ -5,7 +5,7 @@ import type { About, Answer, Completions, Problem, Question } from "./checker";
 const LIBRARY = import.meta.glob<string>(["../../node_modules/typescript/lib/lib.{es,decorators}*.d.ts", "!**/*.full.d.ts"], { query: "?raw", import: "default", eager: true });
 const library = new Map(Object.entries(LIBRARY).map(([path, text]) => [`/lib/${path.split("/").at(-1)}`, text]));
 
-/** What the source exports must fit the schemas. The types are those of own.d.ts, not the source's. */
+/** What the source exports must fit the schemas: the types here are those of own.d.ts. */
 const FITS = `import { execute } from "./tool";\nconst fits: (input: Input, context: Context) => Output | Promise<Output> = execute;\n`;
 const files = new Map<string, { text: string; version: number }>([["/fits.ts", { text: FITS, version: 1 }]]);
 

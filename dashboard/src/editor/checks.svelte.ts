@@ -1,4 +1,4 @@
-/** Checks a tool while it is written: its types in a worker, its definition by the server's validators. */
+/** Checks a tool while it is written: by TypeScript in a worker, and by the server's validators. */
 import { session } from "../lib/session.svelte";
 import { canonical, contextOf, type Definition, type ToolText, parse } from "./definition";
 import { Checker } from "./checker";

@@ -1,4 +1,4 @@
-/** What is wrong with a tool: the type checker's problems and the validators' findings, in one list. */
+/** What is wrong with a tool: what the type checker and what the validators find, in one list. */
 import { jsonLanguage } from "@codemirror/lang-json";
 import type { SyntaxNode } from "@lezer/common";
 import type { ToolFinding } from "@rcrt/client";

@@ -1,4 +1,4 @@
-/** Three versions of a text by lines: what both sides kept, what one changed, and what both changed. */
+/** Three versions of a text by lines: what both sides kept, what one changed, what both changed. */
 import { diffLines } from "../lib/diff";
 
 export type Side = "mine" | "theirs" | "both";

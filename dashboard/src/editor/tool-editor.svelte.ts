@@ -1,4 +1,4 @@
-/** One tool in the editor: its text, the version of the record that it comes from, and how it is written. */
+/** One tool in the editor: its text, the version that it comes from, and how it is written. */
 import { largeResult, ProblemError, type Breadcrumb, type ToolTest } from "@rcrt/client";
 import { inputOf, responseOf } from "../lib/call";
 import { session } from "../lib/session.svelte";
