@@ -173,7 +173,7 @@ impl Doctor {
             server_problem: server.problem.as_deref(),
             min_free_bytes: disk.min_free,
         };
-        let runbooks = doctor_runbooks::checks(config, known).await;
+        let runbooks = doctor_runbooks::checks(config, &known).await;
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
             engine,

@@ -54,7 +54,7 @@ pub(super) struct Known<'f> {
 }
 
 /// Performs the first checks of all runbooks.
-pub(super) async fn checks(config: &Config, known: Known<'_>) -> Vec<RunbookCheck> {
+pub(super) async fn checks(config: &Config, known: &Known<'_>) -> Vec<RunbookCheck> {
     let activity = match database_url(config) {
         Some(url) => timeout(ANSWER_TIME, rcrt_store::database_activity(&url)).await.ok().and_then(Result::ok),
         None => None,
@@ -66,8 +66,8 @@ pub(super) async fn checks(config: &Config, known: Known<'_>) -> Vec<RunbookChec
     };
     let activity = activity.as_ref();
     vec![
-        server_down(&known),
-        upgrade(&known, runners.as_deref()),
+        server_down(known),
+        upgrade(known, runners.as_deref()),
         rollback(activity),
         point_in_time_recovery(activity),
         full_disk(&config.data, known.min_free_bytes),
