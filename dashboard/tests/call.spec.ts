@@ -115,6 +115,27 @@ test("2 MB of JSON and a log of 10,000 lines do not freeze the page", async ({ a
   expect(longest).toBeLessThan(1000);
 });
 
+test("a call is debugged: its console while it runs, and what it asks the store for", async ({ api, page, open }) => {
+  await api.tool(
+    "searches",
+    `export async function execute(input, context) {
+      console.log("before the search");
+      const found = await context.api.searchBreadcrumbs({ schema_name: "none.v1", limit: 1 });
+      await new Promise((resolve) => setTimeout(resolve, input.wait ?? 0));
+      return { found: found.length };
+    }`,
+    { limits: { timeout_ms: 60000 }, input_schema: { type: "object", properties: { wait: { type: "integer" } } } },
+  );
+  const call = await api.call("searches", { wait: 3000 });
+  await open(`calls/${call.request}`);
+  await page.getByRole("button", { name: "Debug" }).click();
+  await expect(page.getByText("running", { exact: true })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Console" })).toContainText("before the search");
+  await expect(page.getByText("running", { exact: true })).toBeVisible();
+  await expect(page.getByRole("list", { name: "Stages of the call" })).toContainText("context.api");
+  await expect(page.getByRole("region", { name: "Facts" })).toContainText("Most memory");
+});
+
 test("a call names its parent and its children", async ({ api, page, open }) => {
   const made = await api.call("workflow", { steps: [{ id: "one", tool: "echo", input: { message: "from the workflow" } }] });
   await open(`calls/${made.request}`);

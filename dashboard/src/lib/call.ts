@@ -40,6 +40,18 @@ export function stackOf(response: ToolResponse | undefined): string | undefined 
   return typeof stack === "string" ? stack : undefined;
 }
 
+/** What a call with `debug` recorded beside its console. */
+export interface Debug {
+  cpu_ms?: number;
+  peak_memory_bytes?: number;
+  timeline?: { kind: string; at_ms: number; ms?: number; operation?: string; outcome?: string }[];
+}
+
+export function debugOf(response: ToolResponse | undefined): Debug | undefined {
+  const debug = metadataOf(response)["debug"];
+  return typeof debug === "object" && debug !== null ? (debug as Debug) : undefined;
+}
+
 /** The first place in the tool's source that an error's stack names. */
 export function placeOf(response: ToolResponse | undefined): Place | undefined {
   const details = (response?.error_details ?? {}) as { line?: unknown; column?: unknown };
