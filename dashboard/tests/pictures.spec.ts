@@ -27,7 +27,7 @@ test("the pictures", async ({ api, page, open }) => {
         const path = join(folder, `${name}-${colorScheme}.png`);
         await page.screenshot({ path });
         // Fewer colours: a third of the bytes.
-        spawnSync("pngquant", ["48", "--speed", "1", "--force", "--ext", ".png", "--strip", path]);
+        spawnSync("pngquant", ["40", "--speed", "1", "--force", "--ext", ".png", "--strip", path]);
       }
     }
   };

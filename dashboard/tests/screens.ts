@@ -65,6 +65,9 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     await api.call("calculator", { expression: `${index} * ${index + 1}` }, { session: "chat-7" });
     await api.call("json-transform", { data: { order: { id: 4711 + index, total: 19.9 } }, steps: [{ op: "get", path: "order.total" }] }, { session: "chat-7" });
   }
+  const own = agents.find((agent) => agent.name === "first")?.id;
+  const webhooks = await api.send<unknown[]>("GET", `/agents/${own}/webhooks`);
+  if (webhooks.length === 0) await api.send("POST", `/agents/${own}/webhooks`, { url: "https://hooks.acme.dev/orders", description: "The shop's orders", selector: { schema_name: "order.v1" } });
   const good = await api.call("calculator", { expression: "(1 + 2) * 3" }, { session: "chat-7" });
   await api.call("calculator", { expression: 5 });
   const failed = await bot.call("calculator", { expression: "1/0" }, { session: "support-12" });
