@@ -57,6 +57,8 @@ pub(super) async fn new_link(server: &Url, token: String, shown: &str) -> anyhow
 }
 
 /// Starts the browser of the desktop. False if there is none.
+// This program ends before the browser, which nobody waits for.
+#[allow(clippy::zombie_processes)]
 fn is_opened(link: &str) -> bool {
     let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     let program = match std::env::consts::OS {
