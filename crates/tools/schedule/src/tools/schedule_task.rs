@@ -148,8 +148,8 @@ impl ScheduleTask {
         Ok((schedule, recurrence))
     }
 
-    /// Creates the schedule, or replaces the one with its name that has not ended. Returns the record's id and
-    /// its content.
+    /// Creates the schedule, or replaces the one with its name that has not ended. Returns the
+    /// record's id and its content.
     async fn enter(
         &self,
         store: &dyn Records,
