@@ -41,16 +41,16 @@ test("a changed definition of a server's tool is compared and accepted", async (
 test("agents of other systems show their card, and a changed one is accepted", async ({ api, page, open }) => {
   const card = (description: string, hash: string) => ({ card_hash: hash, description, version: "1", interface: { url: "https://agent.example.com/a2a", binding: "JSONRPC" }, skills: [{ id: "sum", name: "Summarise", description: "Summarises a text." }] });
   const id = await api.record({
-    title: "Agent research",
+    title: "Agent librarian",
     schema_name: "a2a.agent.v1",
-    tags: ["a2a:agent", "a2a:agent:research"],
-    context: { name: "research", card_url: "https://agent.example.com/.well-known/agent-card.json", last_seen: new Date().toISOString(), refresh_at: new Date().toISOString(), ...card("Reads papers.", "aa"), pending: card("Reads <b>everything</b>.", "bb") },
+    tags: ["a2a:agent", "a2a:agent:librarian"],
+    context: { name: "librarian", card_url: "https://agent.example.com/.well-known/agent-card.json", last_seen: new Date().toISOString(), refresh_at: new Date().toISOString(), ...card("Reads papers.", "aa"), pending: card("Reads <b>everything</b>.", "bb") },
   });
   await open("connections");
-  const shown = page.getByRole("article", { name: "research" });
+  const shown = page.getByRole("article", { name: "librarian" });
   await expect(shown).toContainText("changed card waits");
   await expect(shown.getByRole("region", { name: "Difference: Its card" })).toContainText("Reads <b>everything</b>.");
-  await shown.getByRole("button", { name: "Accept the card of research" }).click();
+  await shown.getByRole("button", { name: "Accept the card of librarian" }).click();
   await expect(shown.getByText("known", { exact: true })).toBeVisible();
   const read = await api.send<{ context: Record<string, unknown> }>("GET", `/breadcrumbs/${id}/full`);
   expect(read.context["accepted_hash"]).toBe("bb");
