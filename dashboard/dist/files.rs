@@ -1,22 +1,40 @@
 // Written by build/dashboard.
 &[
     File {
-        path: "assets/index-CstA5NHR.css",
+        path: "assets/checker.worker-Cyf6_3QH.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"a6a0e95281467278da4086f9d5b2b347\"",
+        gzip: include_bytes!("assets/checker.worker-Cyf6_3QH.js.gz"),
+    },
+    File {
+        path: "assets/editor-Df-N4bNW.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"0f1062f5fe46c0b51dd8424c23610b8b\"",
-        gzip: include_bytes!("assets/index-CstA5NHR.css.gz"),
+        etag: "\"09614ebda075e2d7e42051f524111a81\"",
+        gzip: include_bytes!("assets/editor-Df-N4bNW.css.gz"),
     },
     File {
-        path: "assets/index-oa5hdC3T.js",
+        path: "assets/editor-rGYJEBgW.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"bd42d4d87ffbb71df94d6e78d66b5817\"",
-        gzip: include_bytes!("assets/index-oa5hdC3T.js.gz"),
+        etag: "\"f32b07e216765068feca2d3211a29f18\"",
+        gzip: include_bytes!("assets/editor-rGYJEBgW.js.gz"),
     },
     File {
-        path: "assets/worker-BIqMH7Ma.js",
+        path: "assets/index-88yVXUxC.css",
+        media_type: "text/css; charset=utf-8",
+        etag: "\"e51881aa76522a1af5596550c43c14e4\"",
+        gzip: include_bytes!("assets/index-88yVXUxC.css.gz"),
+    },
+    File {
+        path: "assets/index-MgA6XiDu.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"4644afd2894a7a57ecc78ea04e2f21dc\"",
-        gzip: include_bytes!("assets/worker-BIqMH7Ma.js.gz"),
+        etag: "\"0310dbccfa9e025f02398fe19524d224\"",
+        gzip: include_bytes!("assets/index-MgA6XiDu.js.gz"),
+    },
+    File {
+        path: "assets/worker-D70UIsaF.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"7503f3bf993cb5c6c1d68f269e01df17\"",
+        gzip: include_bytes!("assets/worker-D70UIsaF.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -27,7 +45,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"f07775d47ac813f7b842b25e2bf9d39c\"",
+        etag: "\"da25af6043945f5714b8b5197843b9a0\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
