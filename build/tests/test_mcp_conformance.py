@@ -10,10 +10,10 @@ touch {SUITE}"""
 # Nobody listens at its address, so the tools cannot be published.
 PROGRAM = """mkdir -p "$7"
 echo t >"$7/token"
-echo '{"api": "http://127.0.0.1:1/"}'
 sleep 60 &
 waiting=$!
 trap 'echo ended >>"%s"; kill $waiting; exit 0' TERM
+echo '{"api": "http://127.0.0.1:1/"}'
 wait"""
 
 
