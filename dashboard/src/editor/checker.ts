@@ -36,6 +36,7 @@ export class Checker {
   #worker = new Worker(new URL("./checker.worker.ts", import.meta.url), { type: "module", name: "rcrt-types" });
   #waiting = new Map<number, { resolve: (value: unknown) => void; reject: (why: Error) => void }>();
   #next = 1;
+  #ended: Error | undefined;
 
   constructor() {
     this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => {
@@ -97,6 +98,7 @@ export class Checker {
   }
 
   #ask(question: Question): Promise<unknown> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
@@ -105,6 +107,7 @@ export class Checker {
   }
 
   #end(why: Error): void {
+    this.#ended = why;
     for (const waiting of this.#waiting.values()) waiting.reject(why);
     this.#waiting.clear();
   }

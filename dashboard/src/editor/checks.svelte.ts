@@ -13,13 +13,10 @@ export class Checks {
   /** Of the types, and of the validators. */
   #typed = $state.raw<Finding[]>([]);
   #validated = $state.raw<Finding[]>([]);
-  /** The text that the validators saw, for a check before it is written. */
-  #seen = $state.raw<ToolText | undefined>(undefined);
   #running = $state(0);
   /** Whether something waits to be checked. */
   #isDue = $state(true);
-  /** Why a check could not be made. */
-  failed = $state("");
+  #failures = $state({ types: "", validator: "" });
   #text: ToolText = { json: "", source: "" };
   #shared: Promise<string> | undefined;
   /** The fields of the definition that the types come from, and the types. */
@@ -39,14 +36,13 @@ export class Checks {
     return this.findings.length - this.errors;
   }
 
-  get busy(): boolean {
-    return this.#running > 0 || this.#isDue;
+  /** Why a check could not be made. */
+  get failed(): string {
+    return this.#failures.validator || this.#failures.types;
   }
 
-  /** Whether the validators found no error in exactly this text. */
-  isValid(text: ToolText): boolean {
-    const seen = this.#seen;
-    return seen !== undefined && seen.json === text.json && seen.source === text.source && this.#validated.every((one) => one.severity !== "error");
+  get busy(): boolean {
+    return this.#running > 0 || this.#isDue;
   }
 
   /** Checks this text soon, instead of an earlier one. */
@@ -55,9 +51,9 @@ export class Checks {
     this.#stop();
     this.#isDue = true;
     const signal = this.#controller.signal;
-    const types = setTimeout(() => void this.#run(this.#types(text, signal)), TYPES_MS);
+    const types = setTimeout(() => void this.#run("types", this.#types(text, signal), signal), TYPES_MS);
     const validator = setTimeout(() => {
-      void this.#run(this.#validate(text, signal));
+      void this.#run("validator", this.#validate(text, signal), signal);
       this.#isDue = false;
     }, VALIDATOR_MS);
     this.#timers = [types, validator];
@@ -74,15 +70,16 @@ export class Checks {
     this.#controller = new AbortController();
   }
 
-  async #run(check: Promise<void>): Promise<void> {
+  async #run(what: "types" | "validator", check: Promise<void>, signal: AbortSignal): Promise<void> {
     this.#running++;
     try {
       await check;
-      this.failed = "";
+      this.#failures[what] = "";
     } catch (error) {
-      if ((error as Error).name === "AbortError" || this.#controller.signal.aborted) return;
+      // Another check has begun since.
+      if (signal.aborted) return;
       session.check(error);
-      this.failed = (error as Error).message;
+      this.#failures[what] = (error as Error).message;
     } finally {
       this.#running--;
     }
@@ -114,24 +111,12 @@ export class Checks {
   async #validate(text: ToolText, signal: AbortSignal): Promise<void> {
     const { value, wrong } = parse(text.json);
     if (value === undefined) {
-      this.#seen = undefined;
       this.#validated = [{ severity: "error", where: "json", place: "the definition", message: wrong, source: "JSON", from: 0, to: 0 }];
       return;
     }
     const { validation } = await session.client.validateTool(contextOf(value, text.source), { signal });
     if (signal.aborted) return;
     this.#validated = [...ofValidator(validation.errors as never, "error", text.source, text.json), ...ofValidator(validation.warnings as never, "warning", text.source, text.json)];
-    this.#seen = text;
-  }
-
-  /** What the validators say about this text, now. */
-  async validateNow(text: ToolText): Promise<boolean> {
-    if (this.#text !== text) this.#text = text;
-    this.#stop();
-    await this.#run(this.#validate(text, this.#controller.signal));
-    await this.#run(this.#types(text, this.#controller.signal));
-    this.#isDue = false;
-    return this.isValid(text);
   }
 
   isTyped = (): boolean => isTyped(parse(this.#text.json).value);

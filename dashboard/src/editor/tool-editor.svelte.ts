@@ -1,6 +1,7 @@
 /** One tool in the editor: its text, the version that it comes from, and how it is written. */
 import { largeResult, ProblemError, type Breadcrumb, type ToolTest } from "@rcrt/client";
 import { inputOf, responseOf } from "../lib/call";
+import { plural } from "../lib/format";
 import { session } from "../lib/session.svelte";
 import { readTool } from "../lib/tools";
 import { Checks } from "./checks.svelte";
@@ -168,7 +169,12 @@ export class ToolEditor {
     return await this.#act("Publishing…", async () => {
       const base = this.base;
       if (base === undefined) return;
-      if (session.can.curate && this.isDraft) {
+      if (!this.isDraft) {
+        // The tenant has no drafts, so the save published it.
+        this.done = `Version ${base.version} is published: everybody can call it.`;
+        return;
+      }
+      if (session.can.curate) {
         await session.client.publishTool(this.name, { tool_id: base.id, version: base.version });
       } else {
         await session.client.updateBreadcrumb(base.id, base.version, { tags: base.tags.filter((tag) => tag !== DRAFT) });
@@ -222,10 +228,13 @@ export class ToolEditor {
     return value;
   }
 
+  /** The context to be written, which the validators accept. */
   async #valid(): Promise<Definition> {
-    const definition = this.#parsed();
-    if (!(await this.checks.validateNow(this.text))) throw new Error(this.checks.failed || "The validators found errors. Correct them first; nothing was written.");
-    return contextOf(definition, this.text.source);
+    const context = contextOf(this.#parsed(), this.text.source);
+    const { valid, validation } = await session.client.validateTool(context);
+    const [first] = validation.errors;
+    if (!valid) throw new Error(`Nothing was written, because the tool has ${plural(validation.errors.length, "error")}: ${first?.field ?? ""} ${first?.message ?? ""}. Correct what is listed under Problems first.`);
+    return context;
   }
 
   async #write(changes: { title?: string; tags: string[]; context: Definition; schema_name?: string }): Promise<Breadcrumb> {
