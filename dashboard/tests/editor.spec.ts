@@ -52,6 +52,7 @@ test("a tool is written from nothing, tested, published and called", async ({ ap
   await page.getByRole("button", { name: "Keep as an example" }).click();
   await page.getByRole("button", { name: "Publish…" }).click();
   await expect(page.getByText("2 passed, 0 failed")).toBeVisible();
+  expect(await findings(page)).toEqual([]);
   await page.getByRole("button", { name: "Publish", exact: true }).click();
   await expect(page.getByText("is published: everybody can call it")).toBeVisible();
   expect((await api.call("shout", { text: "abc" }))["output"]).toEqual({ loud: "ABC!" });
@@ -145,6 +146,10 @@ test("two tabs that edit one tool both keep their work", async ({ api, page, ope
   const merge = page.getByRole("dialog");
   await expect(merge.getByRole("region", { name: "Source, conflict 1", exact: true })).toContainText("toUpperCase");
   await expect(merge.getByRole("button", { name: "Use the result" })).toBeDisabled();
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    expect(await findings(page)).toEqual([]);
+  }
   await merge.getByRole("group", { name: "Source, conflict 1" }).getByLabel("Mine", { exact: true }).check();
   await merge.getByRole("button", { name: "Use the result" }).click();
   await page.getByRole("button", { name: "Save draft" }).click();
