@@ -20,6 +20,7 @@ fn all_commands_work_and_data_survives_a_restart() {
     let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
     first_response(&up);
     only_the_owner_reads_keys_and_token(&data);
+    sign_in(&up);
     calls(&up);
     tools(&up);
     crumbs(&up);
@@ -105,6 +106,15 @@ fn only_the_owner_reads_keys_and_token(data: &Path) {
     {
         assert_eq!(mode(path), expected, "{path}");
     }
+}
+
+/// Both print a link of this server with a ticket that works once.
+fn sign_in(up: &Running) {
+    let begin = format!("{}/#/sign-in/", up.hello["api"].as_str().unwrap());
+    let opened = up.run(&["open", "--print"]).ends_with(0).stdout;
+    let links = [up.hello["sign_in"].as_str().unwrap(), opened.trim()];
+    assert!(links.iter().all(|link| link.starts_with(&begin) && link.len() > begin.len() + 100), "{links:?}");
+    assert_ne!(links[0], links[1]);
 }
 
 fn calls(up: &Running) {
