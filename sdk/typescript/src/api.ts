@@ -390,7 +390,7 @@ export interface paths {
         };
         /**
          * Read an agent
-         * @description Roles: curator.
+         * @description Roles: curator, runner.
          */
         get: operations["get_agent"];
         put?: never;
@@ -1557,9 +1557,9 @@ export interface paths {
         /**
          * Change a secret
          * @description A new value, other hosts, or whether tools can read it. Absent fields and the grants stay
-         *     unchanged.
+         *     unchanged. A runner can renew the value for a tool that the secret is granted to.
          *
-         *     Roles: curator.
+         *     Roles: curator, runner.
          */
         put: operations["update_secret"];
         post?: never;
@@ -3449,8 +3449,19 @@ export interface components {
             /** @description Replaces all hosts. `[]` binds the secret to none. */
             hosts?: string[] | null;
             readable?: boolean | null;
+            /**
+             * Format: uuid
+             * @description The record of the tool that renews the value; the secret must be granted to it. Only a
+             *     curator can omit it. With it, only the value can change.
+             */
+            tool_id?: string | null;
             /** @description Replaces the value. */
             value?: string | null;
+            /**
+             * Format: int64
+             * @description The version that is changed. If the secret has another one, nothing changes.
+             */
+            version?: number | null;
         };
         /** @description A secret without its value. */
         SecretInfo: {

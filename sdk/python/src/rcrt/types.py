@@ -1147,8 +1147,14 @@ class SecretChanges(TypedDict, total=False):
     hosts: Union[list[str], None]
     """Replaces all hosts. `[]` binds the secret to none."""
     readable: Union[bool, None]
+    tool_id: Union[str, None]
+    """The record of the tool that renews the value; the secret must be granted to it. Only a curator can omit it. With
+    it, only the value can change.
+    """
     value: Union[str, None]
     """Replaces the value."""
+    version: Union[int, None]
+    """The version that is changed. If the secret has another one, nothing changes."""
 
 
 class _SecretInfo(TypedDict):

@@ -35,7 +35,9 @@ impl NativeTool for FindTools {
         let Input { query, limit } = read_input(call)?;
         let question = Question::new("query", &query).map_err(|found| refused(&found))?;
         let tools = self.0.visible_tools(call, None).await?;
-        let question = question.with_meaning(&*self.0.servers.store).await;
+        let records: Vec<_> = tools.iter().map(|tool| tool.id).collect();
+        // Tools of other sources may be nearer, so the vectors of these are read.
+        let question = question.with_meaning(&*self.0.servers.store, &records, usize::MAX).await;
         // Indexing computes.
         let ranked = tokio::task::spawn_blocking(move || rank(&tools, &question, limit.clamp(1, 50))).await;
         ranked.map_err(|error| {
