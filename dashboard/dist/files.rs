@@ -7,16 +7,16 @@
         gzip: include_bytes!("assets/checker.worker-Cyf6_3QH.js.gz"),
     },
     File {
+        path: "assets/editor-DLQD4Daf.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"68956f68d677d93dedbc2da447792d01\"",
+        gzip: include_bytes!("assets/editor-DLQD4Daf.js.gz"),
+    },
+    File {
         path: "assets/editor-Df-N4bNW.css",
         media_type: "text/css; charset=utf-8",
         etag: "\"09614ebda075e2d7e42051f524111a81\"",
         gzip: include_bytes!("assets/editor-Df-N4bNW.css.gz"),
-    },
-    File {
-        path: "assets/editor-rGYJEBgW.js",
-        media_type: "text/javascript; charset=utf-8",
-        etag: "\"f32b07e216765068feca2d3211a29f18\"",
-        gzip: include_bytes!("assets/editor-rGYJEBgW.js.gz"),
     },
     File {
         path: "assets/index-88yVXUxC.css",
@@ -25,10 +25,10 @@
         gzip: include_bytes!("assets/index-88yVXUxC.css.gz"),
     },
     File {
-        path: "assets/index-MgA6XiDu.js",
+        path: "assets/index-kLMLGIDW.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"0310dbccfa9e025f02398fe19524d224\"",
-        gzip: include_bytes!("assets/index-MgA6XiDu.js.gz"),
+        etag: "\"60f9fa147b7a46502e1bc1977c0f016b\"",
+        gzip: include_bytes!("assets/index-kLMLGIDW.js.gz"),
     },
     File {
         path: "assets/worker-D70UIsaF.js",
@@ -45,7 +45,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"da25af6043945f5714b8b5197843b9a0\"",
+        etag: "\"9c1226ef24d7a7426ab60b3f05aeb4e0\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
