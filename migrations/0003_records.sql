@@ -47,8 +47,8 @@ CREATE INDEX breadcrumbs_ttl ON breadcrumbs (ttl) WHERE ttl IS NOT NULL;
 CREATE INDEX breadcrumbs_words ON breadcrumbs USING gin (words) WITH (gin_pending_list_limit = 512);
 
 -- Whether the record is a request of the transaction's agent, or its log, progress or response; for
--- a tool that runs for that agent, also whether it was created for it. Not in SQL, because `requester_of`
--- is created later.
+-- a tool that runs for that agent, also whether it was created for it. Not in SQL, because
+-- `requester_of` is created later.
 CREATE FUNCTION is_own_call(record uuid, schema_name text, created_by uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,5 +1,5 @@
-// Lists the tools and calls one, with a TypeScript SDK: node typescript.mjs PACKAGE http URL TOKEN, or
-// PACKAGE stdio COMMAND ARGUMENT… Prints what build/try-mcp-clients compares.
+// Lists the tools and calls one, with a TypeScript SDK: node typescript.mjs PACKAGE http URL TOKEN,
+// or PACKAGE stdio COMMAND ARGUMENT… Prints what build/try-mcp-clients compares.
 const [sdk, kind, ...target] = process.argv.slice(2);
 const isFirst = sdk === "@modelcontextprotocol/sdk";
 const { Client } = await import(isFirst ? `${sdk}/client/index.js` : sdk);

@@ -117,7 +117,8 @@ def lists(server):
 
 def custom_headers(server):
     for call in CONTEXT["toolCalls"]:
-        # Schemas of the suite do not allow null, and the runtime checks the input. So such an argument is left out.
+        # Schemas of the suite do not allow null, and the runtime checks the input. So such an
+        # argument is left out.
         server.call(call["name"], {name: value for name, value in call["arguments"].items() if value is not None})
 
 
