@@ -239,7 +239,9 @@ impl Connection {
         }
         let vault = self.vault.clone();
         let redact = move || {
-            tools.iter_mut().for_each(|tool| vault.outward().json(tool));
+            for tool in &mut tools {
+                vault.outward().json(tool);
+            }
             tools
         };
         let failed = |error| McpError::Unreachable(format!("secrets cannot be redacted from its tools: {error}"));
