@@ -19,6 +19,11 @@ use crate::{
 /// with the role `caller`. The store sets it. The entry counts for that agent alone.
 pub const MEMORY_OF_CALLER_TAG: &str = "memory-of-caller:";
 
+/// `triggered-by:<request>:<version>`: the call that wrote this version of a record. What the
+/// version triggers counts as a call below it. The store removes the tag from what others than
+/// runners write.
+pub const TRIGGERED_BY_TAG: &str = "triggered-by:";
+
 /// Which HTTP routes an agent can use. An agent can have several roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

@@ -115,8 +115,8 @@ pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_localhost, is_this_machine, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
 pub use identity::{
-    AgentInfo, AgentRegistration, AgentStatus, Identity, MEMORY_OF_CALLER_TAG, NewAgent, NewAgentKey, Role, Tenancy,
-    TenantInfo, TokenRevocation, WhichTokens,
+    AgentInfo, AgentRegistration, AgentStatus, Identity, MEMORY_OF_CALLER_TAG, NewAgent, NewAgentKey, Role,
+    TRIGGERED_BY_TAG, Tenancy, TenantInfo, TokenRevocation, WhichTokens,
 };
 pub use large_result::{LARGE_RESULT_READERS, LargeResult, LargeResultKind, LargeResultMarker, model_text};
 pub use limits::{

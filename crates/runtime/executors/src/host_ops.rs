@@ -143,7 +143,7 @@ impl CallHostOps {
         refuse_runner_owned(changes.schema_name.as_deref())?;
         let record = self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?;
         refuse_runner_owned(record.schema_name.as_deref())?;
-        if self.provenance.marks() {
+        if self.provenance.marks() || changes.tags.is_some() {
             let before = record.tags.clone();
             self.provenance.mark(changes.tags.get_or_insert(record.tags), &before, version.saturating_add(1));
         }

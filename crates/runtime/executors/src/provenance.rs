@@ -34,9 +34,7 @@ impl Provenance {
     /// Marks one version of a record. `before` are the tags of the previous version, empty if there
     /// is none.
     pub fn mark(&self, tags: &mut Vec<String>, before: &[String], version: i64) {
-        if !self.chain.is_empty() {
-            self.chain.mark(tags, version);
-        }
+        self.chain.mark(tags, version);
         self.close(tags, before);
     }
 

@@ -6,15 +6,16 @@
 //! one version that the call wrote. A later change by another writer makes a version without them.
 //!
 //! They also carry `triggered-by:<request>:<version>`, the call that wrote them, so that the calls
-//! that they trigger count as calls below it.
+//! that they trigger count as calls below it. Only a runner can set this tag: nobody else decides
+//! below which call another one counts.
 //!
 //! Tools can call tools by writing requests, including requests for themselves. Such a request
 //! carries `nested:<depth>`, so that a cycle of requests stops.
 
+use rcrt_breadcrumb::TRIGGERED_BY_TAG;
 use uuid::Uuid;
 
 const PREFIX: &str = "triggered:";
-const CALL: &str = "triggered-by:";
 const NESTED: &str = "nested:";
 
 /// The longest sequence of requests in which each was written by the call before it. While a call
@@ -38,7 +39,7 @@ impl TriggerChain {
             let marks = tags.iter().filter_map(move |tag| tag.strip_prefix(prefix)?.rsplit_once(':'));
             marks.filter(move |(_, marked)| marked.parse() == Ok(version)).map(|(what, _)| what)
         };
-        let call = marked(CALL).find_map(|call| call.parse().ok());
+        let call = marked(TRIGGERED_BY_TAG).find_map(|call| call.parse().ok());
         Self { tools: marked(PREFIX).map(str::to_owned).collect(), depth: 0, call }
     }
 
@@ -80,12 +81,12 @@ impl TriggerChain {
         self.tools.is_empty()
     }
 
-    /// The tags for this version of a record that a call of the chain writes. Marks of other
-    /// versions are removed.
+    /// The tags for this version of a record that the call writes. Marks of other versions, and those
+    /// that the tool itself set, are removed.
     pub fn mark(&self, tags: &mut Vec<String>, version: i64) {
-        tags.retain(|tag| !tag.starts_with(PREFIX) && !tag.starts_with(CALL));
+        tags.retain(|tag| !tag.starts_with(PREFIX) && !tag.starts_with(TRIGGERED_BY_TAG));
         tags.extend(self.tools.iter().map(|tool| format!("{PREFIX}{tool}:{version}")));
-        tags.extend(self.call().map(|call| format!("{CALL}{call}:{version}")));
+        tags.extend(self.call().map(|call| format!("{TRIGGERED_BY_TAG}{call}:{version}")));
     }
 
     /// The tags for a request that a call of the chain writes. The error says that requests are
@@ -96,9 +97,7 @@ impl TriggerChain {
                 "calls that ask for calls can be nested {MAX_DEPTH} deep: this one cannot write a request"
             ));
         }
-        if !self.is_empty() {
-            self.mark(tags, 1);
-        }
+        self.mark(tags, 1);
         tags.retain(|tag| !tag.starts_with(NESTED));
         tags.push(format!("{NESTED}{}", self.depth + 1));
         Ok(())

@@ -92,6 +92,7 @@ macro_rules! suite {
                 a_tool_of_a_caller_reads_its_calls_and_what_was_created_for_it,
                 a_tool_of_a_caller_writes_no_definitions,
                 only_a_runner_names_the_parent_of_a_request,
+                only_a_runner_names_the_call_that_wrote_a_record,
             ],
             request_ids: [
                 a_list_by_request_id_has_only_ones_own_response,

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{NewBreadcrumb, ToolFailure};
+use rcrt_breadcrumb::{BreadcrumbChanges, NewBreadcrumb, ToolFailure};
 use rcrt_egress::{Egress, EgressOptions};
 use rcrt_executors::CallHostOps;
 use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code};
@@ -124,7 +125,7 @@ async fn tools_do_not_trigger_themselves_directly_or_through_others() {
         assert!((1..=20).contains(&count), "{tool} ran {count} times");
     }
     // A change by another agent makes a version without the chain: it triggers again.
-    let record = rcrt_breadcrumb::Records::get(&*fixture.person, id).await.unwrap();
+    let record = fixture.person.get(id).await.unwrap();
     assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
     let before = triggered(&fixture, "marker").await.len();
     let runner = fixture.start(&fake);
@@ -161,6 +162,44 @@ async fn a_call_that_a_triggered_call_triggers_is_below_it() {
     assert_eq!(writer.context.get("parent"), None);
     let reader = &triggered(&fixture, "reader").await[0];
     assert_eq!(reader["parent"], json!(writer.breadcrumb_id));
+}
+
+/// Otherwise any writer could use up the calls that are allowed below the call of another agent.
+#[tokio::test]
+async fn a_forged_tag_does_not_decide_below_which_call_a_triggered_one_is() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    fixture.create(code("victim", json!({}))).await;
+    fixture.create(code("forger", json!({}))).await;
+    fixture.create(code("reader", on(json!({"all_tags": ["forged"]})))).await;
+    let runner = fixture.start(&fake);
+    let victim = fixture.ask("victim", json!({})).await;
+    fixture.answer(victim).await;
+    let forged = move |version: i64| {
+        let marks = [format!("triggered:victim:{version}"), format!("triggered-by:{victim}:{version}")];
+        ["forged".to_owned()].into_iter().chain(marks).collect::<Vec<_>>()
+    };
+    // An agent writes and changes a record, and a tool that no event led to does so too.
+    let written = fixture.create(NewBreadcrumb { tags: forged(1), ..note("forged") }).await;
+    let changes = BreadcrumbChanges { tags: Some(forged(2)), ..BreadcrumbChanges::default() };
+    fixture.person.update(written, 1, changes).await.unwrap();
+    fake.does("forger", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = json!({"title": "forged", "tags": forged(1), "context": {}});
+            let written = api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await?;
+            let (id, changes) = (written["id"].as_str().unwrap().to_owned(), json!({"tags": forged(2)}));
+            api(&call, &egress, ApiCall::UpdateBreadcrumb { id, version: 1, changes }).await
+        }
+    });
+    fixture.call("forger", json!({})).await;
+    fixture.events(4, answered("reader")).await;
+    runner.stop().await;
+    let requests = triggered(&fixture, "reader").await;
+    assert!(requests.len() == 4 && requests.iter().all(|request| request.get("parent").is_none()), "{requests:?}");
+    let mut admin = PgConnection::connect(&fixture.database.admin_url).await.unwrap();
+    let below = sqlx::query_scalar::<_, i32>("SELECT descendants FROM calls WHERE request = $1").bind(victim);
+    assert_eq!(below.fetch_one(&mut admin).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use rcrt_breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, DRAFT_TAG, Identity, MAX_TAGS, MEMORY_OF_CALLER_TAG, NewBreadcrumb, Profile,
-    Profiles, PublishRule, RequestKind, Role, StoreError, Violations, Visibility, is_draft, schema_names,
+    Profiles, PublishRule, RequestKind, Role, StoreError, TRIGGERED_BY_TAG, Violations, Visibility, is_draft,
+    schema_names,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -146,14 +147,18 @@ impl Actor {
     pub(crate) fn refuse_parent(self, record: &NewBreadcrumb) -> Result<(), Violations> {
         let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
         let has_parent = record.context.get("parent").is_some_and(|parent| !parent.is_null());
-        let is_runner = self.is_plain_runner() || (self.is_runner && self.is_acting_for_another());
-        if is_request && has_parent && !is_runner {
+        if is_request && has_parent && !self.is_runtime() {
             return Err(Violations::one(
                 "context.parent",
                 "is set by the runtime when a tool calls another; leave it out",
             ));
         }
         Ok(())
+    }
+
+    /// A runner that writes for one of its calls, or for itself.
+    fn is_runtime(self) -> bool {
+        self.is_plain_runner() || (self.is_runner && self.is_acting_for_another())
     }
 
     /// A runner on its own behalf, with no other role.
@@ -221,7 +226,13 @@ impl Actor {
     /// Tags what an agent with a restricted profile writes: `profile:<name>` of the author, plus
     /// the profile tags that the record already has. So a tool that the record triggers, or a tool
     /// that the record defines, does not give its author more tools.
+    ///
+    /// Only a runner says which call wrote the record: others would decide below which call those
+    /// that it triggers count.
     pub(crate) fn mark(&self, tags: &mut Vec<String>, before: &[String]) -> Result<(), Violations> {
+        if !self.is_runtime() {
+            tags.retain(|tag| !tag.starts_with(TRIGGERED_BY_TAG));
+        }
         if self.profile == Profile::Main {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! An agent with the role `caller` writes requests and reads its own calls, and nothing else.
 
 use rcrt_breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, Records, Role, Search, ToolRequest, Visibility,
-    schema_names,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, NewBreadcrumb, Records, Role, Search,
+    TRIGGERED_BY_TAG, ToolRequest, Visibility, schema_names,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -30,7 +30,7 @@ pub async fn a_caller_writes_only_requests(harness: &impl Harness) {
 
     let tool = noted("Tool", json!({"name": "mine"}), &["tool"]);
     for schema in [None, Some("note.v1"), Some(schema_names::TOOL_CODE), Some(schema_names::TOOL_V1)] {
-        let record = rcrt_breadcrumb::NewBreadcrumb { schema_name: schema.map(str::to_owned), ..tool.clone() };
+        let record = NewBreadcrumb { schema_name: schema.map(str::to_owned), ..tool.clone() };
         assert_forbidden(caller.create(record, None).await);
     }
     for id in [request_id, of_others] {
@@ -63,7 +63,7 @@ pub async fn a_caller_reads_only_its_own_calls(harness: &impl Harness) {
     let (request, response) = called(&caller, &author).await;
     let (other_request, other_response) = called(&other, &author).await;
     let open = author.create(noted("Open", json!({"text": "walrus"}), &["tool:response:"]), None).await.unwrap().id;
-    let public = rcrt_breadcrumb::NewBreadcrumb { visibility: Visibility::Public, ..note("walrus") };
+    let public = NewBreadcrumb { visibility: Visibility::Public, ..note("walrus") };
     let public = author.create(public, None).await.unwrap().id;
     // A grant opens nothing to a caller.
     let change = AclChange {
@@ -123,7 +123,7 @@ pub async fn a_caller_hears_only_of_its_own_calls(harness: &impl Harness) {
     let (first, answer) = called(&caller, &author).await;
     called(&other, &author).await;
     // The runner writes the progress of a call for its caller.
-    let progress = rcrt_breadcrumb::NewBreadcrumb {
+    let progress = NewBreadcrumb {
         schema_name: Some(schema_names::TOOL_PROGRESS.into()),
         ..noted("Progress", json!({"message": "half"}), &["tool:progress"])
     };
@@ -197,7 +197,7 @@ pub async fn a_tool_of_a_caller_writes_no_definitions(harness: &impl Harness) {
         {
             let context = json!({"name": "mine", "schema_name": "mine.v1", "schema": {}});
             let record = noted("Definition", context, &["tool"]);
-            let record = rcrt_breadcrumb::NewBreadcrumb { schema_name: Some(schema.into()), ..record };
+            let record = NewBreadcrumb { schema_name: Some(schema.into()), ..record };
             assert_forbidden(acting.create(record, None).await);
             let into = BreadcrumbChanges { schema_name: Some(schema.into()), ..BreadcrumbChanges::default() };
             // No record becomes the definition of a schema, whoever asks: that is invalid.
@@ -239,5 +239,23 @@ pub async fn only_a_runner_names_the_parent_of_a_request(harness: &impl Harness)
         let acting = runner.on_behalf_of(id_of(&agent)).unwrap();
         let request = acting.create(child(), None).await.unwrap().id;
         assert_eq!(author.call_details(request).await.unwrap().summary.parent, Some(parent));
+    }
+}
+
+/// What a record triggers counts as a call below the one that its tag names.
+pub async fn only_a_runner_names_the_call_that_wrote_a_record(harness: &impl Harness) {
+    let tenant = harness.tenant().await;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let tags = |version: i64| vec!["kept".to_owned(), format!("{TRIGGERED_BY_TAG}{}:{version}", Uuid::nil())];
+    let marked = || NewBreadcrumb { tags: tags(1), ..note("a note") };
+    for roles in [[Role::Emitter].as_slice(), &Role::ALL] {
+        let agent = harness.agent_with(tenant, roles).await;
+        let own = agent.create(marked(), None).await.unwrap().id;
+        assert_eq!(agent.get(own).await.unwrap().tags, ["kept"]);
+        let forging = BreadcrumbChanges { tags: Some(tags(2)), ..BreadcrumbChanges::default() };
+        assert_eq!(agent.update(own, 1, forging).await.unwrap().tags, ["kept"]);
+        let acting = runner.on_behalf_of(id_of(&agent)).unwrap();
+        let of_call = acting.create(marked(), None).await.unwrap().id;
+        assert_eq!(agent.get(of_call).await.unwrap().tags, tags(1));
     }
 }
