@@ -66,10 +66,10 @@ impl NewBreadcrumb {
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
         if let Err(more) = self.check_but_ttl() {
-            found.0.extend(more.0);
+            found.append(more);
         }
         if let Err(more) = self.time_to_live() {
-            found.0.extend(more.0);
+            found.append(more);
         }
         found.into_result()
     }
@@ -97,7 +97,7 @@ impl NewBreadcrumb {
         if let Some(kind) = RequestKind::of(self.schema_name.as_deref())
             && let Err(more) = crate::ToolRequest::check_kind(kind, &self.context)
         {
-            found.0.extend(more.0);
+            found.append(more);
         }
         found.into_result()
     }

@@ -61,6 +61,15 @@ impl Violations {
         }
     }
 
+    /// Adds those of another check, which can have found the same as this one.
+    pub(crate) fn append(&mut self, more: Self) {
+        for one in more.0 {
+            if self.0.len() < MAX_VIOLATIONS && !self.0.contains(&one) {
+                self.0.push(one);
+            }
+        }
+    }
+
     pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self(vec![Violation::new(field, message)])
     }

@@ -54,6 +54,13 @@ fn request_id_invalid_as_a_tag_is_refused() {
 }
 
 #[test]
+fn each_problem_of_a_request_is_named_once() {
+    let record = ToolRequest::record("echo", json!({}), Some("a\u{0}"), None);
+    let found = record.check().unwrap_err().to_string();
+    assert_eq!(found, "context.requestId: contains a NUL character (U+0000), which cannot be stored");
+}
+
+#[test]
 fn debug_is_true_or_false() {
     for (debug, is_debugged) in [(json!(true), true), (json!(false), false), (json!(null), false)] {
         let context = object(json!({"tool": "echo", "debug": debug}));
