@@ -1,5 +1,6 @@
 //! One call from the caller's side: writes the request, then waits for its one response, and
-//! reconnects if needed. Meanwhile an observer is notified of its progress.
+//! reconnects if needed. Meanwhile an observer is notified of its progress, if the agent can follow
+//! events.
 //!
 //! This crate uses any store by its traits. It deliberately does not know how a caller shows the
 //! progress or the response. [`send`] writes the request, and [`response`] waits.
@@ -38,7 +39,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct PendingCall {
     pub request: Uuid,
     tag: String,
-    after: EventNumber,
+    after: Option<EventNumber>,
 }
 
 /// The response of a call.
@@ -47,13 +48,21 @@ pub struct CallResponse {
     pub context: Map<String, Value>,
 }
 
-/// Writes the request. `after` is the newest event before, so the event of the response cannot be
-/// missed.
+/// The newest event. `None` if the agent cannot follow events, as one with only the role `emitter`.
+pub async fn newest_event(store: &(impl Events + ?Sized)) -> Result<Option<EventNumber>, StoreError> {
+    match store.latest_event().await {
+        Err(StoreError::Forbidden(_)) => Ok(None),
+        newest => newest.map(Some),
+    }
+}
+
+/// Writes the request. `after` is the [`newest_event`] before, so the event of the response cannot
+/// be missed.
 pub async fn send(
     store: &(impl Records + ?Sized),
     record: NewBreadcrumb,
     key: &str,
-    after: EventNumber,
+    after: Option<EventNumber>,
 ) -> Result<PendingCall, StoreError> {
     let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
     let request = store.create(record, Some(key)).await?.id;
@@ -66,7 +75,7 @@ pub async fn send_once(
     store: &(impl Records + Events + ?Sized),
     record: NewBreadcrumb,
 ) -> Result<PendingCall, StoreError> {
-    let after = store.latest_event().await?;
+    let after = newest_event(store).await?;
     send(store, record, &Uuid::new_v4().to_string(), after).await
 }
 
@@ -94,7 +103,7 @@ pub async fn response(
     asked: &PendingCall,
     watching: &dyn CallObserver,
 ) -> Result<CallResponse, StoreError> {
-    let mut after = asked.after;
+    let Some(mut after) = asked.after else { return poll(store, asked, watching).await };
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = after;
@@ -156,6 +165,25 @@ async fn follow(
                 }
             }
         }
+    }
+}
+
+/// Queries the call until it has its response, for an agent that cannot follow events.
+async fn poll(
+    store: &(impl CallQueue + ?Sized),
+    asked: &PendingCall,
+    watching: &dyn CallObserver,
+) -> Result<CallResponse, StoreError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match look(store, asked).await {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => {}
+            Err(error) if error.is_retryable() => watching.lost(&error),
+            Err(error) => return Err(error),
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

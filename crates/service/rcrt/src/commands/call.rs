@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    CallQueue, CallState, ErrorCode, Events, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
-    ToolLog, ToolRequest, ToolResponse, Violations, model_text,
+    CallQueue, CallState, ErrorCode, LargeResult, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError, ToolLog,
+    ToolRequest, ToolResponse, Violations, model_text,
 };
 use rcrt_client::Client;
 use rcrt_pending_call::{self as pending_call, CallObserver, CallResponse, NoObserver};
@@ -111,7 +111,7 @@ impl Call {
         let (store, server) = (connection::client(config)?, config.server_url()?);
         let end = Instant::now().checked_add(Duration::from_secs(self.timeout)).filter(|_| self.timeout > 0);
         let sender = end.map_or_else(|| store.clone(), |end| store.with_deadline(end));
-        let after = sender.latest_event().await?;
+        let after = pending_call::newest_event(&sender).await?;
         let asked = pending_call::send(&sender, record, &key, after).await;
         let asked = asked.map_err(|error| not_confirmed(error, &server, &key))?;
         let limit = async {

@@ -40,6 +40,7 @@ fn a_caller_is_made_limited_audited_and_deleted() {
     a_caller_calls_its_tools_and_nothing_else(&up, &bot);
     the_tools_of_a_caller_publish_and_reveal_nothing(&up);
     a_caller_reads_its_large_results(&up);
+    an_emitter_gets_its_responses_without_events(&up);
     agents_are_shown_and_changed(&up, &bot);
     tokens_are_listed_and_revoked(&up, &bot);
     a_grant_opens_the_short_view(&up);
@@ -152,6 +153,17 @@ fn a_caller_reads_its_large_results(up: &Running) {
         up.run(&["agent", "delete", tool]).ends_with(0);
     }
     up.run(&["agent", "delete", "reader"]).ends_with(0);
+}
+
+/// It cannot open an event stream, so the call itself is queried.
+fn an_emitter_gets_its_responses_without_events(up: &Running) {
+    let maker = Key::of(&up.run(&["agent", "new", "maker", "--role", "emitter"]).ends_with(0));
+    maker.run(up, &["crumb", "watch"]).ends_with(6);
+    let ran = maker.run(up, &["call", "calculator", r#"{"expression": "6 * 7"}"#]).ends_with(0);
+    assert!(ran.stdout.contains("42"), "{}", ran.stdout);
+    // It is not there yet when the call is queried first.
+    maker.run(up, &["call", "timer", r#"{"seconds": 0.3}"#]).ends_with(0);
+    up.run(&["agent", "delete", "maker"]).ends_with(0);
 }
 
 fn agents_are_shown_and_changed(up: &Running, bot: &Key) {
