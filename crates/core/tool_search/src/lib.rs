@@ -6,6 +6,34 @@
 //!
 //! Begin with `tools.rs` (the index of a tenant's tools), `index.rs` (the ranking by words) and
 //! `services.rs` (A2A agents, MCP servers and tool families).
+//!
+//! # Example
+//! ```
+//! use rcrt_breadcrumb::Registration;
+//! use rcrt_tool_search::{Question, ToolSearch};
+//! use serde_json::json;
+//! use uuid::Uuid;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut search = ToolSearch::default();
+//! for (name, description) in [("forecast", "Tells the weather of a city."), ("send_mail", "Sends a letter.")] {
+//!     let tool: Registration = serde_json::from_value(json!({
+//!         "name": name,
+//!         "description": description,
+//!         "parameters": true,
+//!         "source": "native",
+//!         "tool_id": Uuid::new_v4(),
+//!         "tool_version": 1,
+//!     }))?;
+//!     search.insert(tool);
+//! }
+//!
+//! let question = Question::new("query", "what is the weather in Oslo")?;
+//! let found = search.tools(&question, |_may_call| true, 5);
+//! assert_eq!(found[0].name, "forecast");
+//! # Ok(())
+//! # }
+//! ```
 
 mod index;
 mod meaning;

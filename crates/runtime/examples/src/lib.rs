@@ -7,6 +7,29 @@
 //! It deliberately does not know records of tools, queues or who may publish what.
 //!
 //! Begin with `runner.rs` (all examples of a tool) and `world.rs` (what one example's tool sees).
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::{ToolDefinition, ToolFailure};
+//! use rcrt_egress::Egress;
+//! use rcrt_examples::{ExampleRunner, has_failed};
+//! use rcrt_sandbox::Sandbox;
+//! use tokio_util::sync::CancellationToken;
+//! use uuid::Uuid;
+//!
+//! /// Whether no example of the tool fails. The validators found no error in its definition.
+//! async fn holds(
+//!     sandbox: Arc<Sandbox>,
+//!     egress: Arc<Egress>,
+//!     tool: Arc<ToolDefinition>,
+//! ) -> Result<bool, ToolFailure> {
+//!     let runner = ExampleRunner::new(sandbox, egress);
+//!     let reports = runner.run(Uuid::nil(), &tool, &CancellationToken::new()).await?;
+//!     Ok(!has_failed(&reports))
+//! }
+//! ```
 
 mod calls;
 mod comparison;

@@ -12,6 +12,22 @@
 //! only itself and those before it: `registry` (the tools), `coordination` (leases, slots, other
 //! runners), `publishing` (the catalog), `execution` (one call), `dispatch` (which calls are taken,
 //! and when).
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::Breadcrumbs;
+//! use rcrt_executors::{BuiltinExecutor, Executors};
+//! use rcrt_runner::{Runner, RunnerError, RunnerOptions};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// `store`: as an agent with the role `runner` sees it, in this process or by the crate `client`.
+//! async fn run(store: Arc<dyn Breadcrumbs>, stop: CancellationToken) -> Result<(), RunnerError> {
+//!     let executors = Executors::new().with_native("builtin", Arc::new(BuiltinExecutor::new()));
+//!     Runner::new(store, executors, RunnerOptions::default()).run(stop).await
+//! }
+//! ```
 
 mod backoff;
 mod claim_health;

@@ -8,6 +8,23 @@
 //!
 //! Begin with `routes/mod.rs` (the route table), `auth/access.rs` (who can call a route) and
 //! `routes/breadcrumbs.rs` (typical handlers).
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::Tenancy;
+//! use rcrt_server::{AuthMode, Server, ServerError, ServerOptions, TokenKey};
+//! use tokio::net::TcpListener;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! async fn serve(store: Arc<dyn Tenancy>, key: &[u8], stop: CancellationToken) -> Result<(), ServerError> {
+//!     let listener = TcpListener::bind("127.0.0.1:8081").await?;
+//!     let options = ServerOptions::new(listener, AuthMode::Keys, TokenKey::from_bytes(key)?);
+//!     Server::new(options, store)?.run(stop).await;
+//!     Ok(())
+//! }
+//! ```
 
 mod auth;
 mod http;

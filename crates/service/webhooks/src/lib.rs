@@ -6,6 +6,24 @@
 //! under a lease.
 //!
 //! Begin with `deliverer.rs`, `attempt.rs` and `outcome.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_breadcrumb::Deliveries;
+//! use rcrt_egress::{Egress, EgressError};
+//! use rcrt_webhooks::{Deliverer, DeliveryOptions};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// Posts the deliveries of the queue until it is stopped.
+//! async fn deliver(queue: Arc<dyn Deliveries>, stop: CancellationToken) -> Result<(), EgressError> {
+//!     let options = DeliveryOptions::default();
+//!     let gate = Egress::new(options.egress(Vec::new()))?;
+//!     Deliverer::new(queue, Arc::new(gate), options).run(stop).await;
+//!     Ok(())
+//! }
+//! ```
 
 mod attempt;
 mod backoff;

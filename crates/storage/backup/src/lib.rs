@@ -6,6 +6,28 @@
 //! files. The caller fills in the manifest, checks it, and decides which database is overwritten.
 //!
 //! Begin with `file.rs` (the format), `dump.rs` and `load.rs`.
+//!
+//! # Example
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use rcrt_backup::{BackupError, BackupKey, Database, Manifest, Proof};
+//!
+//! /// `secret`: the key that encrypts the secrets of the database, and its `id`.
+//! async fn copy(
+//!     from: &Database,
+//!     manifest: &Manifest,
+//!     to: &Database,
+//!     (id, secret): (&str, &[u8; 32]),
+//! ) -> Result<(), BackupError> {
+//!     let key = BackupKey::derive(id, secret)?;
+//!     let file = Path::new("backup.rcrt");
+//!     rcrt_backup::write(from, manifest, file, &key).await?;
+//!     // Refused if the file was damaged, or written without the key.
+//!     let backup = rcrt_backup::open(file, Proof::Keys(&[key]))?;
+//!     rcrt_backup::load(&backup, to).await
+//! }
+//! ```
 
 mod dump;
 mod file;
