@@ -14,7 +14,6 @@
 //! use serde_json::json;
 //! use uuid::Uuid;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut search = ToolSearch::default();
 //! for (name, description) in [("forecast", "Tells the weather of a city."), ("send_mail", "Sends a letter.")] {
 //!     let tool: Registration = serde_json::from_value(json!({
@@ -29,10 +28,9 @@
 //! }
 //!
 //! let question = Question::new("query", "what is the weather in Oslo")?;
-//! let found = search.tools(&question, |_may_call| true, 5);
+//! let found = search.tools(&question, |_tool| true, 5);
 //! assert_eq!(found[0].name, "forecast");
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod index;

@@ -81,8 +81,8 @@ impl TriggerChain {
         self.tools.is_empty()
     }
 
-    /// The tags for this version of a record that the call writes. Marks of other versions, and those
-    /// that the tool itself set, are removed.
+    /// The tags for this version of a record that the call writes. Marks of other versions, and
+    /// those that the tool itself set, are removed.
     pub fn mark(&self, tags: &mut Vec<String>, version: i64) {
         tags.retain(|tag| !tag.starts_with(PREFIX) && !tag.starts_with(TRIGGERED_BY_TAG));
         tags.extend(self.tools.iter().map(|tool| format!("{PREFIX}{tool}:{version}")));
