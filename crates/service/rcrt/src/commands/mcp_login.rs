@@ -95,14 +95,14 @@ impl Login {
         })?;
         let redirect = Url::parse(&format!("http://127.0.0.1:{}{PATH}", listener.local_addr()?.port()))?;
         let gate = Gate { egress: &egress, server: &server.name, url, origin: None };
-        let mut flow = Flow::begin(gate, redirect, &options).await.map_err(failure)?;
+        let mut flow = Flow::begin(gate, redirect, &options).await.map_err(|error| failure(&error))?;
         let tokens = loop {
             let attempt = flow.attempt();
             show(&flow, &attempt, &server.name);
             let answered = timeout(PERSON, answer(&listener, &attempt)).await;
             let response = answered.context("nobody logged in within ten minutes")??;
-            let tokens = flow.finish(&attempt, &response).await.map_err(failure)?;
-            if flow.is_accepted(&tokens).await.map_err(failure)? {
+            let tokens = flow.finish(&attempt, &response).await.map_err(|error| failure(&error))?;
+            if flow.is_accepted(&tokens).await.map_err(|error| failure(&error))? {
                 break tokens;
             }
             output.note("The server asks for further scopes.");
@@ -130,7 +130,7 @@ impl Login {
     }
 }
 
-fn failure(error: OAuthError) -> anyhow::Error {
+fn failure(error: &OAuthError) -> anyhow::Error {
     match error {
         OAuthError::Unreachable(_) => Failure::Unreachable(error.to_string()).into(),
         OAuthError::Unusable(_) | OAuthError::Denied(_) => Failure::Refused(error.to_string()).into(),
@@ -208,7 +208,7 @@ async fn keep(
     name: &str,
     tokens: &Tokens,
 ) -> anyhow::Result<()> {
-    let value = tokens.value().map_err(failure)?;
+    let value = tokens.value().map_err(|error| failure(&error))?;
     let Transport::Http { url, auth, .. } = &mut server.transport else { return Ok(()) };
     let hosts = url.host_str().map(|host| url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")));
     let hosts: Vec<String> = hosts.into_iter().collect();

@@ -85,7 +85,7 @@ fn failing_text(message: &Message) -> Response {
 fn progress(message: &Message) -> Response {
     let token = message.params["_meta"]["progressToken"].clone();
     let report = move |number: u32| {
-        let progress = if number % 2 == 0 { -1e300 } else { 1e300 };
+        let progress = if number.is_multiple_of(2) { -1e300 } else { 1e300 };
         let params =
             json!({"progressToken": token, "progress": progress, "total": 0, "message": "\u{1b}c".repeat(100)});
         json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})

@@ -148,6 +148,8 @@ pub fn flood(start: &'static str, then: &'static str) -> Response {
 
 /// Events, one for each message.
 pub fn events(messages: impl IntoIterator<Item = Value>) -> Response {
-    let events: String = messages.into_iter().map(|message| format!("event: message\ndata: {message}\n\n")).collect();
+    let events: Vec<String> =
+        messages.into_iter().map(|message| format!("event: message\ndata: {message}\n\n")).collect();
+    let events = events.concat();
     ([("content-type", "text/event-stream")], events).into_response()
 }
