@@ -107,8 +107,8 @@ fn login(up: &Running, allowed: &str) -> Value {
     let page = async {
         let url = url.expect("a URL is shown");
         // Any other page that sends a browser there changes nothing.
-        let (_, redirect) =
-            url::Url::parse(&url).unwrap().query_pairs().find(|(name, _)| name == "redirect_uri").unwrap();
+        let asked = url::Url::parse(&url).unwrap();
+        let (_, redirect) = asked.query_pairs().find(|(name, _)| name == "redirect_uri").unwrap();
         let forged = reqwest::get(format!("{redirect}?code=a-code&state=guessed")).await.unwrap();
         assert_eq!(forged.status(), 404);
         reqwest::get(url).await.unwrap().text().await.unwrap()
