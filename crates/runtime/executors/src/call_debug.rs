@@ -187,9 +187,12 @@ pub struct ApiStep<'d> {
 }
 
 impl ApiStep<'_> {
-    /// `error`: what the tool gets instead of a result.
-    pub fn end(mut self, error: Option<&OpError>) {
-        self.outcome = error.map_or_else(|| "ok".to_owned(), |error| error.name.clone());
+    /// `result`: what the tool gets. That of `callTool` can be the failure of the other tool.
+    pub fn end(mut self, result: &Result<Value, OpError>) {
+        self.outcome = match result {
+            Ok(value) => value["failure"]["code"].as_str().unwrap_or("ok").to_owned(),
+            Err(error) => error.name.clone(),
+        };
     }
 }
 

@@ -246,7 +246,7 @@ impl rcrt_sandbox::HostOps for CallHostOps {
         let step = self.debug.as_ref().map(|debug| debug.begin_api(name.trim_start_matches("api ")));
         let result = trace::op(name, SpanKind::Internal, Vec::new(), self.perform(call)).await;
         if let Some(step) = step {
-            step.end(result.as_ref().err());
+            step.end(&result);
         }
         result
     }

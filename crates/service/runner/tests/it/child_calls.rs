@@ -119,6 +119,10 @@ async fn a_tool_gets_the_result_of_an_ordinary_call() {
         assert_eq!(failed["requestId"], json!(request_of(&fixture, "failing").await.id));
         let unknown = output(fixture.call("outer", json!({"tool": "nobody", "input": {}})).await);
         assert_eq!(unknown["failure"]["code"], "ToolNotFound");
+        let input = json!({"tool": "failing", "input": {}});
+        let debugged = fixture.ask_with("outer", json!({"input": input, "debug": true})).await;
+        let steps = fixture.answer(debugged).await.metadata["debug"]["timeline"].clone();
+        assert_eq!((&steps[0]["operation"], &steps[0]["outcome"]), (&json!("callTool"), &json!("ExecutionFailed")));
         for (options, problem) in [
             (json!({"timeout": 5}), "unknown field `timeout`"),
             (json!({"timeout_ms": 0}), "timeout_ms: must be a whole number from 1"),
