@@ -166,7 +166,11 @@ async fn set(draft: &Breadcrumb, share: u8, client: &Client, output: Output) -> 
     }
     output.line(&match share {
         0 => format!("{name} has no shadow; its draft stays (record {})", draft.id),
-        _ => format!("the draft of {name} (record {}) runs beside {share} % of the calls", draft.id),
+        _ => format!(
+            "the draft of {name} (record {}) runs beside {share} % of the calls of other agents; its author's calls are \
+             answered by the draft, and not compared",
+            draft.id
+        ),
     })
 }
 

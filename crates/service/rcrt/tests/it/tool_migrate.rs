@@ -163,6 +163,7 @@ fn the_shadow_is_compared_and_promoted(up: &Running, migrate: &dyn Fn(&str, &[&s
     let text = migrate("days", &["--shadow", "100%"]).ends_with(0).stdout;
     let draft = set["id"].as_str().unwrap();
     assert!(text.contains(&format!("the draft of days (record {draft}) runs beside 100 % of the calls")), "{text}");
+    assert!(text.contains("its author's calls are answered by the draft, and not compared"), "{text}");
     assert_eq!(row(up, "days").unwrap()["code"], "shadow 100%");
     // The author's call has its draft validated.
     up.run(&["call", "days", "{\"year\": 2026}"]).ends_with(0);
