@@ -106,8 +106,8 @@ fn part(output: Output, title: &str, text: &str) -> anyhow::Result<()> {
 fn annotated(annotations: &Annotations) -> String {
     let undeclared = Annotations { title: annotations.title.clone(), ..Annotations::default() };
     if *annotations == undeclared {
-        return "not declared in annotations, so callers assume that it can delete things and uses external systems"
-            .into();
+        // The catalog does not tell both apart.
+        return "may delete things and use external systems (as declared, or because annotations say nothing)".into();
     }
     let Annotations { read_only, destructive, idempotent, open_world, .. } = annotations;
     let changes = match (read_only, destructive) {

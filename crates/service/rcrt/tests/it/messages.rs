@@ -211,7 +211,7 @@ fn an_error_outside_of_execute_has_its_cause_and_position(up: &Running, folder: 
 fn effects_are_described(up: &Running, folder: &Path) {
     let tools = folder.join("effects");
     let cases = [
-        ("plain", json!(null), "not declared in annotations"),
+        ("plain", json!(null), "may delete things and use external systems (as declared, or"),
         ("reader", json!({"read_only": true, "idempotent": true, "open_world": false}), "changes nothing"),
         ("adder", json!({"destructive": false, "open_world": false}), "adds things, deletes nothing"),
         (
