@@ -7,6 +7,24 @@
 //!
 //! Begin with `task.rs` (tasks and the updates of a stream) and `error.rs` (the one place where
 //! errors get their codes).
+//!
+//! # Example
+//! ```
+//! use rcrt_a2a_types::{Message, Role, TaskState};
+//! use serde_json::json;
+//!
+//! let message: Message = serde_json::from_value(json!({
+//!     "messageId": "m-1",
+//!     "role": "ROLE_USER",
+//!     "parts": [{"text": "What is 6 * 7?"}],
+//! }))?;
+//! assert_eq!(message.role, Role::User);
+//! assert_eq!(message.parts[0].text.as_deref(), Some("What is 6 * 7?"));
+//!
+//! let state: TaskState = serde_json::from_value(json!("TASK_STATE_COMPLETED"))?;
+//! assert!(state.is_terminal());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod error;
 mod message;

@@ -7,6 +7,17 @@
 //!
 //! Begin with `agent.rs` (the operations) and `skill.rs` (from a message to a request).
 //! `error.rs` is the one place where errors of the store become errors of the protocol.
+//!
+//! # Example
+//! ```no_run
+//! use rcrt_a2a_server::{A2aAgent, Get};
+//! use rcrt_a2a_types::{A2aError, Task};
+//!
+//! /// `agent`: the tenant as the caller of a route sees it.
+//! async fn task(agent: &A2aAgent, id: &str) -> Result<Task, A2aError> {
+//!     agent.get(&Get { id: id.to_owned(), history_length: Some(0) }).await
+//! }
+//! ```
 
 mod agent;
 mod card;

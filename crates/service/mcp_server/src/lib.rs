@@ -8,6 +8,19 @@
 //!
 //! Begin with `handler.rs` (one method for each method of the protocol), `tools/call.rs` (a call)
 //! and `changes.rs` (notifications).
+//!
+//! # Example
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use rcrt_mcp_server::{Principal, StdioError, serve_stdio};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// Serves the client that started this program. `principal`: what it can see and call.
+//! async fn serve(principal: Arc<dyn Principal>, stop: CancellationToken) -> Result<(), StdioError> {
+//!     serve_stdio(principal, stop).await
+//! }
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
