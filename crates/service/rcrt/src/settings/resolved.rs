@@ -146,7 +146,7 @@ mod tests {
     fn every_key_can_be_set_in_the_file() {
         let file = "[web]\nsearch_count = 7\nuser_agent = \"Example/1.0\"\nchunk_threshold = 9000\nchunk_size = 3000\n\
             chunk_ttl_minutes = 5\n[results]\nmax_chars = 16000\n[results.models]\n\"openrouter/deepseek\" = 32000\n\
-            gpt-5 = 99000\n[schedule]\ntimezone = \"europe/berlin\"\nmin_interval_seconds = 1\n";
+            gpt-5 = 99000\n[search]\nmeaning_percent = 40\n[schedule]\ntimezone = \"europe/berlin\"\nmin_interval_seconds = 1\n";
         let resolved = resolved(file, &[]).unwrap();
         let shown: Vec<(&str, &str)> = resolved.in_force().iter().map(|one| (one.key, &*one.value)).collect();
         assert_eq!(
@@ -159,6 +159,7 @@ mod tests {
                 ("web.chunk_ttl_minutes", "5"),
                 ("results.max_chars", "16000"),
                 ("results.models", "gpt-5=99000,openrouter/deepseek=32000"),
+                ("search.meaning_percent", "40"),
                 ("schedule.timezone", "Europe/Berlin"),
                 ("schedule.min_interval_seconds", "1"),
             ]
