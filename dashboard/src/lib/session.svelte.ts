@@ -65,7 +65,7 @@ class Session {
 
   signOut(why = ""): void {
     sessionStorage.removeItem(KEY);
-    // What the editor keeps is still there if the same agent signs in again after its token expired.
+    // The editor's text is still there if the same agent signs in again after its token expired.
     if (why === "") Object.keys(sessionStorage).filter((key) => key.startsWith("rcrt.")).forEach((key) => sessionStorage.removeItem(key));
     this.ended = why;
     this.token = undefined;

@@ -20,7 +20,7 @@ export function snippet(language: Language, server: string, tool: string, input:
         "",
         "async def main() -> None:",
         `    async with Rcrt(${JSON.stringify(server)}, token=os.environ["RCRT_TOKEN"]) as rcrt:`,
-        // A text of JSON in a text of JSON: Python's escapes are those of JSON, but its literals are not.
+        // A text of JSON in a text of JSON: Python has JSON's escapes, but not its literals.
         `        print(await rcrt.call(${JSON.stringify(tool)}, json.loads(${JSON.stringify(JSON.stringify(input))})))`,
         "",
         "",

@@ -1,5 +1,6 @@
-//! The most visits of a validator to one place in a value, by the depth of the place, with the names
-//! that it looks up there, and the pattern states that each byte of text there is matched against.
+//! The most visits of a validator to one place in a value, by the depth of the place, with the
+//! names that it looks up there, and the pattern states that each byte of text there is matched
+//! against.
 //!
 //! Two references to the same definition from one place double the visits there. A recursive schema
 //! that does so doubles them at every level, which is too expensive for a deep value. So the cost

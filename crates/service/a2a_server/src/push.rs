@@ -1,5 +1,5 @@
-//! Push notifications: where the updates of one task are posted, and what is posted. The webhooks of
-//! the tenant deliver them.
+//! Push notifications: where the updates of one task are posted, and what is posted. The webhooks
+//! of the tenant deliver them.
 
 use std::sync::Arc;
 

@@ -153,8 +153,8 @@ impl Reader {
         if pattern.len() > MAX_PATTERN_CHARS || pattern.contains(&'{') {
             return wrong();
         }
-        // Classes such as \w have hundreds of ranges: thirty of them take hundreds of times as long to
-        // compile as letters do.
+        // Classes such as \w have hundreds of ranges: thirty of them take hundreds of times as long
+        // to compile as letters do.
         let escapes = pattern.iter().filter(|character| **character == '\\').count();
         self.cost.patterns += 1 + pattern.len() / 10 + 10 * escapes;
         Ok(())

@@ -206,9 +206,9 @@ pub async fn change(asked: Asked, Path(id): Path<String>) -> Result<Response, Pr
 
 /// Add a push configuration to a task
 ///
-/// The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with `token`
-/// in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An `id` that
-/// the task already has is replaced.
+/// The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with
+/// `token` in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An
+/// `id` that the task already has is replaced.
 #[utoipa::path(post, path = "/a2a/tasks/{id}/pushNotificationConfigs", tag = "a2a", operation_id = "a2a_create_push",
     params(("id" = String, Path), ("A2A-Version" = Option<String>, Header, description = "1.0")),
     request_body = A2aObject, responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
