@@ -16,6 +16,8 @@ import urllib.request
 SCENARIO = os.environ["MCP_CONFORMANCE_SCENARIO"]
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
 SECONDS = 40
+# Between two looks at a state.
+PAUSE = 0.1
 # What the suite expects of a client that is described by a document.
 CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
 # A value for an argument that has no other.
@@ -34,7 +36,7 @@ def until(what, read):
     while (found := read()) is None:
         if time.monotonic() > end:
             sys.exit(f"{SCENARIO}: not {what} within {SECONDS} s")
-        time.sleep(0.1)
+        time.sleep(PAUSE)
     return found
 
 
@@ -42,26 +44,39 @@ class Server:
     def __init__(self, url):
         self.name = f"c{os.getpid()}"
         self.tools = []
+        # Those that the last login asked for.
+        self.scopes = []
         if run("mcp", "add", self.name, "--url", url, "--yes") is None:
             sys.exit("the server cannot be added")
 
     def connect(self):
         """Waits for the connection, and until the tools can be called."""
-        status = until("connected", lambda: run("mcp", "show", self.name)["status"])
-        if status["state"] != "connected":
-            sys.exit(f"{SCENARIO}: {status['error']}")
+        # Before a login was noticed, the state is that of an attempt without it.
+        refused = 0
+        while (status := until("connected or refused", self.state))["state"] != "connected":
+            refused += 1
+            if refused * PAUSE > SECONDS:
+                sys.exit(f"{SCENARIO}: {status['error']}")
+            if SCENARIO == "auth/authorization-server-migration" and refused == 50:
+                self.login()
+            time.sleep(PAUSE)
         self.tools = status["tools"]
         until("offered", lambda: True if set(self.tools) <= offered() else None)
 
-    def login(self):
+    def state(self):
+        return run("mcp", "show", self.name)["status"]
+
+    def login(self, *scopes):
         """Opens the page where a person would allow the access. The suite's page redirects to the command at once."""
-        command = [os.environ["RCRT_BINARY"], "mcp", "login", self.name, *client_options()]
+        command = [os.environ["RCRT_BINARY"], "mcp", "login", self.name, *client_options(), *(f"--scope={scope}" for scope in scopes)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             # A page that does not redirect would leave the command waiting for a person.
             timer = threading.Timer(SECONDS, process.kill)
             timer.start()
             for line in process.stdout:
                 print(line, end="", flush=True)
+                if scopes := re.search(r"The scopes are: (.*)\.$", line):
+                    self.scopes = scopes[1].split(", ")
                 if page := re.search(r"https?://\S+[?&]response_type=code\S*", line):
                     open_page(page[0])
             timer.cancel()
@@ -126,12 +141,28 @@ def schema(server):
     server.call("json_schema_echo", {"schema": server.details()["json_schema_2020_12_tool"]["inputSchema"]})
 
 
+def call_and_login_again(server):
+    """What a person does whose call fails because the login does not cover it, or no more."""
+    asked = []
+    for name in server.tools:
+        ran = subprocess.run([os.environ["RCRT_BINARY"], "call", name, "{}"], capture_output=True, text=True)
+        print(f"{name}: {ran.returncode}\n{ran.stdout}{ran.stderr}", flush=True)
+        if "rcrt mcp login" in ran.stderr:
+            asked.append(name)
+            scope = re.search(r'scope="([^"]*)"', ran.stderr)
+            server.login(*({*server.scopes, *scope[1].split()} if scope else ()))
+            server.connect()
+    for name in asked:
+        run("call", name, "{}")
+
+
 CALLS = {
     "tools_call": lambda server: server.call("add_numbers", {"a": 5, "b": 3}),
     "http-standard-headers": lists,
     "http-custom-headers": custom_headers,
     "json-schema-2020-12-preservation": schema,
     # Connecting is all that they need.
+    **dict.fromkeys(["auth/scope-step-up", "auth/authorization-server-migration"], call_and_login_again),
     **dict.fromkeys(["initialize", "request-metadata", "json-schema-ref-no-deref"], lambda server: None),
 }
 

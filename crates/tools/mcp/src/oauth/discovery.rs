@@ -15,7 +15,8 @@ const MAX_SERVERS: usize = 3;
 /// The metadata of a protected resource.
 #[derive(Deserialize)]
 struct Resource {
-    resource: Url,
+    /// A URL. Requests to the authorization server must have it as it is written here.
+    resource: String,
     #[serde(default)]
     authorization_servers: Vec<Url>,
     #[serde(default)]
@@ -61,15 +62,15 @@ pub(super) async fn discover(gate: &Gate<'_>, challenge: &Challenge) -> Result<P
             metadata.ok_or_else(|| unusable("the server publishes no metadata of an authorization server"))?;
         return Ok(Provider { metadata, resource: gate.url.as_str().to_owned(), scopes: Vec::new() });
     };
-    if !covers(&resource.resource, gate.url) {
-        let stated = line(resource.resource.as_str());
+    if !Url::parse(&resource.resource).is_ok_and(|resource| covers(&resource, gate.url)) {
+        let stated = line(&resource.resource);
         return Err(unusable(format!("the server's metadata is that of another resource, {stated}")));
     }
     for issuer in resource.authorization_servers.iter().take(MAX_SERVERS) {
         gate.check(issuer, "the authorization server")?;
         if let Some(metadata) = authorization_server(gate, issuer).await? {
             let scopes = super::challenge::scopes(&resource.scopes_supported.join(" "));
-            return Ok(Provider { metadata, resource: resource.resource.as_str().to_owned(), scopes });
+            return Ok(Provider { metadata, resource: resource.resource, scopes });
         }
     }
     Err(unusable("no authorization server that the server names publishes metadata"))
