@@ -173,9 +173,11 @@ pub use webhook::{
 /// The schema names that the runtime itself reads or writes.
 pub mod schema_names {
     /// Whether a schema name is one of these, or another one of tools, memory, schedules, schemas,
-    /// MCP servers or guides. The function `is_runtime_schema` of the database must agree.
+    /// MCP servers, A2A or guides. The function `is_runtime_schema` of the database must agree.
     pub fn is_of_runtime(name: &str) -> bool {
-        ["tool.", "memory.", "schedule.", "schema.", "mcp.", "system.guide."].iter().any(|kind| name.starts_with(kind))
+        ["tool.", "memory.", "schedule.", "schema.", "mcp.", "a2a.", "system.guide."]
+            .iter()
+            .any(|kind| name.starts_with(kind))
     }
 
     /// A call that an agent asks for.

@@ -298,7 +298,7 @@ async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, 
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
     if old.schema_name != new.schema_name || old.schema_name.as_deref().is_some_and(schema_names::is_of_runtime) {
         let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
-                   (tools, requests, memory, schedules, schemas, guides, MCP servers)";
+                   (tools, requests, memory, schedules, schemas, guides, MCP servers, A2A agents)";
         return Err(StoreError::Forbidden(why.into()));
     }
     Ok(())
