@@ -22,9 +22,18 @@ async fn no_shipped_definition_refuses_a_record() {
     assert!(names.len() >= 13, "{names:?}");
     // The format of requests, and that only runners respond, are rules of the runtime and not of a
     // definition.
-    // Other programs have no records of MCP servers, and only curators write them.
-    let judged_elsewhere =
-        ["tool.request.v1", "tool.response.v1", "tool.create.request.v1", "tool.create.response.v1", "mcp.server.v1"];
+    // Other programs have no records of MCP servers and A2A, and only curators and runners write
+    // them.
+    let judged_elsewhere = [
+        "tool.request.v1",
+        "tool.response.v1",
+        "tool.create.request.v1",
+        "tool.create.response.v1",
+        "mcp.server.v1",
+        "a2a.agent.v1",
+        "a2a.card.v1",
+        "a2a.task.v1",
+    ];
     for name in names.into_iter().filter(|name| !judged_elsewhere.contains(&name.as_str())) {
         let foreign = NewBreadcrumb {
             title: "As another program writes it".into(),
