@@ -153,7 +153,11 @@ async fn a_task_is_streamed_until_it_ends() {
     let (base, http, token) = (scene.world.base.clone(), scene.world.http.clone(), scene.token.clone());
     let stream = |path: &str, body: Value| {
         let request = http.post(format!("{base}/a2a{path}")).bearer_auth(&token).header(VERSION.0, VERSION.1);
-        tokio::spawn(answer(request.json(&body)))
+        tokio::spawn(request.json(&body).send())
+    };
+    let read = async |followed: reqwest::Response| {
+        let (status, headers) = (followed.status(), followed.headers().clone());
+        updates(&Answer { status, headers, text: followed.text().await.unwrap() })
     };
     let sent = message("m1", json!([{"data": {"skill": "echo", "input": {"say": 1}}}]));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": sent});
@@ -163,8 +167,11 @@ async fn a_task_is_streamed_until_it_ends() {
         let streaming = stream(path, serde_json::from_str(&text).unwrap());
         let claim = scene.hand.claim().await;
         assert_eq!(claim.request.context["input"], json!({"say": 1}));
+        // Its head comes when the task is followed.
+        let followed = streaming.await.unwrap().unwrap();
+        assert_eq!(followed.status(), 200);
         scene.hand.answer(&claim, Ok(json!("done"))).await;
-        let all = updates(&streaming.await.unwrap().ok());
+        let all = read(followed).await;
         let all: Vec<&Value> = all.iter().map(|one| if within.is_empty() { one } else { &one[within] }).collect();
         assert_eq!(all[0]["task"]["id"], json!(claim.request.id), "{all:?}");
         let (artifact, status) = (all[all.len() - 2], all[all.len() - 1]);
@@ -184,8 +191,7 @@ async fn a_task_is_streamed_until_it_ends() {
     let followed = request.header(VERSION.0, VERSION.1).send().await.unwrap();
     let claim = scene.hand.claim().await;
     scene.hand.answer(&claim, Ok(json!(null))).await;
-    let (status, headers) = (followed.status(), followed.headers().clone());
-    let all = updates(&Answer { status, headers, text: followed.text().await.unwrap() });
+    let all = read(followed).await;
     assert_eq!(all.last().unwrap()["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
     scene.world.close().await;
 }

@@ -132,15 +132,15 @@ impl Messages {
     }
 }
 
-/// The next notification with this method. A change of the tools from shortly before can be
-/// notified too.
+/// The next notification with this method. Changes from shortly before can be notified too.
 pub async fn notified(messages: &mut Messages, method: &str) -> Value {
     loop {
         let message = messages.next().await.expect("a notification");
         if message["method"] == method {
             return message;
         }
-        assert_eq!(message["method"], "notifications/tools/list_changed", "{message}");
+        let is_change = ["notifications/tools/list_changed", "notifications/resources/updated"];
+        assert!(is_change.iter().any(|change| message["method"] == *change), "{message}");
     }
 }
 

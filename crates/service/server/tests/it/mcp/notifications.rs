@@ -25,11 +25,8 @@ async fn a_stream_carries_what_was_asked_for_and_ends_with_the_server() {
     assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!([uri]));
 
     offer(world, scene.tenant, vec![client::tool("new", json!({"type": "object"}))]).await;
-    let changed = messages.next().await.unwrap();
-    assert_eq!(
-        (&changed["method"], &changed["params"]["_meta"][ID]),
-        (&json!("notifications/tools/list_changed"), &json!(7))
-    );
+    let changed = client::notified(&mut messages, "notifications/tools/list_changed").await;
+    assert_eq!(changed["params"]["_meta"][ID], json!(7));
     let guide = json!({"title": "G", "schema_name": "tool.guide.v1", "context": {"name": "g", "content": "c"}});
     world.create(token, guide).await;
     client::notified(&mut messages, "notifications/prompts/list_changed").await;
