@@ -110,7 +110,7 @@ $$;
 -- servers). Such records of other tenants are not in lists; they are read by id.
 CREATE FUNCTION is_runtime_schema(schema_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp|system\.guide)\.', false);
+RETURN coalesce(schema_name ~ '^(tool|memory|schedule|schema|mcp|a2a|system\.guide)\.', false);
 
 -- The other tenant that has this record, if an agent of the transaction's tenant is allowed one of
 -- the wanted actions on it. Everyone may read the short view of a public record.

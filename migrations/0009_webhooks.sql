@@ -15,8 +15,8 @@ CREATE TABLE webhooks (
     selector json,
     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused')),
     paused_because text,
-    -- For a webhook of one call: the call's request, the webhook's name among those of the call, and
-    -- the call's conversation.
+    -- For a webhook of one call: the call's request, the webhook's name among those of the call,
+    -- and the call's conversation.
     request uuid,
     name text,
     context_id text,
@@ -41,8 +41,8 @@ CREATE POLICY tenant ON webhooks
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO rcrt_app;
 
--- The key that signs an agent's deliveries, encrypted as the values of secrets are. For a webhook of
--- one call: its header fields, as JSON.
+-- The key that signs an agent's deliveries, encrypted as the values of secrets are. For a webhook
+-- of one call: its header fields, as JSON.
 CREATE TABLE webhook_secrets (
     owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     -- Or the webhook of a call.
