@@ -224,9 +224,9 @@ export interface paths {
         put?: never;
         /**
          * Add a push configuration to a task
-         * @description The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with `token`
-         *     in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An `id` that
-         *     the task already has is replaced.
+         * @description The updates of the task are posted to `url` from now on, as `StreamResponse` of A2A: with
+         *     `token` in the header `X-A2A-Notification-Token`, and `authentication` as `Authorization`. An
+         *     `id` that the task already has is replaced.
          *
          *     Roles: curator, emitter, runner, caller.
          */
