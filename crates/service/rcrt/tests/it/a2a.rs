@@ -1,12 +1,12 @@
 //! `rcrt a2a`, with an agent on loopback.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::json_server;
 use crate::program::Running;
 use crate::replaced::until;
 
@@ -18,49 +18,13 @@ struct Agent {
 
 impl Agent {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let description = Arc::new(Mutex::new("Repeats texts.".to_owned()));
         let described = description.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let described = described.clone();
-                // An error means that the client closed the connection.
-                std::thread::spawn(move || serve(stream, address, &described));
-            }
+        let address = json_server::start(move |address, head, body| {
+            let is_card = head.starts_with("GET");
+            Some(if is_card { card(address, &described.lock().unwrap()) } else { answer(&body.unwrap()) })
         });
         Self { address, description }
-    }
-}
-
-fn serve(stream: TcpStream, address: SocketAddr, description: &Mutex<String>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut writer = stream;
-    loop {
-        let (mut length, mut head, mut line) = (0, String::new(), String::new());
-        while reader.read_line(&mut line)? > 2 {
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            head += &line;
-            line.clear();
-        }
-        if head.is_empty() {
-            return Ok(());
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        let answer = if head.starts_with("GET") {
-            card(address, &description.lock().unwrap())
-        } else {
-            answer(&serde_json::from_slice(&body).unwrap())
-        };
-        let text = answer.to_string();
-        write!(
-            writer,
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
-            text.len()
-        )?;
     }
 }
 

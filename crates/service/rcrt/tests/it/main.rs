@@ -15,6 +15,7 @@ mod editor_globals;
 mod egress;
 mod examples;
 mod included_examples;
+mod json_server;
 mod killed;
 mod logs;
 mod mcp;

@@ -1,7 +1,6 @@
 //! `rcrt mcp`, with a server on loopback.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
@@ -9,6 +8,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::json_server;
 use crate::program::{Ran, Running};
 use crate::replaced::until;
 use crate::server_and_runner::started;
@@ -21,47 +21,10 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let description = Arc::new(Mutex::new("Returns the text.".to_owned()));
         let described = description.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let described = described.clone();
-                // An error means that the client closed the connection.
-                std::thread::spawn(move || serve(stream, &described));
-            }
-        });
+        let address = json_server::start(move |_, _, message| answer(&message?, &described.lock().unwrap()));
         Self { address, description }
-    }
-}
-
-fn serve(stream: TcpStream, description: &Mutex<String>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut writer = stream;
-    loop {
-        let (mut length, mut head, mut line) = (0, String::new(), String::new());
-        while reader.read_line(&mut line)? > 2 {
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            head += &line;
-            line.clear();
-        }
-        if head.is_empty() {
-            return Ok(());
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        let answer =
-            serde_json::from_slice(&body).ok().and_then(|message| answer(&message, &description.lock().unwrap()));
-        let answer = answer.map(|answer| answer.to_string());
-        let (status, text) = answer.as_deref().map_or(("202 Accepted", ""), |text| ("200 OK", text));
-        write!(
-            writer,
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
-            text.len()
-        )?;
     }
 }
 
