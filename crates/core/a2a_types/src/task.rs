@@ -108,7 +108,7 @@ pub struct ArtifactUpdate {
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     Task(Task),
-    /// The whole answer: there is no task.
+    /// The complete answer, without a task.
     Message(Message),
 }
 

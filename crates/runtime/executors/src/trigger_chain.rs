@@ -6,8 +6,8 @@
 //! one version that the call wrote. A later change by another writer makes a version without them.
 //!
 //! They also carry `triggered-by:<request>:<version>`, the call that wrote them, so that the calls
-//! that they trigger count as calls below it. Only a runner can set this tag: nobody else decides
-//! below which call another one counts.
+//! that they trigger count as calls below it. Only a runner can set this tag, so that no other
+//! writer decides below which call another one counts.
 //!
 //! Tools can call tools by writing requests, including requests for themselves. Such a request
 //! carries `nested:<depth>`, so that a cycle of requests stops.

@@ -18,7 +18,7 @@ use crate::agent::{A2aAgent, Updates};
 use crate::error::from_store;
 use crate::task;
 
-/// How often a queued call is looked at: the start of a call is no event.
+/// How often the state of a queued call is read, since its start creates no event.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The task as it is now, then each update until it has ended.

@@ -28,7 +28,7 @@ pub struct Configuration {
     pub accepted_output_modes: Option<Vec<String>>,
     pub history_length: Option<i64>,
     pub return_immediately: Option<bool>,
-    /// Its `taskId` is ignored: there is no task yet.
+    /// Its `taskId` is ignored, because the task does not exist yet.
     pub task_push_notification_config: Option<PushConfig>,
 }
 

@@ -34,7 +34,7 @@ impl PushConfig {
             let Some(credentials) = present(credentials.as_ref()) else {
                 return Err(A2aError::invalid(
                     "authentication.credentials",
-                    "must be given, because nobody can be asked",
+                    "must be given, because the server cannot ask for it",
                 ));
             };
             headers.push(("authorization".to_owned(), format!("{scheme} {credentials}")));

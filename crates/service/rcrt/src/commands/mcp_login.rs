@@ -100,7 +100,7 @@ impl Login {
             let attempt = flow.attempt();
             show(&flow, &attempt, &server.name);
             let answered = timeout(PERSON, answer(&listener, &attempt)).await;
-            let response = answered.context("nobody logged in within ten minutes")??;
+            let response = answered.context("the login was not completed within ten minutes")??;
             let tokens = flow.finish(&attempt, &response).await.map_err(|error| failure(&error))?;
             if flow.is_accepted(&tokens).await.map_err(|error| failure(&error))? {
                 break tokens;
