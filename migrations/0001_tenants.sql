@@ -131,10 +131,13 @@ CREATE TABLE agents (
     -- SHA-256 of the key. The key has 256 random bits, so it needs no slow hash.
     key_hash bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
+    -- When roles, profile or tools were changed, or the agent was deleted. Servers read those again.
+    changed_at timestamptz,
     -- The row stays, so that `created_by` and the audit log still name someone.
     deleted_at timestamptz
 );
 CREATE UNIQUE INDEX agents_name ON agents (owner_id, name) WHERE deleted_at IS NULL;
+CREATE INDEX agents_changed ON agents (changed_at) WHERE changed_at IS NOT NULL;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON agents
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);

@@ -30,11 +30,12 @@ CREATE POLICY tenant ON selectors
 GRANT SELECT, INSERT, UPDATE, DELETE ON selectors TO rcrt_app;
 
 -- Whose selectors changed within the last seconds, in all tenants, for servers whose open streams
--- follow them.
-CREATE FUNCTION selectors_changed_within(seconds double precision) RETURNS TABLE (owner_id uuid, agent_id uuid)
+-- follow them. A server that has the version need not read them.
+CREATE FUNCTION selectors_changed_within(seconds double precision)
+RETURNS TABLE (owner_id uuid, agent_id uuid, version bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT s.owner_id, s.agent_id FROM agent_selectors s
+    SELECT s.owner_id, s.agent_id, s.version FROM agent_selectors s
     WHERE s.changed_at > clock_timestamp() - seconds * interval '1 second'
 $$;
 REVOKE ALL ON FUNCTION selectors_changed_within(double precision) FROM PUBLIC;

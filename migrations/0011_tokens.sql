@@ -59,10 +59,18 @@ CREATE POLICY tenant ON used_tickets
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON used_tickets TO rcrt_app;
 
--- The agents of all tenants whose tokens were revoked since this time: servers read those again.
-CREATE FUNCTION agents_revoked_since(since timestamptz) RETURNS TABLE (tenant uuid, agent uuid)
+-- The agents of all tenants that were changed since this time, or whose tokens were revoked, and
+-- when: servers read those again.
+CREATE FUNCTION agents_changed_since(since timestamptz)
+RETURNS TABLE (tenant uuid, agent uuid, changed_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT DISTINCT owner_id, agent_id FROM revoked_tokens WHERE revoked_at >= since $$;
+AS $$
+    SELECT c.owner_id, c.agent_id, max(c.at) FROM (
+        SELECT r.owner_id, r.agent_id, r.revoked_at FROM revoked_tokens r WHERE r.revoked_at >= since
+        UNION ALL
+        SELECT a.owner_id, a.id, a.changed_at FROM agents a WHERE a.changed_at >= since
+    ) AS c (owner_id, agent_id, at) GROUP BY c.owner_id, c.agent_id
+$$;
 
 CREATE FUNCTION tenants_with_expired_tokens() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
@@ -72,7 +80,7 @@ AS $$
     UNION SELECT owner_id FROM used_tickets WHERE until < now() - interval '5 minutes'
 $$;
 
-REVOKE ALL ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens()
+REVOKE ALL ON FUNCTION agents_changed_since(timestamptz), tenants_with_expired_tokens()
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION agents_revoked_since(timestamptz), tenants_with_expired_tokens()
+GRANT EXECUTE ON FUNCTION agents_changed_since(timestamptz), tenants_with_expired_tokens()
     TO rcrt_app;

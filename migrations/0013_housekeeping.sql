@@ -178,7 +178,8 @@ BEGIN
         RETURN 'served';
     END IF;
     UPDATE tenants SET deleted_at = now(), name = was || ' (deleted, ' || tenant || ')' WHERE id = tenant;
-    UPDATE agents SET deleted_at = now() WHERE owner_id = tenant AND deleted_at IS NULL;
+    UPDATE agents SET deleted_at = now(), changed_at = clock_timestamp()
+    WHERE owner_id = tenant AND deleted_at IS NULL;
     INSERT INTO audit (owner_id, action, subject, subject_name) VALUES (tenant, 'tenant.deleted', tenant, was);
     RETURN 'deleted';
 END

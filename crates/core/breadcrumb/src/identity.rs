@@ -297,8 +297,9 @@ pub trait Tenancy: Send + Sync + 'static {
     /// The tokens of a tenant that were recorded and have not expired, newest first.
     async fn tokens(&self, owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>, StoreError>;
 
-    /// The agents, as (tenant, agent), with tokens revoked within the last seconds, in all tenants.
-    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;
+    /// The agents of all tenants that were changed or deleted within the last seconds, or whose
+    /// tokens were revoked, as (tenant, agent, when).
+    async fn recently_changed_agents(&self) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>, StoreError>;
 
     /// Marks a one-time ticket as used. Returns `false` if it was used before. The ticket is
     /// remembered until `until`.

@@ -213,7 +213,9 @@ impl Tenancy for Store {
     }
 
     async fn delete_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<(), StoreError> {
-        Ok(agents::delete(self.in_tenant(owner_id).await?, by, agent_id).await?)
+        agents::delete(self.in_tenant(owner_id).await?, by, agent_id).await?;
+        self.inner.role_cache.forget((owner_id, agent_id));
+        Ok(())
     }
 
     async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError> {
@@ -251,8 +253,8 @@ impl Tenancy for Store {
         Ok(tokens::list(&mut self.in_tenant(owner_id).await?, query).await?)
     }
 
-    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-        Ok(tokens::recently_revoked(&self.inner.database).await?)
+    async fn recently_changed_agents(&self) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>, StoreError> {
+        Ok(tokens::recently_changed_agents(&self.inner.database).await?)
     }
 
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {

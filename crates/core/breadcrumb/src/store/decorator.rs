@@ -186,7 +186,7 @@ decorator! {
         async fn revoke_tokens(owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<()>;
         async fn record_tokens(tokens: Vec<TokenRecord>) -> Result<()>;
         async fn tokens(owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>>;
-        async fn recently_revoked() -> Result<Vec<(Uuid, Uuid)>>;
+        async fn recently_changed_agents() -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>>;
         async fn use_ticket(owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool>;
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;

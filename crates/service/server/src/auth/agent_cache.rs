@@ -1,4 +1,4 @@
-//! Caches for a few seconds which agents exist and which of their tokens are revoked. A token is
+//! Caches for a second which agents exist and which of their tokens are revoked. A token is
 //! invalid without its agent, but a query for each request would double the database's work.
 
 use std::{
@@ -12,7 +12,8 @@ use rcrt_breadcrumb::{AgentStatus, StoreError, Tenancy};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-const CACHE_TTL: Duration = Duration::from_secs(3);
+/// How long another server may not know of a change.
+const CACHE_TTL: Duration = Duration::from_secs(1);
 const MOST: usize = 4096;
 
 /// Tenant and agent.
@@ -38,7 +39,7 @@ impl AgentCache {
         Self { tenancy, seen: Mutex::default(), tenants: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// The agent's status, at most three seconds old.
+    /// The agent's status, at most a second old.
     pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
         if let Some(status) = self.remembered(owner_id, agent_id) {
             return Ok(status);
@@ -57,7 +58,7 @@ impl AgentCache {
         Ok(status)
     }
 
-    /// Whether the tenant exists, or did at most three seconds ago.
+    /// Whether the tenant exists, or did at most a second ago.
     pub async fn has_tenant(&self, id: Uuid) -> Result<bool, StoreError> {
         let seen = self.tenants.lock().get(&id).copied();
         if let Some((at, is_there)) = seen

@@ -1,6 +1,7 @@
-//! Revoked tokens. This server applies a revocation at once, other servers within seconds. Open
-//! streams of a revoked token close.
+//! Revoked tokens, and changes of agents. The server that makes one applies it at once, other
+//! servers within a second. Open streams of a revoked token, or of changed roles, close.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -20,8 +21,8 @@ use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::routes::replies::NoStore;
 
-/// How often this server checks for revocations by other servers.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often this server checks for revocations and changes by other servers.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Which tokens: `token` or `jti` for one, `all` for all tokens of an agent so far. With none of
 /// them, the token of this request.
@@ -165,11 +166,14 @@ fn moment(seconds: u64) -> DateTime<Utc> {
     moment.unwrap_or_else(|| Utc::now() + Duration::from_hours(100 * 366 * 24))
 }
 
-/// Applies the revocations of other servers, until `stop`.
+/// Applies the revocations and changes of other servers, until `stop`.
 pub async fn follow(state: ServerState, stop: CancellationToken) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_failing = false;
+    // A change is reported for some seconds. Each is applied once, because all open streams are
+    // checked then.
+    let mut applied: HashMap<(Uuid, Uuid), DateTime<Utc>> = HashMap::new();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -177,17 +181,22 @@ pub async fn follow(state: ServerState, stop: CancellationToken) {
         }
         let asked = tokio::select! {
             () = stop.cancelled() => return,
-            asked = state.tenancy.recently_revoked() => asked,
+            asked = state.tenancy.recently_changed_agents() => asked,
         };
         match asked {
             Ok(agents) => {
                 is_failing = false;
-                for (owner_id, agent_id) in agents {
-                    state.agent_cache.forget(owner_id, agent_id);
+                let changed: HashMap<_, _> =
+                    agents.into_iter().map(|(owner_id, agent_id, at)| ((owner_id, agent_id), at)).collect();
+                for (agent, at) in &changed {
+                    if applied.get(agent) != Some(at) {
+                        state.agent_cache.forget(agent.0, agent.1);
+                    }
                 }
+                applied = changed;
             }
             Err(error) if !is_failing => {
-                tracing::warn!(%error, "revoked tokens cannot be read; retrying");
+                tracing::warn!(%error, "changed agents and revoked tokens cannot be read; retrying");
                 is_failing = true;
             }
             Err(_) => {}

@@ -4,6 +4,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{Role, StoreError, Tenancy, TenancyDecorator};
 use rcrt_server::{AuthMode, Server, ServerOptions};
 use tokio::{net::TcpListener, sync::Notify};
@@ -147,7 +148,7 @@ impl TenancyDecorator for Faulty {
         unreachable!()
     }
 
-    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    async fn recently_changed_agents(&self) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -167,6 +167,29 @@ async fn another_server_applies_a_revocation_and_closes_its_streams() {
 }
 
 #[tokio::test]
+async fn another_server_closes_the_streams_of_changed_and_of_deleted_agents() {
+    let world = World::start().await;
+    let beside = world.beside_as(|options| options.streams.ping_every = Duration::from_hours(1)).await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    for is_deleted in [false, true] {
+        let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
+        let mut wire = Wire::open(beside.request("GET", "/events/stream", &token)).await;
+        wire.next().await.unwrap();
+        let path = format!("/agents/{}", agent.id);
+        if is_deleted {
+            answer(world.request("DELETE", &path, &curator)).await.ok();
+        } else {
+            world.post(&path, &curator, json!({"roles": ["emitter"]})).await.ok();
+        }
+        let ended = tokio::time::timeout(PATIENCE, async { while wire.next().await.is_some() {} });
+        ended.await.expect("the stream closes");
+    }
+    beside.close().await;
+    world.close().await;
+}
+
+#[tokio::test]
 async fn in_open_mode_a_token_can_be_revoked_too() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json()["token"].as_str().unwrap().to_owned();

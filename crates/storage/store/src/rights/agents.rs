@@ -109,7 +109,8 @@ pub(crate) async fn put(
         check_list_fits(&roles)?;
     }
     let row: AgentRow = sqlx::query_as(
-        "UPDATE agents SET roles = $2, name = coalesce($3, name), tools = $4, profile = coalesce($5, profile)
+        "UPDATE agents SET roles = $2, name = coalesce($3, name), tools = $4, profile = coalesce($5, profile),
+            changed_at = clock_timestamp()
          WHERE id = $1
          RETURNING id, owner_id, name, roles, profile, tools, key_hash, created_at",
     )
@@ -249,11 +250,13 @@ pub(crate) async fn list(tx: &mut TenantTransaction) -> Result<Vec<AgentInfo>> {
 }
 
 pub(crate) async fn delete(mut tx: TenantTransaction, by: Option<Uuid>, id: Uuid) -> Result<()> {
-    let name: Option<String> =
-        sqlx::query_scalar("UPDATE agents SET deleted_at = now() WHERE id = $1 AND deleted_at IS NULL RETURNING name")
-            .bind(id)
-            .fetch_optional(tx.connection())
-            .await?;
+    let name: Option<String> = sqlx::query_scalar(
+        "UPDATE agents SET deleted_at = now(), changed_at = clock_timestamp() WHERE id = $1 AND deleted_at IS NULL
+         RETURNING name",
+    )
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
     let name = name.ok_or(StoreError::NotFound { what: "agent", id })?;
     audit::write(&mut tx, AuditLine::by_any(by, "agent.deleted").on(id, &name)).await?;
     tx.commit().await

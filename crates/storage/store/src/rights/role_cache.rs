@@ -1,6 +1,5 @@
 //! The rights of agents that sent no token of their own: of those on whose behalf runners act, and
-//! the allow lists of callers. Cached for a few seconds, so that a tool's reads query it at most
-//! once.
+//! the allow lists of callers. Cached for a second, so that a tool's reads rarely query them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +8,8 @@ use parking_lot::Mutex;
 use rcrt_breadcrumb::AllowedTools;
 use uuid::Uuid;
 
-const CACHE_TTL: Duration = Duration::from_secs(3);
+/// How long another process may not know of a change.
+const CACHE_TTL: Duration = Duration::from_secs(1);
 const MOST: usize = 4096;
 
 /// Tenant and agent.

@@ -17,7 +17,7 @@ use crate::rights::audit::{self, AuditLine};
 /// The most tokens of one agent that are revoked individually. Every request of the agent is
 /// compared with them.
 const MOST_PER_AGENT: i64 = 1000;
-/// How long a revocation counts as recent. Servers that poll within this time see it.
+/// How long a revocation or a change counts as recent. Servers that poll within this time see it.
 const FRESH: TimeDelta = TimeDelta::seconds(15);
 
 pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> Result<AgentStatus> {
@@ -181,9 +181,9 @@ pub(crate) async fn list(tx: &mut TenantTransaction, query: &TokenQuery) -> Resu
     Ok(rows.into_iter().map(TokenInfo::from).collect())
 }
 
-pub(crate) async fn recently_revoked(database: &Database) -> Result<Vec<(Uuid, Uuid)>> {
+pub(crate) async fn recently_changed_agents(database: &Database) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>> {
     let mut tx = database.begin("BEGIN").await?;
-    Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
+    Ok(sqlx::query_as("SELECT tenant, agent, changed_at FROM agents_changed_since(now() - $1)")
         .bind(FRESH)
         .fetch_all(&mut *tx)
         .await?)

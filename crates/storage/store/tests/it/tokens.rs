@@ -31,7 +31,8 @@ async fn a_revocation_is_deleted_after_its_token_expires() {
     let status = harness.store.agent_status(owner, id).await.unwrap();
     assert_eq!(status.agent.as_ref().unwrap().id, id);
     assert!(status.has_revoked(long, 0.0) && !status.has_revoked(short, 0.0));
-    assert_eq!(harness.store.recently_revoked().await.unwrap(), [(owner, id)]);
+    let changed = harness.store.recently_changed_agents().await.unwrap();
+    assert_eq!(changed.iter().map(|(tenant, agent, _)| (*tenant, *agent)).collect::<Vec<_>>(), [(owner, id)]);
 
     let rows = "SELECT count(*) FROM revoked_tokens";
     let mut admin = harness.admin().await;

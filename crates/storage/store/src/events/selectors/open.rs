@@ -19,7 +19,8 @@ use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::events::EventStreams;
 
-const LOOK: Duration = Duration::from_secs(5);
+/// How long a change of another process may be unknown if its notification was lost.
+const LOOK: Duration = Duration::from_millis(500);
 /// The longest time from a change's first statement to its commit. Longer than any statement
 /// timeout.
 const SLOWEST_CHANGE: Duration = Duration::from_mins(2);
@@ -46,6 +47,10 @@ impl AgentSelectors {
     /// The current selectors, to be matched without the lock.
     pub(crate) fn now(&self) -> Arc<[Matcher]> {
         self.known.lock().selectors.clone()
+    }
+
+    fn version(&self) -> i64 {
+        self.known.lock().version
     }
 
     fn apply(&self, kept: &VersionedSelectors) {
@@ -98,7 +103,7 @@ async fn read(streams: &Arc<EventStreams>, owner_id: Uuid, agent: Uuid) -> Resul
     super::read(&mut TenantTransaction::begin(&streams.database, owner_id).await?, agent).await
 }
 
-/// Reads what other processes changed, when notified and every few seconds, until the store is
+/// Reads what other processes changed, when notified and twice a second, until the store is
 /// closed.
 pub(crate) async fn renew(streams: Arc<EventStreams>) {
     let mut looks = interval(LOOK);
@@ -131,16 +136,18 @@ pub(crate) async fn renew(streams: Arc<EventStreams>) {
 }
 
 async fn look(streams: &Arc<EventStreams>, within: Duration) -> Result<()> {
-    let changed: Vec<AgentId> = {
+    let changed: Vec<(Uuid, Uuid, i64)> = {
         let mut tx = streams.database.begin("BEGIN").await?;
-        sqlx::query_as("SELECT owner_id, agent_id FROM selectors_changed_within($1)")
+        sqlx::query_as("SELECT owner_id, agent_id, version FROM selectors_changed_within($1)")
             .bind(within.as_secs_f64())
             .fetch_all(&mut *tx)
             .await?
     };
-    for id in changed {
-        if let Some(open) = streams.selectors.opened(id) {
-            open.apply(&read(streams, id.0, id.1).await?);
+    for (owner_id, agent, version) in changed {
+        if let Some(open) = streams.selectors.opened((owner_id, agent))
+            && open.version() < version
+        {
+            open.apply(&read(streams, owner_id, agent).await?);
         }
     }
     Ok(())
