@@ -1,5 +1,5 @@
--- Tokens that were issued or used, tokens that were revoked, and one-time tickets that were used.
--- All are kept until they expire.
+-- Tokens that were issued or used, tokens that were revoked, one-time tickets that were used, and
+-- the sessions of MCP clients. All are kept until they expire.
 
 -- Never the token itself. A token that was not issued over HTTP is listed from its first use.
 CREATE TABLE tokens (
@@ -59,6 +59,23 @@ CREATE POLICY tenant ON used_tickets
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON used_tickets TO rcrt_app;
 
+-- Sessions of MCP clients of revisions before 2026-07-28: any server can continue one.
+CREATE TABLE mcp_sessions (
+    owner_id uuid NOT NULL,
+    -- No foreign key: a server with open auth serves agents that are in no table.
+    agent_id uuid NOT NULL,
+    id text NOT NULL,
+    -- What the client said when it began, and the resources that it follows.
+    state json NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (owner_id, agent_id, id)
+);
+CREATE INDEX mcp_sessions_expired ON mcp_sessions (until);
+ALTER TABLE mcp_sessions ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON mcp_sessions
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON mcp_sessions TO rcrt_app;
+
 -- The agents of all tenants that were changed since this time, or whose tokens were revoked, and
 -- when: servers read those again.
 CREATE FUNCTION agents_changed_since(since timestamptz)
@@ -78,6 +95,7 @@ AS $$
     SELECT owner_id FROM revoked_tokens WHERE until < now()
     UNION SELECT owner_id FROM tokens WHERE expires_at < now()
     UNION SELECT owner_id FROM used_tickets WHERE until < now() - interval '5 minutes'
+    UNION SELECT owner_id FROM mcp_sessions WHERE until < now()
 $$;
 
 REVOKE ALL ON FUNCTION agents_changed_since(timestamptz), tenants_with_expired_tokens()

@@ -305,6 +305,16 @@ pub trait Tenancy: Send + Sync + 'static {
     /// remembered until `until`.
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError>;
 
+    /// The state of a session of this agent, which a server kept. Extends its time.
+    async fn kept_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<Option<Value>, StoreError>;
+
+    /// Keeps the state of a session for the other servers of the store, for a day after its last
+    /// use of these methods. Of each agent the newest are kept.
+    async fn keep_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str, state: &Value) -> Result<(), StoreError>;
+
+    /// Deletes the state of a session.
+    async fn end_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<(), StoreError>;
+
     /// Statistics of the deletion of this tenant's expired records.
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError>;
 

@@ -66,6 +66,15 @@ impl Sink {
         }
     }
 
+    /// All changes that the client could have missed.
+    fn everything(&self) -> BTreeSet<Change> {
+        let mut all = BTreeSet::from([Change::Tools, Change::Prompts, Change::Resources]);
+        if let Self::Session(_, subscribed) = self {
+            all.extend(subscribed.lock().iter().cloned().map(Change::Updated));
+        }
+        all
+    }
+
     /// Returns whether the client is still there.
     async fn notify(&self, change: Change) -> bool {
         match self {
@@ -99,19 +108,20 @@ impl Sink {
     }
 }
 
-/// Notifies a client until it leaves or gets no more notifications.
-pub(crate) async fn follow(principal: &dyn Principal, sink: &Sink) {
+/// Notifies a client until it leaves or gets no more notifications. A client whose session is
+/// resumed is first notified of everything.
+pub(crate) async fn follow(principal: &dyn Principal, sink: &Sink, is_resumed: bool) {
     tokio::select! {
         () = principal.ended() => {}
         () = sink.closed() => {}
-        () = notify(principal, sink) => {}
+        () = notify(principal, sink, is_resumed) => {}
     }
 }
 
-async fn notify(principal: &dyn Principal, sink: &Sink) {
+async fn notify(principal: &dyn Principal, sink: &Sink, is_resumed: bool) {
     let arrived_at = principal.arrived_at();
     let mut positions = Positions { own: arrived_at, catalog: arrived_at };
-    let mut waiting = BTreeSet::new();
+    let mut waiting = if is_resumed { sink.everything() } else { BTreeSet::new() };
     while let Err(error) = read(principal, sink, &mut positions, &mut waiting).await {
         tracing::debug!(%error, "the event stream of an MCP client broke; following again");
         sleep(PAUSE).await;
@@ -137,7 +147,7 @@ async fn read(
         let filter = Selector { schema_name: Some(schema_names::TOOL_CATALOG.into()), ..Selector::default() };
         catalog = events(&*principal.followed(), positions.catalog, Some(filter)).await?;
     }
-    let mut flush_at = (!waiting.is_empty()).then(Instant::now);
+    let mut flush_at = (!waiting.is_empty()).then(|| Instant::now() + TOGETHER);
     loop {
         let found = tokio::select! {
             item = catalog.next() => {

@@ -1,6 +1,6 @@
 //! Streamable HTTP, for both eras of the protocol at one address. A request of the revision
-//! 2026-07-28 stands on its own. Earlier ones belong to a session, which is in the memory of this
-//! process and belongs to one agent.
+//! 2026-07-28 stands on its own. Earlier ones belong to a session of one agent. It is in the memory of
+//! this process, and kept so that another process continues it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,16 +24,16 @@ use uuid::Uuid;
 use crate::Principal;
 use crate::handler::Handler;
 use crate::principal::Served;
+use crate::sessions::{KeptSessions, SESSION_ID, Sessions};
 use crate::tools;
 
-/// The most sessions of one agent.
+/// The most sessions of one agent in this process.
 const MAX_SESSIONS: usize = 64;
-/// How long a session without requests is kept.
+/// How long a session without requests stays in memory.
 const IDLE_TIME: Duration = Duration::from_mins(30);
 /// The message after which a session gets notifications, and how long it is at most.
 const INITIALIZED: &[u8] = b"\"notifications/initialized\"";
 const MAX_INITIALIZED: usize = 1024;
-const SESSION_ID: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
@@ -51,7 +51,7 @@ pub enum EndpointError {
 /// The endpoint of one server process.
 pub struct HttpEndpoint {
     /// By tenant and agent. A session of another agent does not exist for an agent.
-    sessions: Mutex<HashMap<(Uuid, Uuid), Arc<LocalSessionManager>>>,
+    sessions: Mutex<HashMap<(Uuid, Uuid), Arc<Sessions>>>,
     stop: CancellationToken,
 }
 
@@ -78,38 +78,45 @@ impl HttpEndpoint {
         mut parts: Parts,
         body: Bytes,
     ) -> Result<Response<BoxBody<Bytes, Infallible>>, EndpointError> {
-        let manager = self.manager(tenant_and_agent);
-        let may_begin_session = parts.method == Method::POST
-            && !parts.headers.contains_key(SESSION_ID)
-            && !parts.headers.contains_key(METHOD);
-        if may_begin_session && manager.sessions.read().await.len() >= MAX_SESSIONS {
+        let sessions = self.sessions(tenant_and_agent);
+        let named = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
+        let resuming = match named {
+            Some(id) if parts.method != Method::DELETE => sessions.resume(id).await,
+            _ => None,
+        };
+        let may_begin_session =
+            named.is_none() && parts.method == Method::POST && !parts.headers.contains_key(METHOD);
+        if (may_begin_session || resuming.is_some()) && sessions.count().await >= MAX_SESSIONS {
             return Err(EndpointError::TooManySessions);
         }
         let handler = Handler::for_request(named_tool(&*principal, &parts.headers).await);
-        parts.extensions.insert(Served(principal));
+        parts.extensions.insert(Served(principal.clone()));
         let most = body.len();
-        let config = StreamableHttpServerConfig::default()
+        let mut config = StreamableHttpServerConfig::default()
             // The server checks it for all routes.
             .disable_allowed_hosts()
             .with_cancellation_token(self.stop.clone())
             .with_max_request_body_bytes(most);
-        let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
+        config.session_store = Some(Arc::new(KeptSessions(principal)));
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions.manager.clone(), config);
         let Ok(response) = service.oneshot(Request::from_parts(parts, Full::new(body))).await;
+        drop(resuming);
         unless_refused(response).await
     }
 
-    fn manager(&self, tenant_and_agent: (Uuid, Uuid)) -> Arc<LocalSessionManager> {
-        let mut sessions = self.sessions.lock();
-        if let Some(manager) = sessions.get(&tenant_and_agent) {
-            return manager.clone();
+    fn sessions(&self, tenant_and_agent: (Uuid, Uuid)) -> Arc<Sessions> {
+        let mut agents = self.sessions.lock();
+        if let Some(sessions) = agents.get(&tenant_and_agent) {
+            return sessions.clone();
         }
         // Those without sessions and requests.
-        sessions.retain(|_, manager| {
-            Arc::strong_count(manager) > 1 || manager.sessions.try_read().is_ok_and(|open| !open.is_empty())
+        agents.retain(|_, sessions| {
+            Arc::strong_count(sessions) > 1
+                || sessions.manager.sessions.try_read().is_ok_and(|open| !open.is_empty())
         });
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE_TIME);
-        sessions.entry(tenant_and_agent).or_insert(Arc::new(manager)).clone()
+        agents.entry(tenant_and_agent).or_insert(Arc::new(Sessions::new(manager))).clone()
     }
 }
 

@@ -12,12 +12,14 @@ use rmcp::model::{
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::transport::streamable_http_server::session::SessionRestoreMarker;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::Principal;
 use crate::changes::{self, Sink, Subscribed};
+use crate::errors::of_store;
 use crate::principal::Served;
-use crate::{completion, prompts, resources, tasks, tools};
+use crate::{completion, prompts, resources, sessions, tasks, tools};
 
 /// The resources that one client can subscribe to.
 const MAX_SUBSCRIBED: usize = 1_000;
@@ -167,7 +169,7 @@ impl ServerHandler for Handler {
         let sink = Sink::Stream(context.sink().clone());
         tokio::select! {
             () = context.cancelled() => {}
-            () = changes::follow(&*principal, &sink) => {}
+            () = changes::follow(&*principal, &sink, false) => {}
         }
         Ok(())
     }
@@ -176,33 +178,51 @@ impl ServerHandler for Handler {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut subscribed = self.subscribed.lock();
-        if subscribed.len() >= MAX_SUBSCRIBED {
-            let message = format!("a session can subscribe to {MAX_SUBSCRIBED} resources; unsubscribe from one first");
-            return Err(ErrorData::invalid_request(message, None));
+        {
+            let mut subscribed = self.subscribed.lock();
+            if subscribed.len() >= MAX_SUBSCRIBED {
+                let message =
+                    format!("a session can subscribe to {MAX_SUBSCRIBED} resources; unsubscribe from one first");
+                return Err(ErrorData::invalid_request(message, None));
+            }
+            subscribed.insert(request.uri.clone());
         }
-        subscribed.insert(request.uri);
-        Ok(())
+        let principal = self.principal(&context.extensions)?;
+        let kept = sessions::keep_subscribed(&*principal, &context.extensions, |kept| {
+            kept.insert(request.uri);
+        });
+        kept.await.map_err(of_store)
     }
 
     #[allow(deprecated)] // Clients of earlier revisions.
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.subscribed.lock().remove(&request.uri);
-        Ok(())
+        let principal = self.principal(&context.extensions)?;
+        let kept = sessions::keep_subscribed(&*principal, &context.extensions, |kept| {
+            kept.remove(&request.uri);
+        });
+        kept.await.map_err(of_store)
     }
 
     /// A session of an earlier revision gets notifications until it ends.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Ok(principal) = self.principal(&context.extensions) {
-            let sink = Sink::Session(context.peer, self.subscribed.clone());
-            changes::follow(&*principal, &sink).await;
+        let Ok(principal) = self.principal(&context.extensions) else { return };
+        // Another process began the session, and its client may have missed something since.
+        let resumed = context.extensions.get::<SessionRestoreMarker>().map(|marker| marker.id.clone());
+        if let Some(id) = &resumed {
+            match sessions::subscribed(&*principal, id).await {
+                Ok(kept) => self.subscribed.lock().extend(kept),
+                Err(error) => tracing::warn!(%error, "the subscriptions of a session cannot be read"),
+            }
         }
+        let sink = Sink::Session(context.peer, self.subscribed.clone());
+        changes::follow(&*principal, &sink, resumed.is_some()).await;
     }
 
     async fn get_task(

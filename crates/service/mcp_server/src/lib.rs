@@ -35,6 +35,7 @@ mod principal;
 mod prompts;
 mod published;
 mod resources;
+mod sessions;
 mod stdio;
 mod tasks;
 mod tools;

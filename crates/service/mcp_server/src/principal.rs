@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError};
+use serde_json::Value;
 
 /// An agent, as the transport knows it.
 #[async_trait]
@@ -34,6 +35,21 @@ pub trait Principal: Send + Sync + 'static {
     /// The number of the newest event when the request arrived, if it was read.
     fn arrived_at(&self) -> Option<EventNumber> {
         None
+    }
+
+    /// The state of a session that a process of this service kept for the others.
+    async fn kept_session(&self, _id: &str) -> Result<Option<Value>, StoreError> {
+        Ok(None)
+    }
+
+    /// Keeps the state of a session.
+    async fn keep_session(&self, _id: &str, _state: &Value) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Deletes the state of a session.
+    async fn end_session(&self, _id: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Returns when the agent gets no more notifications: its token expired or was revoked, or the

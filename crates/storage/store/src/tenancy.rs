@@ -9,6 +9,7 @@ use rcrt_breadcrumb::{
     PublishRule, StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
     TokenRecord, TokenRevocation, UnfinishedCalls, Violations, Webhooks,
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Store;
@@ -17,7 +18,7 @@ use crate::database::failure::{Failure, Result, retrying};
 use crate::database::from_row::from_row;
 use crate::database::transaction::{Durability, TenantTransaction};
 use crate::records::expiry;
-use crate::rights::{agents, tokens};
+use crate::rights::{agents, sessions, tokens};
 use crate::tenant_store::TenantStore;
 
 from_row! {
@@ -259,6 +260,18 @@ impl Tenancy for Store {
 
     async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
         Ok(tokens::use_ticket(self.in_tenant(owner_id).await?, ticket, until).await?)
+    }
+
+    async fn kept_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<Option<Value>, StoreError> {
+        Ok(sessions::read(self.in_tenant(owner_id).await?, agent_id, id).await?)
+    }
+
+    async fn keep_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str, state: &Value) -> Result<(), StoreError> {
+        retrying!(async { sessions::keep(self.in_tenant(owner_id).await?, agent_id, id, state).await })
+    }
+
+    async fn end_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<(), StoreError> {
+        Ok(sessions::end(self.in_tenant(owner_id).await?, agent_id, id).await?)
     }
 
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {

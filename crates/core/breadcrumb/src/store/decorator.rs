@@ -188,6 +188,9 @@ decorator! {
         async fn tokens(owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>>;
         async fn recently_changed_agents() -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>>;
         async fn use_ticket(owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool>;
+        async fn kept_session(owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<Option<Value>>;
+        async fn keep_session(owner_id: Uuid, agent_id: Uuid, id: &str, state: &Value) -> Result<()>;
+        async fn end_session(owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<()>;
         async fn hygiene(owner_id: Uuid) -> Result<HygieneStats>;
         async fn run_hygiene(owner_id: Uuid) -> Result<HygieneRun>;
         async fn unfinished_calls() -> Result<Vec<UnfinishedCalls>>;

@@ -284,8 +284,7 @@ impl Problem {
     }
 
     pub fn unknown_session() -> Self {
-        let detail =
-            "this server process has no such session: it ended, or is in another process; send initialize again";
+        let detail = "there is no such session: it ended, or was not used for a day; send initialize again";
         Self::with("not_found", detail, |document| document.what = Some("session"))
     }
 

@@ -12,7 +12,7 @@ use axum::{
 };
 use chrono::Utc;
 use futures::StreamExt;
-use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError, is_this_machine};
+use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, Identity, StoreError, is_this_machine};
 use rcrt_mcp_server::{EndpointError, HttpEndpoint, Principal};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -220,6 +220,21 @@ impl Principal for McpCaller {
 
     fn arrived_at(&self) -> Option<EventNumber> {
         self.arrived_at
+    }
+
+    async fn kept_session(&self, id: &str) -> Result<Option<Value>, StoreError> {
+        let Identity { owner_id, agent_id, .. } = self.caller.identity;
+        self.state.tenancy.kept_session(owner_id, agent_id, id).await
+    }
+
+    async fn keep_session(&self, id: &str, state: &Value) -> Result<(), StoreError> {
+        let Identity { owner_id, agent_id, .. } = self.caller.identity;
+        self.state.tenancy.keep_session(owner_id, agent_id, id, state).await
+    }
+
+    async fn end_session(&self, id: &str) -> Result<(), StoreError> {
+        let Identity { owner_id, agent_id, .. } = self.caller.identity;
+        self.state.tenancy.end_session(owner_id, agent_id, id).await
     }
 
     async fn ended(&self) {

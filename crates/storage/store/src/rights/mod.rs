@@ -5,5 +5,6 @@ pub(crate) mod actor;
 pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod role_cache;
+pub(crate) mod sessions;
 pub(crate) mod shares;
 pub(crate) mod tokens;

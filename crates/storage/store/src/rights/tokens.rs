@@ -201,7 +201,7 @@ pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateT
     Ok(used.rows_affected() == 1)
 }
 
-/// Deletes tokens, revocations and used tickets that have expired.
+/// Deletes tokens, revocations, used tickets and sessions that have expired.
 pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Result<usize> {
     let mut count = 0;
     for forget in [
@@ -210,6 +210,7 @@ pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Result<usize> {
         // A server whose clock is slightly behind must not accept a used ticket that was already
         // deleted here.
         "DELETE FROM used_tickets WHERE owner_id = current_tenant() AND until < now() - interval '5 minutes'",
+        "DELETE FROM mcp_sessions WHERE owner_id = current_tenant() AND until < now()",
     ] {
         count += sqlx::query(forget).execute(tx.connection()).await?.rows_affected();
     }

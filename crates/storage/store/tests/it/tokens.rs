@@ -4,6 +4,7 @@ use chrono::{TimeDelta, Utc};
 use rcrt_breadcrumb::{Tenancy, TokenRevocation, WhichTokens};
 use rcrt_conformance::Harness;
 use rcrt_store::Store;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::harness::StoreHarness;
@@ -16,6 +17,31 @@ fn one(agent_id: Uuid, jti: Uuid, minutes: i64) -> TokenRevocation {
 pub async fn fill(store: &Store, owner_id: Uuid, agent_id: Uuid) {
     store.revoke_tokens(owner_id, agent_id, one(agent_id, Uuid::new_v4(), 60)).await.unwrap();
     assert!(store.use_ticket(owner_id, Uuid::new_v4(), Utc::now() + TimeDelta::minutes(1)).await.unwrap());
+    store.keep_session(owner_id, agent_id, "one", &json!({"client": "any"})).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_kept_for_its_agent_and_the_newest_only() {
+    let harness = StoreHarness::start().await;
+    let (agent, other) = (harness.alone().await.identity, harness.alone().await.identity);
+    let (owner, id) = (agent.owner_id, agent.agent_id);
+    let read = |session: &'static str| harness.store.kept_session(owner, id, session);
+    for state in [json!({"n": 1}), json!({"n": 2})] {
+        harness.store.keep_session(owner, id, "first", &state).await.unwrap();
+        assert_eq!(read("first").await.unwrap(), Some(state));
+    }
+    assert_eq!(harness.store.kept_session(owner, other.agent_id, "first").await.unwrap(), None);
+    assert_eq!(harness.store.kept_session(other.owner_id, id, "first").await.unwrap(), None);
+    let large = json!({"text": "x".repeat(300_000)});
+    assert!(harness.store.keep_session(owner, id, "large", &large).await.is_err());
+    for n in 0..256 {
+        harness.store.keep_session(owner, id, &format!("session {n}"), &json!({})).await.unwrap();
+    }
+    assert_eq!(read("first").await.unwrap(), None, "the oldest is dropped");
+    assert_eq!(read("session 255").await.unwrap(), Some(json!({})));
+    harness.store.end_session(owner, id, "session 255").await.unwrap();
+    assert_eq!(read("session 255").await.unwrap(), None);
+    harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -49,20 +49,61 @@ async fn a_session_serves_calls_and_belongs_to_one_agent() {
     // Structured content must be an object before 2026-07-28.
     assert_eq!((&got["content"][0]["text"], &got["structuredContent"]), (&json!("[1]"), &Value::Null));
 
-    // Another server process does not have it: the client begins again.
-    let beside = scene.world.beside().await;
-    let elsewhere = in_session(&beside, &scene.token, &session, &request("tools/list", json!({})));
-    let unknown = crate::harness::answer(elsewhere).await.problem(404, "not_found");
-    assert!(unknown["detail"].as_str().unwrap().contains("initialize"));
-    beside.close().await;
-
-    // The session of another agent does not exist.
+    // The session of another agent does not exist, here and on another server.
     let (_, other) = scene.world.agent(scene.tenant, &[Role::Curator]).await;
-    let foreign = in_session(&scene.world, &other, &session, &request("tools/list", json!({})));
-    assert_eq!(foreign.send().await.unwrap().status(), 404);
+    let beside = scene.world.beside().await;
+    for world in [&scene.world, &beside] {
+        let foreign = in_session(world, &other, &session, &request("tools/list", json!({})));
+        let unknown = crate::harness::answer(foreign).await.problem(404, "not_found");
+        assert!(unknown["detail"].as_str().unwrap().contains("initialize"));
+    }
+    beside.close().await;
     let end = scene.world.request("DELETE", "/mcp", &scene.token).header("Mcp-Session-Id", &session);
     assert_eq!(end.send().await.unwrap().status(), 202);
     assert_eq!(ask(&request("tools/list", json!({}))).send().await.unwrap().status(), 404);
+    let beside = scene.world.beside().await;
+    let ended = in_session(&beside, &scene.token, &session, &request("tools/list", json!({})));
+    assert_eq!(ended.send().await.unwrap().status(), 404);
+    beside.close().await;
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn another_server_continues_a_session() {
+    let mut scene = client::scene(vec![client::tool("echo", json!({"type": "object"}))]).await;
+    let session = begin(&scene.world, &scene.token, json!({})).await;
+    let id = scene.world.create(&scene.token, crate::harness::note("watched")).await;
+    let uri = format!("breadcrumb://{id}");
+    let subscribe = request("resources/subscribe", json!({"uri": uri}));
+    assert_eq!(client::result(in_session(&scene.world, &scene.token, &session, &subscribe)).await, json!({}));
+
+    // Several requests at once, of which one resumes it.
+    let beside = scene.world.beside().await;
+    let there = |message: &Value| in_session(&beside, &scene.token, &session, message);
+    let lists = futures::future::join_all((0..8).map(|_| client::result(there(&request("tools/list", json!({}))))));
+    for list in lists.await {
+        assert_eq!(list["tools"][0]["name"], "echo");
+    }
+    let asking = tokio::spawn(client::result(there(&request("tools/call", json!({"name": "echo", "arguments": {}})))));
+    let claim = scene.hand.claim().await;
+    scene.hand.answer(&claim, Ok(json!("done"))).await;
+    assert_eq!(asking.await.unwrap()["content"][0]["text"], "done");
+
+    // A stream that begins there is first notified of what it may have missed, and then of changes.
+    let third = scene.world.beside().await;
+    let stream = third.request("GET", "/mcp", &scene.token).header("Accept", "text/event-stream");
+    let mut messages = Messages::of(stream.header("Mcp-Session-Id", &session)).await;
+    for list in ["prompts", "resources"] {
+        client::notified(&mut messages, &format!("notifications/{list}/list_changed")).await;
+    }
+    let updated = client::notified(&mut messages, "notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], json!(uri));
+    let change = third.request("PATCH", &format!("/breadcrumbs/{id}"), &scene.token).header("If-Match", "1");
+    crate::harness::answer(change.json(&json!({"title": "changed"}))).await.ok();
+    client::notified(&mut messages, "notifications/resources/updated").await;
+    for world in [beside, third] {
+        world.close().await;
+    }
     scene.world.close().await;
 }
 
