@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod authoring;
+mod balancer;
 mod corrections;
 mod examples;
 mod failure;
 mod hostile;
 mod live;
 mod process;
+mod standby;
 mod telemetry;
 mod tool_record;
 mod watcher;

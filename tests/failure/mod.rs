@@ -2,8 +2,10 @@
 //! response, and a subscriber that stays connected or reconnects sees every event once.
 
 mod creation;
+mod failover;
 mod flood;
 mod postgres;
 mod runner;
 mod schedule;
 mod server;
+mod several;
