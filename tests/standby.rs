@@ -20,10 +20,10 @@ use crate::process::PATIENCE;
 const SETTINGS: &str = "wal_level = replica\nmax_wal_senders = 4\n";
 
 pub struct Pair {
-    folder: TempDir,
     /// Dropped to stop it.
     _primary: Postgres,
-    standby: Postgres,
+    standby: Option<Postgres>,
+    folder: TempDir,
 }
 
 impl Pair {
@@ -56,7 +56,7 @@ impl Pair {
         copy(&primary, &standby_dir.join("postgres")).await;
         let standby = start(&standby_dir).await;
         symlink(primary.socket_dir(), folder.path().join("at")).unwrap();
-        Self { folder, _primary: primary, standby }
+        Self { folder, _primary: primary, standby: Some(standby) }
     }
 
     /// The address that moves.
@@ -67,7 +67,18 @@ impl Pair {
 
     /// The standby, which only answers reads until it is promoted.
     pub fn standby_url(&self) -> String {
-        self.standby.url(SUPERUSER, DATABASE)
+        self.standby().url(SUPERUSER, DATABASE)
+    }
+
+    /// Stops the standby. The primary stays until the pair goes out of scope.
+    pub async fn stop_standby(&mut self) {
+        if let Some(standby) = self.standby.take() {
+            standby.stop().await;
+        }
+    }
+
+    fn standby(&self) -> &Postgres {
+        self.standby.as_ref().expect("the standby was stopped")
     }
 
     /// Kills the primary for good, promotes the standby and moves the address there.
@@ -81,7 +92,7 @@ impl Pair {
         let promoted: bool = sqlx::query_scalar("SELECT pg_promote()").fetch_one(&mut standby).await.unwrap();
         assert!(promoted);
         let [at, next] = ["at", "next"].map(|name| self.folder.path().join(name));
-        symlink(self.standby.socket_dir(), &next).unwrap();
+        symlink(self.standby().socket_dir(), &next).unwrap();
         fs::rename(next, at).unwrap();
     }
 }

@@ -41,8 +41,10 @@ impl Store {
         migrating::migrate(&admin, &MIGRATOR, progress).await?;
         let quotas = Arc::new(Quotas::new(options.quotas));
         let (feeds, announcer) = (Arc::new(Feeds::default()), Arc::new(Announcer::default()));
+        let replica = options.read_url.as_deref().map(connect_options).transpose()?;
         let database = Database::connect(
             app.clone(),
+            replica,
             options.max_connections.max(2),
             options.app_url.is_some(),
             vec![quotas.clone(), feeds.clone(), announcer.clone()],

@@ -20,6 +20,10 @@ pub struct DatabaseOptions {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database_url: Option<String>,
 
+    /// A replica of the database, for lists, searches and event streams
+    #[arg(long, env = "RCRT_READ_DATABASE_URL", hide_env_values = true, value_name = "URL", requires = "database_url")]
+    pub read_database_url: Option<String>,
+
     /// Maximum number of connections to the database
     #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
@@ -198,6 +202,7 @@ async fn open(
     let secrets_keys = keys.secrets_keys()?;
     let options = StoreOptions {
         app_url,
+        read_url: options.read_database_url.clone(),
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         quotas: options.quotas(),

@@ -57,11 +57,16 @@ pub fn database_address(url: &str) -> String {
 /// Checks that the URL is one of a Postgres. The error does not repeat the URL, which can contain a
 /// password.
 pub fn check_url(url: Option<&String>) -> Result<(), Failure> {
+    check_url_of("--database-url", url)
+}
+
+/// The same for the URL of another option.
+pub fn check_url_of(option: &str, url: Option<&String>) -> Result<(), Failure> {
     let Some(url) = url else { return Ok(()) };
     let problem = match Url::parse(url) {
         Ok(url) if matches!(url.scheme(), "postgres" | "postgresql") => return Ok(()),
         Ok(url) => format!("{}:// is not a Postgres URL", url.scheme()),
         Err(error) => format!("is not a valid URL ({error})"),
     };
-    Err(Failure::Usage(format!("--database-url: {problem}; expected postgres://user@host:5432/database")))
+    Err(Failure::Usage(format!("{option}: {problem}; expected postgres://user@host:5432/database")))
 }

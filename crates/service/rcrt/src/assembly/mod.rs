@@ -25,7 +25,7 @@ mod working_folder;
 pub use agents::{Agents, DEFAULT_TENANT};
 pub use data_folder::DataFolder;
 pub use database::{APP_ROLE, Database, DatabaseOptions, open_runner_store};
-pub use database_info::{DatabaseInfo, check_url, database_address};
+pub use database_info::{DatabaseInfo, check_url, check_url_of, database_address};
 pub use direct_database::DirectDatabase;
 pub use egress_log_writer::{EgressLogChannel, EgressLogWriter};
 pub use embedding::{EmbeddingArgs, Embeddings};

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, RetentionOptions, System, base_url, bind, check_url};
+use super::{DataFolder, DatabaseOptions, RetentionOptions, System, base_url, bind, check_url, check_url_of};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::progress::ConsoleProgress;
@@ -138,6 +138,7 @@ impl ServingOptions {
         self.hosts()?;
         self.database.embedding.options()?;
         self.retention.check()?;
+        check_url_of("--read-database-url", self.database.read_database_url.as_ref())?;
         Ok(check_url(self.database.database_url.as_ref())?)
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod from_row;
 pub(crate) mod migrating;
 pub(crate) mod open_error;
 mod pool;
+mod replica;
 pub(crate) mod row_access;
 pub(crate) mod transaction;
 

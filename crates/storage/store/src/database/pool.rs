@@ -16,9 +16,13 @@ use super::commit::CommitListener;
 use super::connections::{Connection, IdleConnections};
 use super::failure::{self, Result, is_unreachable};
 use super::open_error::{DatabaseRight, OpenError};
+use super::replica::Replica;
 
 /// How long a caller waits for a free connection until it gets `Unavailable`.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The same for the replica. The caller then uses the primary.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
 const CLOSING: Duration = Duration::from_secs(10);
 
@@ -29,21 +33,40 @@ pub(crate) struct Database {
     /// All tasks of the store. They end when [`Self::stop`] is cancelled.
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// For reads, if the operator named one.
+    replica: Option<Replica>,
 }
 
 impl Database {
     /// Connects as the role `rcrt_app`. `is_login_checked`: the login must be unprivileged too.
     pub(crate) async fn connect(
         app: PgConnectOptions,
+        replica: Option<PgConnectOptions>,
         max_connections: u32,
         is_login_checked: bool,
         commit_listeners: Vec<Arc<dyn CommitListener>>,
     ) -> Result<Arc<Self>, OpenError> {
-        let pool = pool(app, max_connections).await?;
+        let pool = connected(app, max_connections).await?;
         check_role(&pool, is_login_checked).await?;
-        let stop = CancellationToken::new();
+        let mut database = Self::over(pool, TaskTracker::new(), CancellationToken::new());
+        database.commit_listeners = commit_listeners;
+        database.replica = replica.map(|options| Replica::new(options, max_connections, &database));
+        Ok(Arc::new(database))
+    }
+
+    /// A replica of this database, with the same tasks. It connects when it is used.
+    pub(super) fn replica(options: PgConnectOptions, max_connections: u32, primary: &Self) -> Self {
+        let pool = pool_options(max_connections).acquire_timeout(REPLICA_TIMEOUT).connect_lazy_with(options);
+        Self::over(pool, primary.tasks.clone(), primary.stop.clone())
+    }
+
+    fn over(pool: PgPool, tasks: TaskTracker, stop: CancellationToken) -> Self {
         let idle_connections = Arc::new(IdleConnections::new(pool.options().get_max_connections(), stop.clone()));
-        Ok(Arc::new(Self { pool, idle_connections, commit_listeners, tasks: TaskTracker::new(), stop }))
+        Self { pool, idle_connections, commit_listeners: Vec::new(), tasks, stop, replica: None }
+    }
+
+    pub(super) fn read_replica(&self) -> Option<&Replica> {
+        self.replica.as_ref()
     }
 
     /// Begins a transaction with this statement. Connections are not tested before use, because
@@ -104,10 +127,16 @@ impl Database {
     /// Returns connections to the pool that were not used for a while.
     pub(crate) fn release_unused(&self) {
         self.idle_connections.release_unused();
+        if let Some(replica) = &self.replica {
+            replica.database().idle_connections.release_unused();
+        }
     }
 
     pub(crate) fn release_all(&self) {
         self.idle_connections.release_all();
+        if let Some(replica) = &self.replica {
+            replica.database().idle_connections.release_all();
+        }
     }
 
     /// Stops the tasks, then closes the connections as they become free. Waits up to 10 seconds for
@@ -119,7 +148,13 @@ impl Database {
             tracing::warn!("closed the store while its tasks were running");
         }
         self.release_all();
-        if timeout(CLOSING, self.pool.close()).await.is_err() {
+        let closing = async {
+            self.pool.close().await;
+            if let Some(replica) = &self.replica {
+                replica.database().pool.close().await;
+            }
+        };
+        if timeout(CLOSING, closing).await.is_err() {
             tracing::warn!("closed the store while its connections were in use");
         }
     }
@@ -136,7 +171,7 @@ pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> 
     Ok(options.log_statements(tracing::log::LevelFilter::Off))
 }
 
-async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
+fn pool_options(max_connections: u32) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -148,9 +183,10 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
                 Ok(())
             })
         })
-        .connect_with(app.clone())
-        .await
-        .map_err(|source| match failure::code(&source).as_deref() {
+}
+
+async fn connected(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
+    pool_options(max_connections).connect_with(app.clone()).await.map_err(|source| match failure::code(&source).as_deref() {
             Some("42501") => {
                 OpenError::MissingPrivilege { right: DatabaseRight::Role, problem: failure::text(&source) }
             }

@@ -52,7 +52,19 @@ from_row! {
 
 /// The next complete events after this number: those below the oldest transaction that still runs.
 /// Events in `fresh` (in the order of their numbers, at most a page) are not read again.
+///
+/// A replica counts as running every transaction that it has not applied completely, so its pages
+/// are complete too.
 pub(super) async fn read(
+    database: &Arc<Database>,
+    owner_id: Uuid,
+    after: i64,
+    fresh: &[Arc<SizedEvent>],
+) -> Result<Page> {
+    database.read(|database| async move { read_from(&database, owner_id, after, fresh).await }).await
+}
+
+async fn read_from(
     database: &Arc<Database>,
     owner_id: Uuid,
     after: i64,

@@ -152,10 +152,13 @@ impl Records for TenantStore {
         let asked = query.clone();
         let listing = move |limit: std::time::Duration| {
             Box::pin(async move {
-                let mut tx = TenantTransaction::begin_as(&database, access).await?;
-                selector_sql::limit_time(&mut tx, &asked.selector, limit).await?;
-                let listed = listing::list(&mut tx, &asked, shared_with).await;
-                listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, limit, failure))
+                let asked = &asked;
+                let listed = database.read(|database| async move {
+                    let mut tx = TenantTransaction::begin_as(&database, access).await?;
+                    selector_sql::limit_time(&mut tx, &asked.selector, limit).await?;
+                    listing::list(&mut tx, asked, shared_with).await
+                });
+                listed.await.map_err(|failure| selector_sql::timeout_error(&asked.selector, limit, failure))
             })
         };
         self.store.context_reads.run(self.context_reader(), &query.selector, listing).await
@@ -170,10 +173,14 @@ impl Records for TenantStore {
             (self.store.database.clone(), self.row_access(RequiredPermission::View).await?, search.clone());
         let searching = move |limit: std::time::Duration| {
             Box::pin(async move {
-                let mut tx = TenantTransaction::begin_as(&database, access).await?;
-                selector_sql::limit_time(&mut tx, &wanted.selector, limit).await?;
-                let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
-                let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, limit, failure))?;
+                let (wanted, plan) = (&wanted, &asked);
+                let items = database.read(|database| async move {
+                    let mut tx = TenantTransaction::begin_as(&database, access).await?;
+                    selector_sql::limit_time(&mut tx, &wanted.selector, limit).await?;
+                    search::run(&mut tx, wanted, plan, exact_up_to).await
+                });
+                let items =
+                    items.await.map_err(|failure| selector_sql::timeout_error(&wanted.selector, limit, failure))?;
                 Ok(SearchResults { items, mode: asked.mode, fallback: asked.fallback })
             })
         };
