@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -72,6 +73,14 @@ pub struct Event {
     /// The record is private, so not all agents of the tenant receive its events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
+}
+
+/// Where a copy of all events goes, after they were committed.
+#[async_trait]
+pub trait EventSink: fmt::Debug + Send + Sync + 'static {
+    /// Takes these events of one tenant, in the order of their numbers. After an error they come
+    /// again, also those that were taken.
+    async fn send(&self, events: &[Event]) -> Result<(), StoreError>;
 }
 
 /// An endless stream of events, in order. After an error it ends.

@@ -103,7 +103,9 @@ pub use catalog::{Catalog, CatalogEntry, ModelCall, Registration, ToolFormat, Wa
 pub use deprecation::Deprecation;
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
-pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
+pub use event::{
+    Event, EventKind, EventNumber, EventSink, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream,
+};
 pub use exact_numbers::{check_javascript_numbers, check_numbers};
 pub use example::{
     Example, ExampleRecord, ExpectedFailure, ExpectedRequest, GivenFailure, GivenResponse, HttpExchange, StatedCall,

@@ -9,6 +9,7 @@ use crate::StoreOptions;
 use crate::database::migrating::{self, MIGRATOR};
 use crate::database::open_error::OpenError;
 use crate::database::{Database, connect_options};
+use crate::events::copying::EventCopier;
 use crate::events::selectors;
 use crate::events::{self, Announcer, EventStreams, Feeds, following};
 use crate::housekeeping::{self, Sweeps};
@@ -64,6 +65,10 @@ impl Store {
             quotas,
             cipher,
         });
+        if let Some(sink) = options.event_copy {
+            let follower = Arc::new(EventCopier::new(inner.database.clone(), sink));
+            inner.database.tasks.spawn(following::run(inner.streams.clone(), follower));
+        }
         let prunes = options.sweeps && options.prunes;
         if prunes && let Err(failure) = retention::record(&inner.database, inner.retention).await {
             tracing::warn!(error = %StoreError::from(failure), "the retention options cannot be recorded");

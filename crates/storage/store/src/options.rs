@@ -1,8 +1,9 @@
 //! The options of a store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::TenantQuotas;
+use rcrt_breadcrumb::{EventSink, TenantQuotas};
 
 use crate::EmbeddingOptions;
 use crate::SecretsKeys;
@@ -27,6 +28,8 @@ pub struct StoreOptions {
     pub secrets_keys: SecretsKeys,
     /// Semantic search. `None` switches it off.
     pub embedding: Option<EmbeddingOptions>,
+    /// Where a copy of all events goes.
+    pub event_copy: Option<Arc<dyn EventSink>>,
     /// Whether the store looks every second for lost runners, overdue requests, expired records and
     /// old events. Without it, this happens only if a method is called for it, or another store on
     /// the same database does it.
@@ -53,6 +56,7 @@ impl StoreOptions {
             max_connections: Self::DEFAULT_MAX_CONNECTIONS,
             secrets_keys: secrets_keys.into(),
             embedding: None,
+            event_copy: None,
             sweeps: true,
             retention: Retention::default(),
             prunes: true,

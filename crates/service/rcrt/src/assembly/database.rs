@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::TenantQuotas;
+use rcrt_breadcrumb::{EventSink, TenantQuotas};
+use rcrt_nats::NatsCopy;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
 use rcrt_store::{Retention, Store, StoreOptions};
 
@@ -23,6 +24,14 @@ pub struct DatabaseOptions {
     /// A replica of the database, for lists, searches and event streams
     #[arg(long, env = "RCRT_READ_DATABASE_URL", hide_env_values = true, value_name = "URL", requires = "database_url")]
     pub read_database_url: Option<String>,
+
+    /// A NATS server with JetStream that gets a copy of every event. Only servers copy
+    #[arg(long, env = "RCRT_EVENTS_NATS", hide_env_values = true, value_name = "URL", value_parser = nats_address)]
+    pub events_nats: Option<rcrt_nats::Address>,
+
+    /// The stream for these copies; created if it does not exist
+    #[arg(long, env = "RCRT_EVENTS_NATS_STREAM", value_name = "NAME", default_value = "RCRT", value_parser = stream_name)]
+    pub events_nats_stream: String,
 
     /// Maximum number of connections to the database
     #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
@@ -59,6 +68,11 @@ pub struct DatabaseOptions {
 }
 
 impl DatabaseOptions {
+    fn event_copy(&self) -> Option<Arc<dyn EventSink>> {
+        let address = self.events_nats.clone()?;
+        Some(Arc::new(NatsCopy::new(address, self.events_nats_stream.clone())))
+    }
+
     fn quotas(&self) -> TenantQuotas {
         TenantQuotas {
             max_records: self.tenant_max_records,
@@ -70,6 +84,20 @@ impl DatabaseOptions {
             max_requests: None,
         }
     }
+}
+
+/// The error does not repeat the address, which can contain a password.
+fn nats_address(text: &str) -> Result<rcrt_nats::Address, String> {
+    text.parse().map_err(|error: rcrt_nats::NatsError| error.to_string())
+}
+
+/// A stream's name is a part of subjects.
+fn stream_name(text: &str) -> Result<String, String> {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if text.is_empty() || text.len() > 100 || !text.bytes().all(is_valid) {
+        return Err("must have 1 to 100 letters, digits, - and _".into());
+    }
+    Ok(text.to_owned())
 }
 
 fn quota() -> clap::builder::RangedU64ValueParser<u64> {
@@ -205,6 +233,8 @@ async fn open(
         read_url: options.read_database_url.clone(),
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
+        // A runner's store copies nothing: only the servers have the options for that.
+        event_copy: retention.is_some().then(|| options.event_copy()).flatten(),
         quotas: options.quotas(),
         prunes: retention.is_some(),
         retention: retention.unwrap_or_default(),

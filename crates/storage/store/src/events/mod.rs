@@ -6,6 +6,7 @@
 //! a coalesced NOTIFY from other server processes ([`announce`]), and by a slow poll, so
 //! correctness does not depend on a wake-up.
 
+pub(crate) mod copying;
 pub(crate) mod following;
 pub(crate) mod selectors;
 

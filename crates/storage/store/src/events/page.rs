@@ -61,10 +61,11 @@ pub(super) async fn read(
     after: i64,
     fresh: &[Arc<SizedEvent>],
 ) -> Result<Page> {
-    database.read(|database| async move { read_from(&database, owner_id, after, fresh).await }).await
+    database.read(|database| async move { read_there(&database, owner_id, after, fresh).await }).await
 }
 
-async fn read_from(
+/// The same, from this database.
+pub(super) async fn read_there(
     database: &Arc<Database>,
     owner_id: Uuid,
     after: i64,
