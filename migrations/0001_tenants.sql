@@ -131,7 +131,8 @@ CREATE TABLE agents (
     -- SHA-256 of the key. The key has 256 random bits, so it needs no slow hash.
     key_hash bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- When roles, profile or tools were changed, or the agent was deleted. Servers read those again.
+    -- When roles, profile or tools were changed, or the agent was deleted. Servers read those
+    -- again.
     changed_at timestamptz,
     -- The row stays, so that `created_by` and the audit log still name someone.
     deleted_at timestamptz

@@ -98,8 +98,7 @@ impl Pair {
 }
 
 async fn start(folder: &Path) -> Postgres {
-    let options =
-        PostgresOptions { data_dir: PathBuf::from(folder), cache_dir: default_cache_dir(), durable: false };
+    let options = PostgresOptions { data_dir: PathBuf::from(folder), cache_dir: default_cache_dir(), durable: false };
     rcrt_postgres::start(options, &|_| {}).await.unwrap()
 }
 

@@ -25,7 +25,7 @@ class Ci(Stage):
         self.stand_in("apt-get")
         self.stand_in("make")
         self.stand_in("id", "echo 0")
-        for name in ("cc", "c++", "python3", "curl", "nginx", "chromium", "buildah", "mmdebstrap", "podman", "crun", "promtool", "systemd-analyze"):
+        for name in ("cc", "c++", "python3", "curl", "nginx", "nats-server", "chromium", "buildah", "mmdebstrap", "podman", "crun", "promtool", "systemd-analyze"):
             self.stand_in(name)
 
     def ci(self, **settings):
@@ -83,6 +83,7 @@ class Prepare(Ci):
             (["cc", "python3"], ["build-essential python3 python3-pip"]),
             (["curl"], ["curl"]),
             (["nginx"], ["nginx"]),
+            (["nats-server"], ["nats-server"]),
             (["chromium"], ["chromium"]),
             (["buildah", "mmdebstrap"], ["buildah", "mmdebstrap"]),
             (["promtool"], ["prometheus"]),

@@ -38,8 +38,7 @@ impl Several {
         let server = &self.servers[which];
         let listen = server.listen.to_string();
         let url = &self.database.admin_url;
-        let started =
-            server.start(&["server", "--listen", &listen, "--database-url", url, "--drain-seconds", "2"]);
+        let started = server.start(&["server", "--listen", &listen, "--database-url", url, "--drain-seconds", "2"]);
         server.client().await;
         started
     }

@@ -1,6 +1,6 @@
 //! Streamable HTTP, for both eras of the protocol at one address. A request of the revision
-//! 2026-07-28 stands on its own. Earlier ones belong to a session of one agent. It is in the memory of
-//! this process, and kept so that another process continues it.
+//! 2026-07-28 stands on its own. Earlier ones belong to a session of one agent. It is in the memory
+//! of this process, and kept so that another process continues it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -84,8 +84,7 @@ impl HttpEndpoint {
             Some(id) if parts.method != Method::DELETE => sessions.resume(id).await,
             _ => None,
         };
-        let may_begin_session =
-            named.is_none() && parts.method == Method::POST && !parts.headers.contains_key(METHOD);
+        let may_begin_session = named.is_none() && parts.method == Method::POST && !parts.headers.contains_key(METHOD);
         if (may_begin_session || resuming.is_some()) && sessions.count().await >= MAX_SESSIONS {
             return Err(EndpointError::TooManySessions);
         }
@@ -111,8 +110,7 @@ impl HttpEndpoint {
         }
         // Those without sessions and requests.
         agents.retain(|_, sessions| {
-            Arc::strong_count(sessions) > 1
-                || sessions.manager.sessions.try_read().is_ok_and(|open| !open.is_empty())
+            Arc::strong_count(sessions) > 1 || sessions.manager.sessions.try_read().is_ok_and(|open| !open.is_empty())
         });
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE_TIME);

@@ -69,7 +69,8 @@ impl Connection {
         let info = line.strip_prefix("INFO ").and_then(|text| serde_json::from_str::<Info>(text).ok());
         let info = info.filter(|info| info.headers).ok_or(NatsError::NotNats)?;
         let is_tls = address.is_tls || info.tls_required;
-        let stream: Box<dyn Wire> = if is_tls { Box::new(secure(stream, &address.host).await?) } else { Box::new(stream) };
+        let stream: Box<dyn Wire> =
+            if is_tls { Box::new(secure(stream, &address.host).await?) } else { Box::new(stream) };
         let (reader, writer) = tokio::io::split(stream);
         let mut connection = Self {
             reader: BufReader::new(reader),

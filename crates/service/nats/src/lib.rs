@@ -1,8 +1,8 @@
 //! Copies events to a stream of NATS JetStream, for any number of consumers.
 //!
 //! The client has what this needs and no more: one connection, publications with acknowledgements,
-//! and requests. It deliberately does not know the store: it is a [`rcrt_breadcrumb::EventSink`], and
-//! the store decides which events come and when they come again.
+//! and requests. It deliberately does not know the store: it is a [`rcrt_breadcrumb::EventSink`],
+//! and the store decides which events come and when they come again.
 //!
 //! Begin with `copy.rs`; `connection.rs` has the protocol.
 

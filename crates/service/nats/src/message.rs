@@ -23,8 +23,7 @@ impl Message {
     /// `most`: the bytes that the server takes. The payload is the event as `GET /events/stream`
     /// sends it.
     pub(crate) fn of(event: &Event, most: usize) -> Result<Self, serde_json::Error> {
-        let mut headers =
-            vec![(MESSAGE_ID, event.number.to_string()), (KIND, event.kind.as_str().to_owned())];
+        let mut headers = vec![(MESSAGE_ID, event.number.to_string()), (KIND, event.kind.as_str().to_owned())];
         let mut payload = serde_json::to_vec(event)?;
         if payload.len() + header_text(&headers).len() > most {
             let bare = Event { context: Map::new(), ..event.clone() };

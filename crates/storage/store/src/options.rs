@@ -19,11 +19,12 @@ pub struct StoreOptions {
     /// all work. Without it the store connects by `admin_url` and sets the role on every
     /// connection, which holds as long as no statement resets it.
     pub app_url: Option<String>,
-    /// A Postgres URL of a replica, for lists, searches and event streams. Its user must be a member
-    /// of the role `rcrt_app`, or that role. A read that the replica cannot serve yet is served by
-    /// the primary.
+    /// A Postgres URL of a replica, for lists, searches and event streams. Its user must be a
+    /// member of the role `rcrt_app`, or that role. A read that the replica cannot serve yet is
+    /// served by the primary.
     pub read_url: Option<String>,
-    /// The most connections to each of them, at least 2. Two more serve the event feeds of other processes.
+    /// The most connections to each of them, at least 2. Two more serve the event feeds of other
+    /// processes.
     pub max_connections: u32,
     pub secrets_keys: SecretsKeys,
     /// Semantic search. `None` switches it off.

@@ -25,12 +25,8 @@ async fn store(nats: &Nats, database: &TestDatabase) -> (Arc<Store>, Arc<dyn Bre
     };
     let store = Store::open(options, &|_| {}).await.unwrap();
     let tenant = store.ensure_tenant("one").await.unwrap().id;
-    let identity = Identity {
-        owner_id: tenant,
-        agent_id: Uuid::new_v4(),
-        roles: vec![Role::Curator],
-        profile: Profile::Main,
-    };
+    let identity =
+        Identity { owner_id: tenant, agent_id: Uuid::new_v4(), roles: vec![Role::Curator], profile: Profile::Main };
     let records = store.acting_as(identity);
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
     let has_begun = "SELECT EXISTS (SELECT FROM event_cursors WHERE owner_id = $1 AND follower = 'event-copy')";
@@ -66,8 +62,14 @@ async fn each_event_is_copied_with_its_subject_number_and_content() {
     let plain = records.create(note(Some("my.note.v1"), "plain"), None).await.unwrap().id;
     records.create(note(None, "without a schema"), None).await.unwrap();
     records.create(note(Some("odd name.*"), "odd"), None).await.unwrap();
-    records.create(NewBreadcrumb { visibility: Visibility::Private, ..note(Some("x"), "private") }, None).await.unwrap();
-    records.create(NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note(Some("x"), "secret") }, None).await.unwrap();
+    records
+        .create(NewBreadcrumb { visibility: Visibility::Private, ..note(Some("x"), "private") }, None)
+        .await
+        .unwrap();
+    records
+        .create(NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note(Some("x"), "secret") }, None)
+        .await
+        .unwrap();
     records.create(note(Some("x"), &"large ".repeat(300_000)), None).await.unwrap();
     records.delete(plain, None).await.unwrap();
 

@@ -186,12 +186,14 @@ fn pool_options(max_connections: u32) -> PgPoolOptions {
 }
 
 async fn connected(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
-    pool_options(max_connections).connect_with(app.clone()).await.map_err(|source| match failure::code(&source).as_deref() {
+    pool_options(max_connections).connect_with(app.clone()).await.map_err(|source| {
+        match failure::code(&source).as_deref() {
             Some("42501") => {
                 OpenError::MissingPrivilege { right: DatabaseRight::Role, problem: failure::text(&source) }
             }
             _ => OpenError::connecting(&app, &source),
-        })
+        }
+    })
 }
 
 /// A connection can return to the role that it logged in as. If the operator named that role, it

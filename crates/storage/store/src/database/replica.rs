@@ -1,6 +1,6 @@
-//! Reads on a replica of the database. A read sees everything that was committed before it began, on
-//! any server, as on the primary: it asks the primary how far its log is on disk, and the replica
-//! whether it has applied so much.
+//! Reads on a replica of the database. A read sees everything that was committed before it began,
+//! on any server, as on the primary: it asks the primary how far its log is on disk, and the
+//! replica whether it has applied so much.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

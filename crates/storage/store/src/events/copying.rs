@@ -39,7 +39,8 @@ impl Follower for EventCopier {
 
     async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<((), usize)> {
         let Some(first) = events.first() else { return Ok(((), 0)) };
-        // From the primary: a replica may not have them yet. A page can have fewer, if their contexts are large, and those of other tenants' records.
+        // From the primary: a replica may not have them yet. A page can have fewer, if their
+        // contexts are large, and those of other tenants' records.
         let page = page::read_there(&self.database, owner_id, first.number - 1, &[]).await?;
         let Some(last) = page.events.last().map(|sized| sized.event.number.0) else {
             // All of them were deleted meanwhile, with their tenant or as too old.

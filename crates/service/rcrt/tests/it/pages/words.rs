@@ -39,8 +39,8 @@ impl Help {
     }
 }
 
-/// Options of other programs: V8, cargo.
-const FOREIGN_OPTIONS: [&str; 2] = ["--single-threaded", "--bench"];
+/// Options of other programs: V8, cargo, NATS.
+const FOREIGN_OPTIONS: [&str; 3] = ["--single-threaded", "--bench", "--jetstream"];
 
 /// Internal commands, which no help shows.
 const HIDDEN: [&str; 2] = ["sandbox-worker", "jailed-command"];
