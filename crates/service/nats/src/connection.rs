@@ -165,7 +165,7 @@ impl Connection {
     async fn next(&mut self) -> Result<Option<Reply>, NatsError> {
         loop {
             let line = self.line().await?;
-            let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            let (verb, rest) = line.split_once(' ').unwrap_or((line.as_str(), ""));
             match verb {
                 "PING" => {
                     self.writer.write_all(b"PONG\r\n").await?;

@@ -38,7 +38,7 @@ impl Message {
 pub(crate) fn header_text(headers: &[(&'static str, String)]) -> String {
     let mut text = String::from("NATS/1.0\r\n");
     for (name, value) in headers {
-        text.extend([name, ": ", value, "\r\n"]);
+        text.extend([*name, ": ", value.as_str(), "\r\n"]);
     }
     text.push_str("\r\n");
     text
