@@ -3,8 +3,9 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgPool, Postgres, Transaction};
@@ -16,7 +17,6 @@ use super::commit::CommitListener;
 use super::connections::{Connection, IdleConnections};
 use super::failure::{self, Result, is_unreachable};
 use super::open_error::{DatabaseRight, OpenError};
-use super::replica::Replica;
 
 /// How long a caller waits for a free connection until it gets `Unavailable`.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,7 +34,21 @@ pub(crate) struct Database {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     /// For reads, if the operator named one.
-    replica: Option<Replica>,
+    pub(super) replica: Option<Replica>,
+}
+
+/// A replica of the database, which may be behind or away. `replica.rs` reads there.
+pub(super) struct Replica {
+    pub(super) database: Arc<Database>,
+    pub(super) rests: Mutex<Rests>,
+}
+
+/// Until when the primary serves all reads.
+#[derive(Default)]
+pub(super) struct Rests {
+    pub(super) until: Option<Instant>,
+    /// Whether the log says that it failed. A replica that is away for a while causes one line.
+    pub(super) is_reported: bool,
 }
 
 impl Database {
@@ -50,23 +64,21 @@ impl Database {
         check_role(&pool, is_login_checked).await?;
         let mut database = Self::over(pool, TaskTracker::new(), CancellationToken::new());
         database.commit_listeners = commit_listeners;
-        database.replica = replica.map(|options| Replica::new(options, max_connections, &database));
+        database.replica = replica.map(|options| database.replica_at(options, max_connections));
         Ok(Arc::new(database))
     }
 
-    /// A replica of this database, with the same tasks. It connects when it is used.
-    pub(super) fn replica(options: PgConnectOptions, max_connections: u32, primary: &Self) -> Self {
+    /// A replica of this database, with the same tasks. It connects when it is used, so that a
+    /// server starts without it.
+    fn replica_at(&self, options: PgConnectOptions, max_connections: u32) -> Replica {
         let pool = pool_options(max_connections).acquire_timeout(REPLICA_TIMEOUT).connect_lazy_with(options);
-        Self::over(pool, primary.tasks.clone(), primary.stop.clone())
+        let database = Self::over(pool, self.tasks.clone(), self.stop.clone());
+        Replica { database: Arc::new(database), rests: Mutex::default() }
     }
 
     fn over(pool: PgPool, tasks: TaskTracker, stop: CancellationToken) -> Self {
         let idle_connections = Arc::new(IdleConnections::new(pool.options().get_max_connections(), stop.clone()));
         Self { pool, idle_connections, commit_listeners: Vec::new(), tasks, stop, replica: None }
-    }
-
-    pub(super) fn read_replica(&self) -> Option<&Replica> {
-        self.replica.as_ref()
     }
 
     /// Begins a transaction with this statement. Connections are not tested before use, because
@@ -128,14 +140,14 @@ impl Database {
     pub(crate) fn release_unused(&self) {
         self.idle_connections.release_unused();
         if let Some(replica) = &self.replica {
-            replica.database().idle_connections.release_unused();
+            replica.database.idle_connections.release_unused();
         }
     }
 
     pub(crate) fn release_all(&self) {
         self.idle_connections.release_all();
         if let Some(replica) = &self.replica {
-            replica.database().idle_connections.release_all();
+            replica.database.idle_connections.release_all();
         }
     }
 
@@ -151,7 +163,7 @@ impl Database {
         let closing = async {
             self.pool.close().await;
             if let Some(replica) = &self.replica {
-                replica.database().pool.close().await;
+                replica.database.pool.close().await;
             }
         };
         if timeout(CLOSING, closing).await.is_err() {

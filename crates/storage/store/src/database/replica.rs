@@ -5,12 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rcrt_breadcrumb::StoreError;
-use sqlx::postgres::PgConnectOptions;
 
 use super::failure::{Failure, Result};
-use super::pool::Database;
+use super::pool::{Database, Replica};
 
 /// How long a read waits for the replica. After that it uses the primary.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -20,29 +18,7 @@ const LOOK_LONGEST: Duration = Duration::from_millis(8);
 const REST_IF_BEHIND: Duration = Duration::from_secs(1);
 const REST_IF_FAILED: Duration = Duration::from_secs(5);
 
-/// A replica that may be behind, or away.
-pub(super) struct Replica {
-    database: Arc<Database>,
-    rests: Mutex<Rests>,
-}
-
-#[derive(Default)]
-struct Rests {
-    until: Option<Instant>,
-    /// Whether the log says that it failed. A replica that is away for a while causes one line.
-    is_reported: bool,
-}
-
 impl Replica {
-    /// Connects when it is first used, so that a server starts without its replica.
-    pub(super) fn new(options: PgConnectOptions, max_connections: u32, primary: &Database) -> Self {
-        Self { database: Arc::new(Database::replica(options, max_connections, primary)), rests: Mutex::default() }
-    }
-
-    pub(super) fn database(&self) -> &Database {
-        &self.database
-    }
-
     /// The replica, if it has everything that the primary has committed.
     async fn current(&self, primary: &Database) -> Option<Arc<Database>> {
         if self.rests.lock().until.is_some_and(|until| Instant::now() < until) {
@@ -110,7 +86,7 @@ impl Database {
     where
         F: Future<Output = Result<T>> + Send,
     {
-        if let Some(replica) = self.read_replica()
+        if let Some(replica) = &self.replica
             && let Some(database) = replica.current(self).await
         {
             match work(database).await {
