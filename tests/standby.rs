@@ -16,8 +16,9 @@ use tokio::process::Command;
 
 use crate::process::PATIENCE;
 
-/// The settings of a cluster that has standbys; the last of a name in the file counts.
-const SETTINGS: &str = "wal_level = replica\nmax_wal_senders = 4\n";
+/// The settings of a cluster that has standbys; the last of a name in the file counts. A standby is
+/// promoted when it looks for the primary again.
+const SETTINGS: &str = "wal_level = replica\nmax_wal_senders = 4\nwal_retrieve_retry_interval = 100ms\n";
 
 pub struct Pair {
     /// Dropped to stop it.
