@@ -13,6 +13,7 @@ use tokio::io::{
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use uuid::Uuid;
 
 use crate::message::header_text;
@@ -245,7 +246,7 @@ fn closed() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it closed the connection")
 }
 
-async fn secure(stream: TcpStream, host: &str) -> Result<impl Wire, NatsError> {
+async fn secure(stream: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, NatsError> {
     let failed = |error: rustls::Error| NatsError::Connection(std::io::Error::other(error));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = rustls_platform_verifier::Verifier::new(provider.clone()).map_err(failed)?;
